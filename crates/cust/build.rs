@@ -155,7 +155,7 @@ fn aarch64(index: usize) -> String {
     )
 }
 
-/// The same for AAPCS64: x0-x8 and q0-q7 carry arguments, x16 and x17 are free between calls.
+/// Trampolines for AAPCS64: x0-x8 and q0-q7 carry arguments, x16 and x17 are free between calls.
 const AARCH64_LAZY: &str = "\
 .type warpset_cuda_lazy,%function
 warpset_cuda_lazy:

@@ -1,12 +1,12 @@
 //! Saved functions and static filters from any bytes: no panic, no memory that the bytes do not justify; what loads is
 //! whole, and answers every key below its number of values.
 //!
-//! Magic, lengths and checksum keep a fuzzer out, so the bytes are also tried as everything that follows a header that is
-//! right, as a function and as a function within a filter.
+//! Magic, lengths and checksum keep a fuzzer out, so the bytes are also tried as everything that follows a header that
+//! is right, as a function and as a function within a filter.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_recsplit::{RecSplit, StaticFilter, StaticFilterView, View};
+use warpset_recsplit::{RecSplit, RecSplitView, StaticFilter, StaticFilterView};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of the header that every structure has.
@@ -15,7 +15,7 @@ const HEADER: usize = 128;
 const FUNCTION: u16 = 16;
 const FILTER: u16 = 17;
 
-fn ask(function: View) {
+fn ask(function: RecSplitView) {
     let keys = [0, 1, 2, 3, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef];
     for (key, number) in keys.iter().zip(function.get_bulk(&keys)) {
         assert_eq!(function.get(key), number);
@@ -30,7 +30,7 @@ fn load(bytes: &[u8]) {
     if let Ok(function) = RecSplit::read_from(bytes) {
         assert!(bytes.starts_with(&function.to_bytes()));
         ask(function.view());
-        ask(View::from_words(function.words()).unwrap());
+        ask(RecSplitView::from_words(function.words()).unwrap());
     }
     if let Ok(filter) = StaticFilter::read_from(bytes) {
         assert!(bytes.starts_with(&filter.to_bytes()));

@@ -121,7 +121,7 @@ fields! {
     [V] Flagged<V>, 2 * V::SHARED_BYTES;
     value: V, |x| x, |x| x, at 0; head: u32, u32::from, |x: u32| x != 0, at V::SHARED_BYTES;
 }
-// As if every value had 64 bits.
+// Every value takes the room of 64 bits.
 fields! { [V] Runs<V>, 8 + 8; heads: u64, |x| x, |x| x, at 0; value: V, |x| x, |x| x, at 8; }
 
 /// What the values of the lanes up to and including this one amount to.
@@ -171,7 +171,7 @@ pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
 /// What the warps before this one amount to, and what all do, given each warp's `total` in any one lane: the last.
 ///
 /// # Safety
-/// As [`exclusive_scan`].
+/// The contract of [`exclusive_scan`].
 #[inline(always)]
 #[track_caller]
 unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
@@ -236,7 +236,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
 /// What the values of all threads of the block amount to, in their order. One barrier.
 ///
 /// # Safety
-/// As for [`exclusive_scan`].
+/// The contract of [`exclusive_scan`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn reduce<O: Operator<Value: Value>, const WARPS: u32>(value: O::Value, scratch: Shared<u32>) -> O::Value {
@@ -277,7 +277,7 @@ mod tests {
                     /// [`run`].
                     ///
                     /// # Safety
-                    /// As there: `$warps` warps, `x` one value per thread, `y` three.
+                    /// The contract of [`run`]: `$warps` warps, `x` one value per thread, `y` three.
                     pub unsafe fn $name(
                         x: Global<u64>, y: GlobalMut<u64>,
                     ) {

@@ -1,12 +1,18 @@
 //! Every device kernel of Warpset, one folder per structure: indexing and memory here, arithmetic in `warpset-core`.
 //!
 //! The crate is compiled twice. For the host it is an ordinary library with all modules: the kernels run in the
-//! emulator, and carry their PTX and device code ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles it once per
-//! module, with `--cfg warpset_module="<module>" --cfg warpset_folder="<folder>"`, and writes `ptx/<module>.ptx`.
+//! emulator, and carry their PTX and device code ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles
+//! it once per module, with `--cfg warpset_module="<module>" --cfg warpset_folder="<folder>"`, and writes
+//! `ptx/<module>.ptx`.
 //!
 //! A module's name is its path with `_` for `::`: `bloom::blocked` is `bloom_blocked`, and its folder is `bloom`. A new
-//! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty file each in `ptx/` and `code/` until the first
-//! build. Files of a folder without kernels of their own are compiled for all modules of the folder.
+//! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty file each in `ptx/` and
+//! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
+//! folder. Modules whose kernels only the feature `papers` needs are left out of the host's library without it; the
+//! device build compiles them always.
+//!
+//! There is no promise of stability: any release may change kernels, their arguments and their modules. A program that
+//! names this crate pins its version with `=`.
 //!
 //! This file declares modules and holds nothing that reaches the PTX, so it is not part of what the PTX is stamped
 //! with: a new module leaves the PTX of the others valid.
@@ -102,7 +108,7 @@ pub mod lsm {
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_neighbours"))]
     pub mod neighbours;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_published"))]
+    #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "lsm_published"))]
     pub mod published;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
     pub mod range;
@@ -119,9 +125,23 @@ pub mod quotient {
     pub mod keys;
     pub mod layout;
     pub mod memory;
-    pub mod windows;
 
-    /// Those with the slots of the rank-and-select quotient filter.
+    /// Kernels for the slots of the standard quotient filter.
+    pub mod standard {
+        pub mod change;
+        pub mod windows;
+
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_standard_build"))]
+        pub mod build;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_standard_extract"))]
+        pub mod extract;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_standard_lookup"))]
+        pub mod lookup;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_standard_update"))]
+        pub mod update;
+    }
+
+    /// Kernels for the slots of the rank-and-select quotient filter.
     pub mod rank_select {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
         pub mod ask;
@@ -142,28 +162,28 @@ pub mod quotient {
         pub mod lookup;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_rebuild"))]
         pub mod rebuild;
-        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_regions"))]
-        pub mod regions;
     }
 
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_build"))]
-    pub mod build;
+    /// Builds and updates as papers have them, to measure against.
+    pub mod papers {
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_papers_builds"))]
+        pub mod builds;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_papers_regions"))]
+        pub mod regions;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_papers_superclusters"))]
+        pub mod superclusters;
+    }
+
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_counts"))]
     pub mod counts;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_exact"))]
     pub mod exact;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_extract"))]
-    pub mod extract;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_fingerprints"))]
+    pub mod fingerprints;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_lookup"))]
     pub mod lookup;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_paper_builds"))]
-    pub mod paper_builds;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_parts"))]
     pub mod parts;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_standard"))]
-    pub mod standard;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_update"))]
-    pub mod update;
 }
 
 /// Device-wide building blocks: scans, reductions, sorting, selection, merging.
@@ -223,10 +243,10 @@ pub mod recsplit {
     pub mod nodes;
     pub mod queue;
 
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_binary_splittings"))]
+    pub mod binary_splittings;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_counted_parts"))]
-    pub mod counted_parts;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
     pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_distribute"))]
@@ -235,8 +255,6 @@ pub mod recsplit {
     pub mod encode;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_fingerprints"))]
     pub mod fingerprints;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_halves"))]
-    pub mod halves;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_join"))]
     pub mod join;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_leaves"))]
@@ -245,14 +263,16 @@ pub mod recsplit {
     pub mod lists;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
     pub mod lookup;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_paired_leaves"))]
-    pub mod paired_leaves;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_parts"))]
-    pub mod parts;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_packed_splittings"))]
+    pub mod packed_splittings;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_roots"))]
     pub mod roots;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_rotated_leaves"))]
     pub mod rotated_leaves;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_rotated_splittings"))]
+    pub mod rotated_splittings;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_two_group_leaves"))]
+    pub mod two_group_leaves;
 }
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
@@ -292,10 +312,10 @@ macro_rules! device_code {
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! modules {
-    ($($name:literal,)*) => {
-        /// Every module that has kernels, with its PTX and device code. For tools and tests: a program that names this holds those of
-        /// all modules, while a kernel's `INFO` refers to those of its own module only.
-        pub const MODULES: &[&warpset_simt::Module] = &[$({
+    ($($(#[$papers:meta])? $name:literal,)*) => {
+        /// Every module that has kernels, with its PTX and device code. For tools and tests: a program that names this
+        /// holds those of all modules, while a kernel's `INFO` refers to those of its own module only.
+        pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$papers])? {
             static MODULE: warpset_simt::Module = warpset_simt::Module {
                 name: $name,
                 ptx: Some(include_str!(concat!("../ptx/", $name, ".ptx"))),
@@ -325,6 +345,7 @@ modules! {
     "lsm_list",
     "lsm_lookup",
     "lsm_neighbours",
+    #[cfg(feature = "papers")]
     "lsm_published",
     "lsm_range",
     "lsm_spans",
@@ -340,12 +361,13 @@ modules! {
     "primitives_scan",
     "primitives_segmented_sort",
     "primitives_select",
-    "quotient_build",
     "quotient_counts",
     "quotient_exact",
-    "quotient_extract",
+    "quotient_fingerprints",
     "quotient_lookup",
-    "quotient_paper_builds",
+    "quotient_papers_builds",
+    "quotient_papers_regions",
+    "quotient_papers_superclusters",
     "quotient_parts",
     "quotient_rank_select_build",
     "quotient_rank_select_counted",
@@ -353,23 +375,24 @@ modules! {
     "quotient_rank_select_in_place",
     "quotient_rank_select_lookup",
     "quotient_rank_select_rebuild",
-    "quotient_rank_select_regions",
-    "quotient_standard",
-    "quotient_update",
+    "quotient_standard_build",
+    "quotient_standard_extract",
+    "quotient_standard_lookup",
+    "quotient_standard_update",
+    "recsplit_binary_splittings",
     "recsplit_buckets",
-    "recsplit_counted_parts",
     "recsplit_distribute",
     "recsplit_encode",
     "recsplit_fingerprints",
-    "recsplit_halves",
     "recsplit_join",
     "recsplit_leaves",
     "recsplit_lists",
     "recsplit_lookup",
-    "recsplit_paired_leaves",
-    "recsplit_parts",
+    "recsplit_packed_splittings",
     "recsplit_roots",
     "recsplit_rotated_leaves",
+    "recsplit_rotated_splittings",
+    "recsplit_two_group_leaves",
     "selftest",
 }
 
@@ -380,7 +403,7 @@ pub const fn module_at(path: &str) -> Option<&'static warpset_simt::Module> {
     warpset_simt::Module::find(MODULES, env!("CARGO_CRATE_NAME"), path)
 }
 
-#[cfg(all(test, not(target_arch = "nvptx64")))]
+#[cfg(all(test, not(target_arch = "nvptx64"), feature = "papers"))]
 mod tests {
     use super::MODULES;
 

@@ -1,4 +1,5 @@
-//! What the device can do at most: streams, random sectors, random atomics, integer arithmetic, trial hashes of RecSplit.
+//! What the device can do at most: streams, random sectors, random atomics, integer arithmetic, trial hashes of
+//! RecSplit.
 //!
 //! Benchmarks run these beside the structures and state a structure's rate as a fraction of the limit that binds it.
 
@@ -122,7 +123,8 @@ kernel! {
         }
     }
 
-    /// `rounds` trial hashes of 16 keys per thread, each turned into a position, as a search by brute force does it; the keys stay in registers.
+    /// `rounds` trial hashes of 16 keys per thread, each turned into a position, as a search by brute force does it;
+    /// the keys stay in registers.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size; `positions` is at most 32; `sink`: one word, used by this launch alone.

@@ -51,7 +51,7 @@ pub trait ValueWords: Copy + AsRef<[u64]> + AsMut<[u64]> {
     /// `at` is valid for `COUNT` words, accessed only atomically, at a multiple of 16 bytes if there are several.
     unsafe fn load(at: GlobalMut<u64>) -> Self;
     /// # Safety
-    /// As for [`load`](Self::load).
+    /// The contract of [`load`](Self::load).
     unsafe fn store(self, at: GlobalMut<u64>);
 }
 
@@ -264,7 +264,7 @@ pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state:
 /// The state of value `at`, and the value; state 0 if there is none yet.
 ///
 /// # Safety
-/// As [`publish`], for reading.
+/// The contract of [`publish`], for reading.
 #[inline(always)]
 #[track_caller]
 unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
@@ -280,7 +280,7 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
 /// Value `at`, which was published before.
 ///
 /// # Safety
-/// - As [`publish`], for reading.
+/// - The contract of [`publish`], for reading.
 /// - A fence of the publisher and one of the reader stand between the two.
 #[inline(always)]
 #[track_caller]
@@ -342,7 +342,7 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
 /// The first warp looks back.
 ///
 /// # Safety
-/// - As for [`exclusive_prefix`].
+/// - The contract of [`exclusive_prefix`].
 /// - All threads of the block come here together, `aggregate` is the first thread's (others need not know it), and
 ///   `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until
 ///   the next barrier.

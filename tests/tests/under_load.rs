@@ -1,16 +1,17 @@
-//! Every structure under load: by eight threads at once on one device, by two processes of eight threads, and on a device that is
-//! nearly full. The same bodies on the emulator and on CUDA, where there are more keys.
+//! Every structure under load: by eight threads at once on one device, by two processes of eight threads, and on a
+//! device that is nearly full. The same bodies on the emulator and on CUDA, where there are more keys.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use warpset_base::filter::Filter;
 
 use warpset_base::filter::{Count, Insert, Remove};
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, DeviceVec, EmulatorOptions, testing};
-use warpset_lsm::{CleanupPolicy, Dictionary, Lsm, SortedArray};
+use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
 use warpset_primitives::sort::{self, By};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_recsplit::{RecSplit, StaticFilter};
@@ -48,7 +49,7 @@ fn counts<D: Remove + Count, H: Remove + Count>(mut device: D, mut host: H, pres
 }
 
 /// A dictionary has what the standard library's map has.
-fn looks_up(mut dictionary: impl Dictionary<u64, u64>, present: &[u64], asked: &[u64]) {
+fn looks_up(mut dictionary: impl OrderedMap<u64, u64>, present: &[u64], asked: &[u64]) {
     let values: Vec<u64> = present.iter().map(|key| key.rotate_left(7)).collect();
     dictionary.insert_bulk(present, &values).unwrap();
     dictionary.remove_bulk(&present[present.len() / 2..]).unwrap();
@@ -74,7 +75,7 @@ fn round(device: &Device, n: usize, salt: u64) {
 
     let standard = StandardQuotientFilter::builder(2 * n as u64).duplicates(Duplicates::Kept);
     counts(standard.on(device).build().unwrap(), standard.build().unwrap(), &present, &asked);
-    let counted = RankSelectQuotientFilter::builder(2 * n as u64).duplicates(Duplicates::Counted);
+    let counted = RankSelectQuotientFilter::builder(n as u64).duplicates(Duplicates::Counted);
     counts(counted.on(device).build().unwrap(), counted.build().unwrap(), &present, &asked);
 
     looks_up(Lsm::builder().on(device).build().unwrap(), &present, &asked);
@@ -84,7 +85,7 @@ fn round(device: &Device, n: usize, salt: u64) {
     let mut numbers = function.get_bulk(&present).unwrap();
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..n as u64), "a number is missing or comes twice");
-    let members = StaticFilter::builder(16).on(device).build_from(&present).unwrap();
+    let members = StaticFilter::builder().width(16).on(device).build_from(&present).unwrap();
     assert_eq!(members.count_contained_bulk(&present).unwrap(), n);
 
     let (stream, mut sorted) = (device.new_stream().unwrap(), device.from_slice(&present).unwrap());
@@ -193,8 +194,8 @@ macro_rules! refusals {
 }
 refusals!(warpset_bloom, warpset_lsm, warpset_primitives, warpset_quotient, warpset_recsplit);
 
-/// Tries an operation on the full device, again and again with more memory, until it works; returns what it gives. Each time before, it
-/// gives the typed error, and `state` is as it was: `image` of it is a copy on the host.
+/// Tries an operation on the full device, again and again with more memory, until it works; returns what it gives. Each
+/// time before, it gives the typed error, and `state` is as it was: `image` of it is a copy on the host.
 fn refuses_until_it_works<S, T, I: PartialEq, E: Refusal>(
     ballast: &mut Ballast<'_>,
     what: &str,
@@ -295,7 +296,7 @@ fn nearly_full(device: &Device, n: usize, least: usize) {
         };
     }
     quotient!("standard slots", StandardQuotientFilter::builder(4 * n as u64).duplicates(Duplicates::Kept));
-    quotient!("rank and select", RankSelectQuotientFilter::builder(4 * n as u64).duplicates(Duplicates::Counted));
+    quotient!("rank and select", RankSelectQuotientFilter::builder(2 * n as u64).duplicates(Duplicates::Counted));
 
     macro_rules! dictionary {
         ($name:literal, $form:ident, $builder:expr $(, $cleanup:ident)?) => {
@@ -311,7 +312,7 @@ fn nearly_full(device: &Device, n: usize, least: usize) {
             host.insert_bulk(&second, &first).unwrap();
             host.remove_bulk(&first).unwrap();
             assert!(dictionary.to_host().unwrap() == host);
-            let get = |dictionary: &mut _| Dictionary::get_bulk(dictionary, &all);
+            let get = |dictionary: &mut _| OrderedMap::get_bulk(dictionary, &all);
             let found = refuses_until_it_works(ballast, concat!($name, ": lookup"), &mut dictionary, image, get);
             assert_eq!(found, host.get_bulk(&all));
             $(
@@ -330,7 +331,7 @@ fn nearly_full(device: &Device, n: usize, least: usize) {
     let build = |_: &mut ()| RecSplit::builder().on(device).build_from(&all);
     let function = refuses_until_it_works(ballast, "a function's build", &mut (), |()| Ok(()), build);
     assert!(function.to_host().unwrap() == RecSplit::builder().build_from(&all).unwrap());
-    let build = |_: &mut ()| StaticFilter::builder(16).on(device).build_from(&all);
+    let build = |_: &mut ()| StaticFilter::builder().width(16).on(device).build_from(&all);
     let members = refuses_until_it_works(ballast, "a static filter's build", &mut (), |()| Ok(()), build);
     assert_eq!(members.count_contained_bulk(&all).unwrap(), all.len());
 

@@ -8,9 +8,10 @@
 //!   workspace/       the repository's files: data, fixtures, sources, PTX
 //! ```
 //!
-//! The executables are those of this machine's target, for its baseline processor; CUDA is bound when they run. Each
-//! holds a copy of the crates that it tests. The archive is compressed as one piece, with a window larger than an
-//! executable, so that most of a copy costs nothing.
+//! The executables are those of this machine's target, for its baseline processor; CUDA is bound when they run. `xtask`
+//! is packed with the bench; its own tests ask Cargo about the workspace and stay behind. Each executable holds a copy
+//! of the crates that it tests. The archive is compressed as one piece, with a window larger than an executable, so
+//! that most of a copy costs nothing.
 
 use std::{
     collections::BTreeMap,
@@ -42,6 +43,9 @@ pub struct Args {
     /// Also pack the tests that never touch a GPU
     #[arg(long)]
     host_tests: bool,
+    /// Pack the executables of this package alone; may be given again
+    #[arg(long, value_name = "NAME")]
+    package: Vec<String>,
 }
 
 /// Runs the command.
@@ -57,15 +61,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         fs::remove_dir_all(&output).with_context(|| format!("cannot replace {}", output.display()))?;
     }
     let files = repository_files(&root)?;
-    let mut executables = parse_messages(&build(&root)?)?;
-    if !args.host_tests {
-        let mut kept = Vec::new();
-        for executable in executables {
-            if !executable.is_test || can_drive_gpu(&fs::read(&executable.path)?) {
-                kept.push(executable);
-            }
+    let mut executables = Vec::new();
+    for executable in parse_messages(&build(&root, &args.package)?)? {
+        let packed_test = || -> anyhow::Result<bool> {
+            let of_tools = executable.package == root.join("xtask");
+            Ok(!of_tools && (args.host_tests || can_drive_gpu(&fs::read(&executable.path)?)))
+        };
+        if !executable.is_test || packed_test()? {
+            executables.push(executable);
         }
-        executables = kept;
+    }
+    for part in PARTS {
+        fs::create_dir_all(output.join(part))?;
     }
     for executable in &executables {
         strip_into(executable, &output.join(if executable.is_test { "tests" } else { "bin" }))?;
@@ -111,16 +118,25 @@ fn repository_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(names.split_terminator('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
 }
 
-/// Cargo's messages from building every executable and every test in release mode. One command for both, so that they
-/// share all libraries.
-fn build(root: &Path) -> anyhow::Result<String> {
+/// Cargo's messages from building every executable and every test of `packages`, or of all, in release mode. One
+/// command for both, so that they share all libraries.
+fn build(root: &Path, packages: &[String]) -> anyhow::Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    if packages.is_empty() {
+        command.args(["build", "--workspace"]);
+    } else {
+        command.arg("build").args(packages.iter().flat_map(|package| ["--package", package.as_str()]));
+    }
+    if packages.is_empty() || packages.iter().any(|package| package == "xtask") {
+        command.args(["--features", "xtask/bench"]);
+    }
+    let output = command
         .current_dir(root)
         // Flags such as `-Ctarget-cpu=native` would bind the executables to this machine's processor.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .args(["build", "--workspace", "--release", "--bins", "--tests"])
+        .args(["--release", "--bins", "--tests"])
         .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()

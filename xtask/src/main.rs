@@ -3,17 +3,17 @@
 #[cfg(feature = "bench")]
 mod bench;
 mod dist;
-#[cfg(feature = "report")]
-#[cfg_attr(not(feature = "bench"), allow(dead_code, unused_imports, reason = "`bench` shows screens"))]
+#[cfg(feature = "bench")]
 mod headline;
+#[cfg(feature = "bench")]
+mod input;
 mod package;
 mod ptx;
-#[cfg(feature = "report")]
-#[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "`bench` makes rows, `report` reads them"))]
+#[cfg(feature = "bench")]
 mod record;
-#[cfg(feature = "report")]
+#[cfg(feature = "bench")]
 mod report;
-#[cfg(feature = "report")]
+#[cfg(feature = "bench")]
 mod show;
 mod soak;
 
@@ -44,7 +44,7 @@ enum Command {
     /// Compile the kernels to PTX, or check the PTX that is checked in
     Ptx(ptx::Args),
     /// Turn the JSON of `bench` into one HTML page
-    #[cfg(feature = "report")]
+    #[cfg(feature = "bench")]
     Report(report::Args),
     /// Run the tests on emulated GPUs again and again, each time with other schedules
     Soak(soak::Args),
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Command::Dist(args) => dist::run(&args),
         Command::Package(args) => package::run(&args),
         Command::Ptx(args) => ptx::run(&args),
-        #[cfg(feature = "report")]
+        #[cfg(feature = "bench")]
         Command::Report(args) => report::run(&args),
         Command::Soak(args) => soak::run(&args),
     };

@@ -1,13 +1,13 @@
 //! `cargo xtask package`: the crates as a registry would hand them out, and a user's program built from them.
 //!
-//! Every crate that is to be published is packed (`cargo package`, which refuses files that are not checked in) and unpacked under
-//! `target/package`. `examples/bloom-only` is copied out of the workspace and built from the unpacked crates as a user
-//! would build it (release, stripped), with the feature `cuda` and without, run, and weighed: kernels are text and device code in the
-//! executable, and the linker keeps those of the modules that the program can launch. The facade, and with it every
-//! structure, is checked with the oldest Rust that the crates declare. Every crate that a program then holds has a licence that
-//! allows what ours do.
+//! Every crate that is to be published is packed (`cargo package`, which refuses files that are not checked in) and
+//! unpacked under `target/package`. `examples/bloom-only` is copied out of the workspace and built from the unpacked
+//! crates as a user would build it (release, stripped), with the feature `cuda` and without, run, and weighed: kernels
+//! are text and device code in the executable, and the linker keeps those of the modules that the program can launch.
+//! The facade, and with it every structure, is checked with the oldest Rust that the crates declare. Every crate that a
+//! program then holds has a licence that allows what ours do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -44,12 +44,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     let facade = Program::new(&folder, &packages, "facade")?;
     facade.write("src/lib.rs", "//! Uses every structure.\npub use warpset::prelude::*;\n")?;
-    facade.depend(&["warpset"])?;
+    facade.depend(&[("warpset", &["bloom", "gpu", "lsm", "quotient", "recsplit"])])?;
     facade.check(args.oldest.as_deref())?;
 
     let program = Program::new(&folder, &packages, "bloom-only")?;
     program.write("src/main.rs", &fs::read_to_string(root.join("examples/bloom-only/src/main.rs"))?)?;
-    program.depend(&["warpset-bloom", "warpset-gpu"])?;
+    program.depend(&[("warpset-bloom", &["gpu"]), ("warpset-gpu", &[])])?;
     let without = program.build(&["--no-default-features"])?;
     let with = program.build(&[])?;
     weigh(&without, &with)
@@ -62,22 +62,13 @@ struct Package {
     rust_version: String,
 }
 
-/// What Cargo knows about the workspace.
-fn metadata(root: &Path, args: &[&str]) -> anyhow::Result<Value> {
-    let output = cargo(None)
-        .current_dir(root)
-        .args(["metadata", "--format-version", "1"])
-        .args(args)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo")?;
-    ensure!(output.status.success(), "cargo metadata has failed");
-    Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-/// Those crates, as Cargo lists them.
+/// The crates of the workspace that are to be published, as Cargo lists them.
 fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
-    let metadata = metadata(root, &["--no-deps"])?;
+    let mut command = cargo(None);
+    command.current_dir(root).args(["metadata", "--format-version", "1", "--no-deps"]);
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    ensure!(output.status.success(), "cargo metadata has failed");
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().context("no packages in cargo's metadata")?;
     let text = |package: &Value, key: &str| {
         package[key].as_str().map(str::to_owned).with_context(|| format!("a package without `{key}`"))
@@ -99,32 +90,22 @@ fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
 const PERMISSIVE: [&str; 8] =
     ["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "ISC", "MIT", "Unicode-3.0", "Zlib"];
 
-/// How many crates of others a program holds that depends on all of `packages` with all features; fails where the licence of
-/// one is not permissive.
+/// How many crates of others a program holds that depends on all of `packages` with all features; fails where the
+/// licence of one is not permissive.
 fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<usize> {
-    let metadata = metadata(root, &["--all-features"])?;
-    let list = |value: &Value| value.as_array().cloned().context("not what cargo's metadata looks like");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let about: HashMap<String, Value> =
-        list(&metadata["packages"])?.into_iter().map(|package| (text(&package["id"]), package)).collect();
-    let nodes: HashMap<String, Value> =
-        list(&metadata["resolve"]["nodes"])?.into_iter().map(|node| (text(&node["id"]), node)).collect();
-    let ours = |id: &String| packages.iter().any(|package| about[id]["name"] == package.name.as_str());
-    let mut seen: HashSet<String> = about.keys().filter(|id| ours(id)).cloned().collect();
-    let mut open: Vec<String> = seen.iter().cloned().collect();
-    while let Some(id) = open.pop() {
-        for dependency in list(&nodes[&id]["deps"])? {
-            let linked = list(&dependency["dep_kinds"])?.iter().any(|kind| kind["kind"] != "dev");
-            let id = text(&dependency["pkg"]);
-            if linked && seen.insert(id.clone()) {
-                open.push(id);
-            }
-        }
-    }
-    let foreign: Vec<_> = seen.into_iter().filter(|id| !ours(id)).collect();
-    for id in &foreign {
-        let (name, licence) = (text(&about[id]["name"]), text(&about[id]["license"]));
-        ensure!(is_permissive(&licence)?, "{name} has the licence \"{licence}\"");
+    let mut command = cargo(None);
+    command.current_dir(root).args(["tree", "--edges", "normal,build", "--all-features", "--target", "all"]);
+    command.args(["--prefix", "none", "--format", "{p}|{l}"]);
+    packages.iter().for_each(|package| _ = command.args(["-p", &package.name]));
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    ensure!(output.status.success(), "cargo tree has failed");
+    let lines = String::from_utf8(output.stdout)?;
+    // What was printed before is marked.
+    let lines = lines.lines().map(|line| line.trim_end_matches(" (*)"));
+    let foreign: BTreeSet<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("warpset")).collect();
+    for line in &foreign {
+        let (name, licence) = line.split_once('|').context("cargo tree prints another format")?;
+        ensure!(is_permissive(licence)?, "{name} has the licence \"{licence}\"");
     }
     Ok(foreign.len())
 }
@@ -190,8 +171,9 @@ impl<'a> Program<'a> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Writes its manifest. It asks the registry for Warpset's crates, as a user's does; what answers are the unpacked ones.
-    fn depend(&self, on: &[&str]) -> anyhow::Result<()> {
+    /// Writes its manifest: crates and their features. It asks the registry for Warpset's crates, as a user's does;
+    /// what answers are the unpacked ones.
+    fn depend(&self, on: &[(&str, &[&str])]) -> anyhow::Result<()> {
         let Some(Package { version, rust_version, .. }) = self.packages.first() else {
             anyhow::bail!("the workspace publishes no crate");
         };
@@ -200,10 +182,11 @@ impl<'a> Program<'a> {
              [workspace]\n\n[dependencies]\nanyhow = \"1\"\n",
             self.name
         );
-        for name in on {
-            manifest += &format!("{name} = {{ version = \"{version}\", default-features = false }}\n");
+        for (name, features) in on {
+            manifest +=
+                &format!("{name} = {{ version = \"{version}\", default-features = false, features = {features:?} }}\n");
         }
-        let features: Vec<_> = on.iter().map(|name| format!("\"{name}/cuda\"")).collect();
+        let features: Vec<_> = on.iter().map(|(name, _)| format!("\"{name}/cuda\"")).collect();
         manifest +=
             &format!("\n[features]\ndefault = [\"cuda\"]\ncuda = [{}]\n\n[patch.crates-io]\n", features.join(", "));
         for Package { name, version, .. } in self.packages {
@@ -293,7 +276,8 @@ fn kernels(program: &[u8]) -> Vec<String> {
     starts.map(|(at, _)| name(at)).collect()
 }
 
-/// Whether a split-block filter can need it: its own kernels, the grouping of large batches, and the hashing of strings.
+/// Whether a split-block filter can need it: its own kernels, the grouping of large batches, and the hashing of
+/// strings.
 fn of_filter(kernel: &str) -> bool {
     ["split_block_", "partition_", "strings_"].iter().any(|prefix| kernel.starts_with(prefix))
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask ptx`: from kernels in Rust to the PTX that is checked in.
 //!
 //! Each module of `kernels-gpu` becomes one file `kernels-gpu/ptx/<module>.ptx`, by `warpset-builder`. With `--check`
-//! nothing is written: what the sources compile to has to equal the file. Either way the text is linted and, where there is
-//! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use. What it was assembled to
-//! becomes `kernels-gpu/code/<module>.fatbin`; without NVIDIA's tools that file is left empty, and drivers compile the PTX. If one
-//! module does not compile, nothing is written.
+//! nothing is written: what the sources compile to has to equal the file. Either way the text is linted and, where
+//! there is a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use. With
+//! `--code`, which is for releases, what it was assembled to becomes `kernels-gpu/code/<module>.fatbin`; until then
+//! drivers compile the PTX of a module that has changed. If one module does not compile, nothing is written.
 
 use std::{
     fmt::Write as _,
@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use warpset_builder::{Assembled, Assembler, Builder, Containers, DeviceToolchain, is_made_from, lint, summary};
+use warpset_builder::{Assembled, Assembler, Builder, Containers, DeviceToolchain, lint, summary};
 use warpset_kernels::MODULES;
 
 /// The arguments of `ptx`.
@@ -26,6 +26,9 @@ pub struct Args {
     /// Write nothing: the rebuilt text has to equal the checked-in PTX, and `ptxas` has to be there
     #[arg(long)]
     check: bool,
+    /// Also write the device code, which takes NVIDIA's tools: for a release, and before times on a GPU are measured
+    #[arg(long, conflicts_with = "check")]
+    code: bool,
 }
 
 /// Runs the command.
@@ -33,13 +36,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let units = chosen(&crate::workspace_root(), &args.modules)?;
     let toolchain = DeviceToolchain::find()?;
     let assembler = match Assembler::find() {
-        Err(missing) if !args.check => {
+        Err(missing) if !args.check && !args.code => {
             eprintln!("note: the PTX is not assembled: {missing}");
             None
         }
         found => Some(found?),
     };
-    let containers = if args.check { None } else { containers(assembler.as_ref()) };
+    let containers = args.code.then(Containers::find).transpose()?;
     eprintln!("device toolchain: {toolchain}");
 
     let root = crate::workspace_root();
@@ -47,18 +50,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut table = Vec::new();
     let made = make(&units, &toolchain, assembler.as_ref(), if containers.is_some() { &ALSO } else { &[] })?;
     for (Unit { name, path, code, .. }, Made { ptx, on_each }) in units.iter().zip(made) {
-        if let Some(code) = code {
-            let there = root.join(code);
-            if let Some(containers) = &containers {
-                let container = containers.bind(name, &ptx, &on_each)?;
-                fs::write(there, container).with_context(|| format!("cannot write {code}"))?;
-            } else if !fs::read(&there).is_ok_and(|container| is_made_from(&container, &ptx)) {
-                if args.check {
-                    faults.push(format!("{code} is not what {path} was assembled to: run `cargo xtask ptx`"));
-                } else {
-                    fs::write(there, []).with_context(|| format!("cannot write {code}"))?;
-                }
-            }
+        if let (Some(code), Some(containers)) = (code, &containers) {
+            let container = containers.bind(name, &ptx, &on_each)?;
+            fs::write(root.join(code), container).with_context(|| format!("cannot write {code}"))?;
         }
         if args.check {
             let checked_in = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
@@ -83,12 +77,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What binds device code into containers, where there is device code.
-fn containers(assembler: Option<&Assembler>) -> Option<Containers> {
-    assembler?;
-    Containers::find().inspect_err(|missing| eprintln!("note: the device code is left out: {missing}")).ok()
-}
-
 /// Whether kernels must not spill on that architecture.
 fn is_promised(one: &Assembled) -> bool {
     !ALSO.contains(&one.architecture.as_str())
@@ -99,7 +87,7 @@ struct Unit {
     name: String,
     /// The file, relative to the workspace.
     path: String,
-    /// The file of the device code, if it is checked in.
+    /// The file of its device code, if it has one.
     code: Option<String>,
     builder: Builder,
 }
@@ -130,8 +118,8 @@ fn units(root: &Path) -> Vec<Unit> {
     modules.chain([own_kernel]).collect()
 }
 
-/// Architectures whose device code is checked in too: code for `sm_80` also runs on 8.6 and 8.9, but not on later ones. What spills
-/// there, a little, is not refused.
+/// Architectures whose device code is checked in too: code for `sm_80` also runs on 8.6 and 8.9, but not on later ones.
+/// What spills there, a little, is not refused.
 const ALSO: [&str; 1] = ["sm_120"];
 
 /// Compilers at once, at most: each compiles `core` first.
@@ -143,7 +131,8 @@ struct Made {
     on_each: Vec<Assembled>,
 }
 
-/// Compiles and assembles all units. Either takes one thread per unit, so as many units are in work as there are processors.
+/// Compiles and assembles all units. Either takes one thread per unit, so as many units are in work as there are
+/// processors.
 fn make(
     units: &[Unit],
     toolchain: &DeviceToolchain,

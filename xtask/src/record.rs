@@ -126,19 +126,21 @@ impl Record {
     }
 }
 
-/// Fills in, for each row of ours, the fastest peer that did the same work and the ratio to it.
+/// Fills in, for each row of ours, the fastest peer that did the same work and the ratio to it; none where there is no
+/// such peer.
 pub fn compare_with_peers(records: &mut [Record]) {
     let peers: Vec<Record> = records.iter().filter(|row| row.implementation().is_some()).cloned().collect();
     for row in records.iter_mut().filter(|row| row.implementation().is_none()) {
         let fastest = ratios(row, &peers).into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        if let Some((peer, ratio)) = fastest {
-            (row.peer, row.peer_ratio) = (Some(peer.to_owned()), Some(ratio));
-        }
+        (row.peer, row.peer_ratio) = fastest.map(|(peer, ratio)| (peer.to_owned(), ratio)).unzip();
     }
 }
 
 /// Parameters that say who did the work, how, and what came out, not which work it was.
 const NOT_WORK: [&str; 6] = ["implementation", "hashes", "truth", "said", "false_positives", "expected"];
+
+/// Memory of a peer over ours up to which it still is a peer.
+const AS_SMALL: f64 = 1.02;
 
 /// The peers that did the same work as `row`, each with our rate over its rate.
 ///
@@ -157,9 +159,22 @@ pub fn ratios<'a>(row: &Record, peers: impl IntoIterator<Item = &'a Record>) -> 
     };
     let ratio = |peer: &'a Record| {
         let name = peer.implementation()?;
-        same_work(peer).then_some((name, row.items_per_second? / peer.items_per_second?))
+        let is_peer = same_work(peer) && is_like(row, peer);
+        is_peer.then_some((name, row.items_per_second? / peer.items_per_second?))
     };
     peers.into_iter().filter_map(ratio).collect()
+}
+
+/// Whether a user could take `peer` in place of what `row` measured: it needs no more memory, and keeps the order of
+/// the keys where ours does.
+fn is_like(row: &Record, peer: &Record) -> bool {
+    match (row.structure.as_str(), row.bits_per_item, peer.bits_per_item) {
+        ("lsm", ..) => peer.implementation() != Some("HashMap"),
+        (_, Some(ours), Some(theirs)) => theirs <= AS_SMALL * ours,
+        // The space of a perfect hash function is what one pays its time for.
+        ("recsplit", ours, None) => ours.is_none(),
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -177,5 +192,21 @@ mod tests {
         compare_with_peers(&mut rows);
         assert_eq!((rows[0].peer.as_deref(), rows[0].peer_ratio), (Some("fast"), Some(2.0)));
         assert!(rows[1..].iter().all(|row| row.peer.is_none()));
+    }
+    #[test]
+    fn peers_are_as_small_and_as_ordered() {
+        let row = |structure: &str, name: Option<&str>, bits: Option<f64>| {
+            let mut row = Record::new(structure, "get", 100).time(1.0).by(name.unwrap_or("ours"), name.is_some());
+            row.bits_per_item = bits;
+            row
+        };
+        let is_peer = |structure: &str, theirs: Option<f64>| {
+            !ratios(&row(structure, None, Some(1.6)), &[row(structure, Some("a crate"), theirs)]).is_empty()
+        };
+        assert!(is_peer("recsplit", Some(1.62)) && !is_peer("recsplit", Some(2.8)) && !is_peer("recsplit", None));
+        assert!(is_peer("bloom", None) && !is_peer("bloom", Some(2.8)));
+        let ordered = ["BTreeMap", "HashMap"].map(|name| row("lsm", Some(name), None));
+        let names: Vec<&str> = ratios(&row("lsm", None, None), &ordered).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["BTreeMap"]);
     }
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask soak`: the tests that launch kernels on emulated GPUs, again and again, each round with another seed.
 //!
-//! A seed overrides that of every emulator of a process, so that each launch has another schedule: which thread goes on at
-//! each barrier, atomic and fence, which stores arrive late. The race detector is on wherever a test does not turn it off.
-//! A round that fails keeps its output in `target/soak`, with the seed that replays it, and the others go on. Shards have
-//! different seeds, so that several machines share the work. A line per run in `target/soak/log.txt` says what was done.
+//! A seed overrides that of every emulator of a process, so that each launch has another schedule: which thread goes on
+//! at each barrier, atomic and fence, which stores arrive late. The race detector is on wherever a test does not turn
+//! it off. A round that fails keeps its output in `target/soak`, with the seed that replays it, and the others go on.
+//! Shards have different seeds, so that several machines share the work. A line per run in `target/soak/log.txt` says
+//! what was done.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -17,7 +18,8 @@ use warpset_simt::emulator::{COUNT_VARIABLE, SEED_VARIABLE};
 
 use crate::dist::{Executable, parse_messages};
 
-/// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain seeds.)
+/// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain
+/// seeds.)
 const PACKAGES: [&str; 8] = [
     "warpset-kernels",
     "warpset-primitives",
@@ -116,7 +118,7 @@ fn built(root: &Path) -> anyhow::Result<Vec<Executable>> {
     Ok(all.into_iter().filter(launches_kernels).collect())
 }
 
-/// Those of a folder, whose files are named as `cargo xtask dist` names them: by package, and target.
+/// The executables of a folder, whose files are named as `cargo xtask dist` names them: by package, and target.
 fn listed(root: &Path, folder: &Path) -> anyhow::Result<Vec<Executable>> {
     let mut executables = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

@@ -1,5 +1,10 @@
 //! Answers of a bulk query, one bit per key.
 
+use crate::parallel;
+
+/// Words of answers that one task spreads to bytes; few under Miri, which is slow.
+const TASK: usize = if cfg!(miri) { 4 } else { 1 << 10 };
+
 /// One bit per key, in words of 64: bit `i % 64` of word `i / 64` answers for key `i`.
 ///
 /// Bits past the last key are zero.
@@ -18,16 +23,18 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Takes over `words`, one bit per key for `len` keys; clears the bits past the last key.
+    /// Takes over `words`, one bit per key for `len` keys, or for as many as the words have bits; clears the bits past
+    /// the last key.
     pub fn from_words(mut words: Vec<u64>, len: usize) -> Bitmap {
-        words.resize(len.div_ceil(64), 0);
+        let len = len.min(words.len().saturating_mul(64));
+        words.truncate(len.div_ceil(64));
         if let (Some(last), used @ 1..) = (words.last_mut(), len % 64) {
             *last &= (1 << used) - 1;
         }
         Bitmap { words, len }
     }
 
-    /// One bit per answer.
+    /// A bitmap with one bit per answer.
     pub fn from_bools(answers: &[bool]) -> Bitmap {
         let word = |answers: &[bool]| answers.iter().rev().fold(0, |word, &yes| word << 1 | u64::from(yes));
         Bitmap { words: answers.chunks(64).map(word).collect(), len: answers.len() }
@@ -73,6 +80,22 @@ impl Bitmap {
     }
 }
 
+/// Bits to booleans, or to bytes 0 and 1.
+pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
+    let spread = |(answers, words): (&mut [T], &[u64])| {
+        for (answers, word) in answers.chunks_mut(64).zip(words) {
+            for (i, answer) in answers.iter_mut().enumerate() {
+                *answer = T::from(word >> i & 1 == 1);
+            }
+        }
+    };
+    if words.len() <= TASK {
+        spread((answers, words));
+    } else {
+        parallel::for_each(answers.chunks_mut(TASK * 64).zip(words.chunks(TASK)), spread);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,8 +107,23 @@ mod tests {
         assert_eq!(map.as_words(), [u64::MAX, 63]);
         assert_eq!(map.iter().len(), 70);
         assert!(Bitmap::from_words(vec![], 0).is_empty());
+        assert_eq!(Bitmap::from_words(vec![1], usize::MAX).len(), 64);
         let answers: Vec<bool> = (0..130).map(|i| i % 3 == 0).collect();
         let map = Bitmap::from_bools(&answers);
         assert!(map.iter().eq(answers) && map.as_words().len() == 3 && Bitmap::from_bools(&[]).is_empty());
+    }
+
+    #[test]
+    fn bits_become_booleans_and_bytes() {
+        let words: Vec<u64> = (0..3 * TASK as u64).map(warpset_core::hash::finalise).collect();
+        let bit = |i: usize| words[i / 64] >> (i % 64) & 1 == 1;
+        for len in [0, 1, 64, 100, 64 * TASK, 64 * (3 * TASK - 1) + 7] {
+            let mut answers = vec![false; len];
+            bits_to(&mut answers, &words[..len.div_ceil(64)]);
+            assert!((0..len).all(|i| answers[i] == bit(i)), "{len}");
+            let mut bytes = vec![9u8; len];
+            bits_to(&mut bytes, &words[..len.div_ceil(64)]);
+            assert!((0..len).all(|i| bytes[i] == bit(i) as u8), "{len}");
+        }
     }
 }

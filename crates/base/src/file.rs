@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    0  magic "WARPSET\0"                     8 bytes
-//!    8  format version, 1                     u16
+//!    8  version of the structure's format     u16
 //!   10  structure                             u16
 //!   12  header bytes, 128                     u32
 //!   16  payload bytes                         u64
@@ -21,19 +21,28 @@ use std::path::Path;
 use bytemuck::Pod;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::words::{AlignedWords, OutOfMemory};
+use crate::words::AlignedWords;
 
+mod error;
+#[cfg(feature = "mmap")]
+mod map;
 mod payload;
+mod replace;
 #[cfg(feature = "serde")]
 mod serde;
-pub use payload::{Payload, save_payload, write_payload_to};
+mod structure;
+pub use error::{FileError, SavedError, at_path};
+#[cfg(feature = "mmap")]
+pub use map::{InMap, MappedWords, map};
+pub use payload::Payload;
+use payload::{save_payload, write_payload_to};
+pub use replace::replace;
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
+pub use structure::{SIGNED, SavedType, Structure};
 
 /// Bytes of the header; the payload starts here, so that it is aligned in a memory-mapped file.
 pub const HEADER_BYTES: usize = 128;
-/// The version that this build writes.
-pub const FORMAT_VERSION: u16 = 1;
 /// Parameters in a header.
 pub const FIELDS: usize = 8;
 
@@ -43,79 +52,10 @@ const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
 
-/// Why bytes could not be read as a structure, or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileError {
-    /// The bytes end too early.
-    #[error("{needed} bytes needed, {found} found: the file was cut short")]
-    Truncated {
-        /// Bytes that the header announces.
-        needed: u64,
-        /// Bytes there are.
-        found: u64,
-    },
-    /// More bytes than the header announces.
-    #[error("{extra} bytes after the end of the structure: pass its bytes alone")]
-    TrailingBytes {
-        /// Bytes too many.
-        extra: u64,
-    },
-    /// The bytes do not start with Warpset's magic.
-    #[error("not a Warpset file: pass what `save`, `write_to` or `to_bytes` wrote")]
-    BadMagic,
-    /// The bytes are of a version that this build does not read.
-    #[error(
-        "format version {found}; this build reads version {supported}: read the file with the release that wrote it"
-    )]
-    UnsupportedVersion {
-        /// The version in the header.
-        found: u16,
-        /// The version that this build reads.
-        supported: u16,
-    },
-    /// The bytes hold another structure.
-    #[error("expected structure {expected}, found {found}: read it as the type that saved it")]
-    WrongStructure {
-        /// The number of the type that was to be read.
-        expected: u16,
-        /// The number in the header.
-        found: u16,
-    },
-    /// The checksum does not match.
-    #[error("checksum {found:#018x} instead of {expected:#018x}: the file is damaged, copy or build it again")]
-    Corrupted {
-        /// The checksum in the header.
-        expected: u64,
-        /// The checksum of the bytes.
-        found: u64,
-    },
-    /// A header field has a value that no structure has.
-    #[error("header: {field} cannot be {value}; the file is damaged, copy or build it again")]
-    InvalidHeader {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// The bytes cannot be viewed in place because their address is not aligned.
-    #[error("the words start at an address that is not a multiple of {alignment}: copy the bytes to one that is")]
-    Misaligned {
-        /// The alignment needed.
-        alignment: usize,
-    },
-    /// There is no memory for what the file holds.
-    #[error(transparent)]
-    OutOfMemory(#[from] OutOfMemory),
-    /// Reading or writing failed.
-    #[error("input or output failed: {0}")]
-    Io(#[from] io::Error),
-}
-
 /// A structure that can be saved: words, and parameters that say how many and what they mean.
 pub trait Saved: Sized {
-    /// The number of the structure in headers.
-    const STRUCTURE: u16;
+    /// Its number in headers, with the version of its format.
+    const STRUCTURE: Structure;
     /// For messages: "split-block Bloom filter".
     const NAME: &'static str;
     /// What the payload consists of.
@@ -123,22 +63,31 @@ pub trait Saved: Sized {
     /// The parameters, checked.
     type Layout: Copy;
     /// The errors of the structure.
-    type Error: From<FileError>;
+    type Error: SavedError;
 
     /// The parameters of a header, if they are those of such a structure.
+    ///
+    /// # Errors
+    /// [`FileError::InvalidHeader`], and what the structure adds.
     fn layout_of(fields: [u64; FIELDS]) -> Result<Self::Layout, Self::Error>;
     /// The number of words of a structure with these parameters.
     fn words_of(layout: &Self::Layout) -> u64;
     /// The parameters for the header.
     fn fields(&self) -> [u64; FIELDS];
-    /// The words.
-    fn saved_words(&self) -> &[Self::Word];
+    /// The words as they are saved, in one piece of memory or in several.
+    fn payload(&self) -> impl Payload + '_;
     /// Whether these can be the words of such a structure, for structures that can tell beyond the checksum.
+    ///
+    /// # Errors
+    /// What the structure says of words that cannot be its own.
     fn check(_layout: &Self::Layout, _words: &[Self::Word]) -> Result<(), Self::Error> {
         Ok(())
     }
     /// Puts a structure together; [`Saved::check`] has passed.
-    fn from_saved(layout: Self::Layout, words: AlignedWords<Self::Word>) -> Self;
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    fn from_saved(layout: Self::Layout, words: AlignedWords<Self::Word>) -> Result<Self, Self::Error>;
 }
 
 /// A header's bytes.
@@ -161,20 +110,25 @@ pub struct Header {
 
 impl Header {
     /// Reads a header of this structure; the checksum is not compared.
-    pub fn parse(bytes: &HeaderBytes, structure: u16) -> Result<Header, FileError> {
+    ///
+    /// # Errors
+    /// [`FileError::BadMagic`], [`FileError::WrongStructure`], [`FileError::UnsupportedVersion`],
+    /// [`FileError::InvalidHeader`].
+    pub fn parse(bytes: &HeaderBytes, structure: Structure) -> Result<Header, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         if bytes[..8] != MAGIC {
             return Err(FileError::BadMagic);
         }
-        let version = u16_at(8);
-        if version != FORMAT_VERSION {
-            return Err(FileError::UnsupportedVersion { found: version, supported: FORMAT_VERSION });
-        }
         let found = u16_at(10);
-        if found != structure {
-            return Err(FileError::WrongStructure { expected: structure, found });
+        let fields = std::array::from_fn(|i| u64_at(24 + 8 * i));
+        if found != structure.number {
+            return Err(Structure::mismatch(structure, found, fields));
+        }
+        let version = u16_at(8);
+        if version != structure.version {
+            return Err(FileError::UnsupportedVersion { found: version, supported: structure.version });
         }
         let header_bytes = u64_at(12) as u32 as u64;
         if header_bytes != HEADER_BYTES as u64 {
@@ -183,16 +137,15 @@ impl Header {
         if let Some(&value) = bytes[88..CHECKSUM_AT].iter().find(|&&b| b != 0) {
             return invalid("reserved bytes", value as u64);
         }
-        let fields = std::array::from_fn(|i| u64_at(24 + 8 * i));
         Ok(Header { payload_bytes: u64_at(16), fields, checksum: u64_at(CHECKSUM_AT) })
     }
 
     /// The bytes of the header of this structure.
-    pub fn to_bytes(&self, structure: u16) -> HeaderBytes {
+    pub fn to_bytes(&self, structure: Structure) -> HeaderBytes {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes[10..12].copy_from_slice(&structure.to_le_bytes());
+        bytes[8..10].copy_from_slice(&structure.version.to_le_bytes());
+        bytes[10..12].copy_from_slice(&structure.number.to_le_bytes());
         bytes[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
         bytes[16..24].copy_from_slice(&self.payload_bytes.to_le_bytes());
         for (field, to) in self.fields.iter().zip(bytes[24..88].chunks_exact_mut(8)) {
@@ -211,6 +164,9 @@ impl Header {
     }
 
     /// Compares the checksum.
+    ///
+    /// # Errors
+    /// [`FileError::Corrupted`].
     pub fn verify<T: Pod>(&self, header: &HeaderBytes, payload: &[T]) -> Result<(), FileError> {
         let found = Header::checksum_of(header, payload);
         if found != self.checksum {
@@ -243,15 +199,10 @@ impl<S: Saved> HeaderOf<S> {
     }
 }
 
-/// The header of a structure, with its checksum.
-fn header_of<S: Saved>(structure: &S) -> HeaderBytes {
-    let words = structure.saved_words();
-    let mut header = Header { payload_bytes: size_of_val(words) as u64, fields: structure.fields(), checksum: 0 };
-    header.checksum = Header::checksum_of(&header.to_bytes(S::STRUCTURE), words);
-    header.to_bytes(S::STRUCTURE)
-}
-
 /// Fills the buffer, or says how many bytes there were: `before` of them read already, `needed` in all.
+///
+/// # Errors
+/// [`FileError::Truncated`], [`FileError::Io`].
 pub fn read_exact(reader: &mut impl Read, buffer: &mut [u8], before: u64, needed: u64) -> Result<(), FileError> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -265,8 +216,11 @@ pub fn read_exact(reader: &mut impl Read, buffer: &mut [u8], before: u64, needed
     Ok(())
 }
 
-/// Reads `len` words, allocating in step with what arrives. `available` is how many bytes are surely there, `before` how
-/// many were read already.
+/// Reads `len` words, allocating in step with what arrives. `available` is how many bytes are surely there, `before`
+/// how many were read already.
+///
+/// # Errors
+/// [`FileError::Truncated`], [`FileError::OutOfMemory`], [`FileError::Io`].
 pub fn read_words<T: Pod>(
     reader: &mut impl Read,
     len: u64,
@@ -291,32 +245,40 @@ pub fn read_words<T: Pod>(
 }
 
 /// Writes header and payload.
+///
+/// # Errors
+/// [`FileError::Io`].
 pub fn write_to<S: Saved>(structure: &S, writer: &mut impl Write) -> Result<(), S::Error> {
-    let payload: &[u8] = bytemuck::cast_slice(structure.saved_words());
-    Ok(write_payload_to(S::STRUCTURE, structure.fields(), payload, writer)?)
+    Ok(write_payload_to(S::STRUCTURE, structure.fields(), &structure.payload(), writer)?)
 }
 
-/// Reads what [`write_to`] wrote, and no byte after it; `available`: bytes of payload that are surely there. Memory grows
-/// with what arrives, whatever the header claims.
+/// Reads what [`write_to`] wrote, and no byte after it; `available`: bytes of payload that are surely there. Memory
+/// grows with what arrives, whatever the header claims.
+///
+/// # Errors
+/// Any [`FileError`] but [`FileError::TrailingBytes`], and what the structure adds.
 pub fn read_from<S: Saved>(reader: &mut impl Read, available: u64) -> Result<S, S::Error> {
     let mut bytes = [0; HEADER_BYTES];
     read_exact(reader, &mut bytes, 0, HEADER_BYTES as u64)?;
     let header = HeaderOf::<S>::parse(&bytes)?;
     let words = read_words(reader, S::words_of(&header.layout), available, HEADER_BYTES as u64)?;
     header.verify(&bytes, words.as_slice())?;
-    Ok(S::from_saved(header.layout, words))
+    S::from_saved(header.layout, words)
 }
 
 /// The saved form in memory.
 pub fn to_bytes<S: Saved>(structure: &S) -> Vec<u8> {
-    let payload = bytemuck::cast_slice(structure.saved_words());
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
-    bytes.extend_from_slice(&header_of(structure));
-    bytes.extend_from_slice(payload);
+    let payload = structure.payload();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.bytes() as usize);
+    // Writing to memory cannot fail.
+    let _ = write_payload_to(S::STRUCTURE, structure.fields(), &payload, &mut bytes);
     bytes
 }
 
 /// Reads the saved form; bytes after its end are an error.
+///
+/// # Errors
+/// Any [`FileError`], and what the structure adds.
 pub fn from_bytes<S: Saved>(mut bytes: &[u8]) -> Result<S, S::Error> {
     let available = bytes.len().saturating_sub(HEADER_BYTES) as u64;
     if let Some(head) = bytes.first_chunk() {
@@ -328,52 +290,45 @@ pub fn from_bytes<S: Saved>(mut bytes: &[u8]) -> Result<S, S::Error> {
     read_from(&mut bytes, available)
 }
 
-/// Writes a file: under another name first, then renamed, so that a reader never sees half of it. A thread of its own computes the
-/// checksum of a large structure meanwhile.
+/// Writes a file as [`replace`] does. A thread of its own computes the checksum of a large structure meanwhile.
+///
+/// # Errors
+/// [`FileError::At`].
 pub fn save<S: Saved>(structure: &S, path: &Path) -> Result<(), S::Error> {
-    let payload: &[u8] = bytemuck::cast_slice(structure.saved_words());
-    Ok(save_payload(S::STRUCTURE, structure.fields(), payload, path)?)
-}
-
-/// Lets `write` write a file under another name, and renames it.
-pub fn replace<E: From<FileError>>(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let write = || -> Result<(), E> {
-        let mut file = File::create(&part).map_err(FileError::from)?;
-        write(&mut file)?;
-        file.sync_all().and_then(|()| std::fs::rename(&part, path)).map_err(FileError::from)?;
-        Ok(())
-    };
-    let written = write();
-    if written.is_err() {
-        // Nothing to add to the error that is returned.
-        let _ = std::fs::remove_file(&part);
-    }
-    written
+    Ok(save_payload(S::STRUCTURE, structure.fields(), &structure.payload(), path)?)
 }
 
 /// Reads a file.
+///
+/// # Errors
+/// [`FileError::At`] with any other [`FileError`].
 pub fn load<S: Saved>(path: &Path) -> Result<S, S::Error> {
     whole(path, |file, available| read_from(file, available))
 }
 
 /// Lets `read` read a file, given the bytes after its header, and makes sure that nothing is left of it.
-pub fn whole<T, E: From<FileError>>(path: &Path, read: impl FnOnce(&mut File, u64) -> Result<T, E>) -> Result<T, E> {
-    let mut file = File::open(path).map_err(FileError::from)?;
-    let available = file.metadata().map_err(FileError::from)?.len().saturating_sub(HEADER_BYTES as u64);
-    let structure = read(&mut file, available)?;
-    match io::copy(&mut file, &mut io::sink()).map_err(FileError::from)? {
-        0 => Ok(structure),
-        extra => Err(FileError::TrailingBytes { extra }.into()),
-    }
+///
+/// # Errors
+/// [`FileError::At`] with the errors of the system and of `read`, and with [`FileError::TrailingBytes`].
+pub fn whole<T, E: SavedError>(path: &Path, read: impl FnOnce(&mut File, u64) -> Result<T, E>) -> Result<T, E> {
+    at_path(path, "read", || {
+        let mut file = File::open(path).map_err(FileError::from)?;
+        let available = file.metadata().map_err(FileError::from)?.len().saturating_sub(HEADER_BYTES as u64);
+        let structure = read(&mut file, available)?;
+        match io::copy(&mut file, &mut io::sink()).map_err(FileError::from)? {
+            0 => Ok(structure),
+            extra => Err(FileError::TrailingBytes { extra }.into()),
+        }
+    })
 }
 
 /// Parameters and words of a structure in saved bytes.
 pub type Viewed<'a, S> = (<S as Saved>::Layout, &'a [<S as Saved>::Word]);
 
 /// The parameters and the words in saved bytes, without a copy: everything checked, for which it reads the words.
+///
+/// # Errors
+/// Any [`FileError`], and what the structure adds.
 pub fn view<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
     let (header, head, payload) = parse_view::<S>(bytes)?;
     header.verify(head, payload)?;
@@ -381,6 +336,9 @@ pub fn view<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
 }
 
 /// [`view`] that touches the header only.
+///
+/// # Errors
+/// Any [`FileError`] but [`FileError::Corrupted`], and what the structure adds.
 pub fn view_unverified<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
     parse_view::<S>(bytes).map(|(header, _, payload)| (header.layout, payload))
 }
@@ -402,4 +360,86 @@ fn parse_view<S: Saved>(bytes: &[u8]) -> Result<Parsed<'_, S>, S::Error> {
     let words =
         bytemuck::try_cast_slice(payload).map_err(|_| FileError::Misaligned { alignment: align_of::<S::Word>() })?;
     Ok((header, head, words))
+}
+
+/// Gives a [`Saved`] type the methods that write and read it. Documentation shows them as the type's own.
+///
+/// Each line names generic parameters, the type, and the error of its crate.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! saved_methods {
+    ($([$($generics:tt)*] $structure:ty, $error:ty;)*) => {$(
+        /// Saving and loading.
+        impl<$($generics)*> $structure {
+            /// Writes header and payload.
+            ///
+            /// # Errors
+            /// [`FileError::Io`](crate::FileError::Io) with what the writer says.
+            pub fn write_to<W: ::std::io::Write>(&self, mut writer: W) -> Result<(), $error> {
+                $crate::file::write_to(self, &mut writer)
+            }
+
+            /// Reads what [`write_to`](Self::write_to) wrote, and no byte after it. Memory grows with what arrives,
+            /// whatever the header claims.
+            ///
+            /// # Errors
+            /// [`FileError`](crate::FileError): the bytes end early, are damaged, or hold another structure or
+            /// version.
+            pub fn read_from<R: ::std::io::Read>(mut reader: R) -> Result<Self, $error> {
+                $crate::file::read_from(&mut reader, 0)
+            }
+
+            /// The saved form in memory.
+            pub fn to_bytes(&self) -> Vec<u8> {
+                $crate::file::to_bytes(self)
+            }
+
+            /// Reads the saved form; bytes after its end are an error.
+            ///
+            /// # Errors
+            /// The errors of [`read_from`](Self::read_from), and bytes after the end.
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self, $error> {
+                $crate::file::from_bytes(bytes)
+            }
+
+            /// Writes a file. A regular file that stands there, or that a link there leads to, is replaced at once, so
+            /// that a reader never sees half of it; into a pipe or a device the bytes go as they come.
+            ///
+            /// # Errors
+            /// [`FileError::At`](crate::FileError::At) with the path and what the system says.
+            pub fn save(&self, path: impl AsRef<::std::path::Path>) -> Result<(), $error> {
+                $crate::file::save(self, path.as_ref())
+            }
+
+            /// Reads a file.
+            ///
+            /// # Errors
+            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong: the errors of
+            /// [`from_bytes`](Self::from_bytes), or what the system says.
+            pub fn load(path: impl AsRef<::std::path::Path>) -> Result<Self, $error> {
+                $crate::file::load(path.as_ref())
+            }
+        }
+    )*};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_structure_has_a_version_of_its_own() {
+        let header = Header { payload_bytes: 40, fields: [3; FIELDS], checksum: 5 };
+        let [first, second] = [7, 8].map(|number| Structure::new(number, 1, "test"));
+        let next = Structure { version: 2, ..first };
+        let old = Header::parse(&header.to_bytes(first), next).unwrap_err();
+        assert!(matches!(old, FileError::UnsupportedVersion { found: 1, supported: 2 }));
+        assert!(old.to_string().contains("version 1") && old.to_string().contains("version 2"), "{old}");
+        assert_eq!(Header::parse(&header.to_bytes(next), next).unwrap(), header);
+        assert_eq!(Header::parse(&header.to_bytes(second), second).unwrap(), header);
+        // A version says nothing about other structures.
+        let other = Header::parse(&header.to_bytes(next), second).unwrap_err();
+        let FileError::WrongStructure { expected, found } = other else { panic!("{other}") };
+        assert_eq!([expected.number, found.number], [8, 7]);
+    }
 }

@@ -1,66 +1,118 @@
 //! What filters have in common, on every backend: traits for code that works with any of them.
 //!
-//! All methods return `Result`, because a device can fail. The types have inherent methods of the same names, with
-//! their exact results: use the traits where the type is open.
+//! All methods return `Result`, because a device can fail. Types in host memory have inherent methods of the same
+//! names, with their exact results: use the traits there where the type is open. Types in device memory have the
+//! lookups by the trait.
 //!
 //! Methods with `_if` in their names take a [`Stencil`], which says for each key of the batch whether it is meant. They
 //! are written here, once for all filters, so a program that calls them imports the trait. The keys that are meant are
 //! gathered first, by reference (8 bytes of memory for each); the others cost no lookup and do not travel to a device.
 //!
+//! Insertions into types in host memory return what there is to say, and `Result` exactly if they can fail: a Bloom
+//! filter
+//! with one block per key has room for any key (nothing), a bucket of Rao's can overflow (`Result<()>`), a quotient
+//! filter can be full and counts (`Result<u64>`: how many more fingerprints are stored than before; of one key
+//! `Result<bool>`). The traits, which all of them implement, say `Result<()>`.
+//!
 //! | trait | operation | who has it |
 //! | --- | --- | --- |
 //! | [`Filter`] | ask | all |
 //! | [`Insert`] | insert, clear, merge | all that can change |
-//! | [`TestAndInsert`] | insert and say which keys were new | Bloom filters |
+//! | [`TestAndInsert`] | insert and say which keys were new | Bloom filters, quotient filters |
 //! | [`Remove`] | take out one copy of each key | quotient filters |
 //! | [`Count`] | how many copies of each key | quotient filters |
 
-use crate::bitmap::Bitmap;
+use crate::bitmap::{Bitmap, bits_to};
 use crate::key::Key;
+pub use crate::length::{LengthMismatch, same_length};
 use crate::stencil::{Stencil, select};
 
-/// Slices of keys and of answers, or keys and a stencil, that do not go together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{keys} keys, and {answers} places for answers or in the stencil: pass one place per key")]
-pub struct LengthMismatch {
-    /// Keys given.
-    pub keys: usize,
-    /// Places for answers given, or keys that the stencil is for.
-    pub answers: usize,
-}
-
-/// An error unless there are as many places for answers as keys.
-pub fn same_length(keys: usize, answers: usize) -> Result<(), LengthMismatch> {
-    if keys == answers { Ok(()) } else { Err(LengthMismatch { keys, answers }) }
-}
+/// What takes the answers to a batch, one bit per key, as words: from the key of this number on, a multiple of 64; in
+/// any order.
+pub type Take<'a> = dyn FnMut(usize, &[u64]) + 'a;
 
 /// A set that answers "no" only for keys that it does not hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no filter of Warpset",
+    note = "Bloom filters, quotient filters, static filters and their views are, on the host and on devices"
+)]
 pub trait Filter {
     /// Why an operation failed.
     type Error: std::error::Error + From<LengthMismatch> + Send + Sync + 'static;
 
-    /// [`Filter::contains_bulk`] into a slice of the same length.
+    /// Looks all keys up and gives the answers to `take`: what the other lookups are made of.
     ///
     /// # Errors
-    /// If the lengths differ, and what the backend adds.
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Self::Error>;
-
-    /// [`Filter::contains_bulk`] as one bit per key.
-    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Self::Error>;
+    /// The errors of the backend.
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Self::Error>;
 
     /// Bytes of memory that the filter's words take.
     fn memory_bytes(&self) -> u64;
 
+    /// Whether one key may be in the filter. On a device that is a batch of one key.
+    ///
+    /// # Errors
+    /// The errors of the backend.
+    fn contains(&self, key: impl Key) -> Result<bool, Self::Error> {
+        Ok(self.contains_bulk(&[key])? == [true])
+    }
+
     /// Whether each key may be in the filter, in the order of the keys.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn contains_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<bool>, Self::Error> {
         let mut answers = vec![false; keys.len()];
         self.contains_bulk_into(keys, &mut answers)?;
         Ok(answers)
     }
 
+    /// [`Filter::contains_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// If the lengths differ, and what the backend adds.
+    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Self::Error> {
+        answers_into(self, keys, answers)
+    }
+
+    /// [`Filter::contains_bulk`] as bytes 0 and 1, into a slice of the same length.
+    ///
+    /// # Errors
+    /// If the lengths differ, and what the backend adds.
+    fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Self::Error> {
+        answers_into(self, keys, answers)
+    }
+
+    /// [`Filter::contains_bulk`] as one bit per key.
+    ///
+    /// # Errors
+    /// The errors of the backend.
+    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Self::Error> {
+        let mut bitmap = vec![0; keys.len().div_ceil(64)];
+        self.answer_bulk(keys, &mut |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;
+        Ok(Bitmap::from_words(bitmap, keys.len()))
+    }
+
     /// How many of the keys may be in the filter.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Self::Error> {
-        Ok(self.contains_bitmap_bulk(keys)?.count_ones())
+        let mut count = 0;
+        let ones = |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        self.answer_bulk(keys, &mut |_, words| count += ones(words))?;
+        Ok(count)
+    }
+
+    /// Drops the keys that are surely not in the filter; the others keep their order.
+    ///
+    /// # Errors
+    /// The errors of the backend.
+    fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) -> Result<(), Self::Error> {
+        let answers = self.contains_bitmap_bulk(keys)?;
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
+        Ok(())
     }
 
     /// [`Filter::contains_bulk`] under a stencil: no for keys that it does not mean.
@@ -78,7 +130,7 @@ pub trait Filter {
     /// [`Filter::contains_if_bulk`] as one bit per key: a stencil again.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Filter::contains_if_bulk`].
     fn contains_if_bitmap_bulk<K: Key>(
         &self,
         keys: &[K],
@@ -87,6 +139,19 @@ pub trait Filter {
         let selected = select(keys, stencil)?;
         Ok(selected.spread(stencil, &self.contains_bitmap_bulk(&selected.keys)?))
     }
+}
+
+/// Answers as booleans, or as bytes 0 and 1.
+fn answers_into<F: Filter + ?Sized, K: Key, T: Send + From<bool>>(
+    filter: &F,
+    keys: &[K],
+    answers: &mut [T],
+) -> Result<(), F::Error> {
+    same_length(keys.len(), answers.len())?;
+    filter.answer_bulk(keys, &mut |first, words| {
+        let end = answers.len().min(first + words.len() * 64);
+        bits_to(&mut answers[first..end], words);
+    })
 }
 
 /// A filter that keys can be added to.
@@ -100,9 +165,24 @@ pub trait Filter {
 ///     filter.count_contained_bulk(keys)
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "keys cannot be inserted into `{Self}`",
+    note = "Bloom filters and quotient filters take keys; views and static filters never change"
+)]
 pub trait Insert: Filter {
     /// Inserts all keys.
+    ///
+    /// # Errors
+    /// The errors of the backend; a filter that is full.
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Self::Error>;
+
+    /// Inserts one key. On a device that is a batch of one key.
+    ///
+    /// # Errors
+    /// The errors of [`Insert::insert_bulk`].
+    fn insert(&mut self, key: impl Key) -> Result<(), Self::Error> {
+        self.insert_bulk(&[key])
+    }
 
     /// Inserts the keys that a stencil means.
     ///
@@ -125,18 +205,32 @@ pub trait Insert: Filter {
     }
 
     /// Removes all keys and keeps the memory.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn clear(&mut self) -> Result<(), Self::Error>;
 
     /// Adds what another filter with the same parameters holds.
+    ///
+    /// # Errors
+    /// Filters that differ in a parameter, and what the backend adds.
     fn merge(&mut self, other: &Self) -> Result<(), Self::Error>;
 }
 
 /// A filter that can say, while it inserts, which keys it did not hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say, while it inserts, which keys are new",
+    note = "use `SplitBlockBloom`, `BlockedBloom` or `RaoBloom`"
+)]
 pub trait TestAndInsert: Insert {
     /// Inserts all keys and says which were new: of equal keys in a batch at most the first is.
+    ///
+    /// # Errors
+    /// The errors of [`Insert::insert_bulk`].
     fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Self::Error>;
 
-    /// [`TestAndInsert::test_and_insert_bulk`] under a stencil: keys that it does not mean are not inserted, and not new.
+    /// [`TestAndInsert::test_and_insert_bulk`] under a stencil: keys that it does not mean are not inserted, and not
+    /// new.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -152,9 +246,16 @@ pub trait TestAndInsert: Insert {
 }
 
 /// A filter that keys can be removed from.
+#[diagnostic::on_unimplemented(
+    message = "keys cannot be removed from `{Self}`",
+    note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`"
+)]
 pub trait Remove: Insert {
     /// Removes one copy of each key, and says how many copies that took out. Removing a key that was never inserted can
     /// remove another one that looks the same to the filter.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Self::Error>;
 
     /// [`Remove::remove_bulk`] of the keys that a stencil means.
@@ -168,7 +269,38 @@ pub trait Remove: Insert {
 }
 
 /// A filter that counts.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not count keys",
+    note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`"
+)]
 pub trait Count: Filter {
     /// How many copies of each key the filter holds, in the order of the keys: never fewer than were inserted.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Self::Error>;
+}
+
+/// Gives types that have a method `view` the queries of that view, with their documentation.
+///
+/// Each type stands with its generic parameters, and with the attributes under which it exists.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! queries_of_view {
+    ($($(#[$attribute:meta])* [$($generics:tt)*] $of:ty;)* => $methods:tt) => {$(
+        $crate::queries_of_view! { @of [$(#[$attribute])*] [$($generics)*] $of => $methods }
+    )*};
+    (@of [$($attributes:tt)*] [$($generics:tt)*] $of:ty => {$(
+        $(#[$doc:meta])* fn $name:ident $(<$k:ident>)? (&self $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)?;
+    )*}) => {
+        /// Queries, those of the view.
+        $($attributes)*
+        impl<$($generics)*> $of {$(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name $(<$k: $crate::key::Key>)? (&self $(, $arg: $ty)*) $(-> $ret)? {
+                self.view().$name($($arg),*)
+            }
+        )*}
+    };
 }

@@ -5,28 +5,44 @@
 //! | `u8` to `u64`, `i8` to `i64`, `usize`, `isize` | of the 8 little-endian bytes of the value | `mix` of the value | two finalisers of the value |
 //! | `u128`, `i128` | as the 64-bit integer of the same value; if there is none, of 16 little-endian bytes | the same | the same, by XXH3-128 |
 //! | bytes, strings | XXH64 | XXH64 | XXH3-128 |
+//! | `char` | as the integer of its code point | the same | the same |
+//! | arrays of integers of 16 to 64 bits, of `i8`, of `char` | as the string of their values in 8 little-endian bytes each | the same | the same |
+//! | tuples of 2 to 8 keys | XXH64 of their parts' hashes | XXH64 of their parts' hashes | XXH3-128 of their parts' hashes |
 //! | [`Hashed`] | the hash as given | the hash as given | as the `u64` of the same bits |
 //! | [`Hash128`] | the low half as given | the low half as given | the hash as given, mixed if the seed is not 0 |
 //!
-//! Split-block Bloom filters take XXH64 with seed 0; the other filters take the seeded hash of 64 bits, and RecSplit takes that
-//! of 128 bits.
+//! Split-block Bloom filters take XXH64 with seed 0; the other filters take the seeded hash of 64 bits, and RecSplit
+//! takes that of 128 bits.
 //!
 //! # Integers hash by their value
 //!
-//! The type that a key had when it was inserted is not stored, and a lookup with another type is no error that a compiler could
-//! see: `insert(5)` takes an `i32`, `contains(5u64)` a `u64`. So an integer hashes as its value, whatever its type: as a word
-//! of 64 bits, with zeros before an unsigned value and the sign before a signed one. -7 is the same key as `i8`, `i64` and
-//! `i128`; 7 is the same key in all twelve types.
+//! The type that a key had when it was inserted is not stored, and a lookup with another type is no error that a
+//! compiler could see: `insert(5)` takes an `i32`, `contains(5u64)` a `u64`. So an integer hashes as its value,
+//! whatever its type: as a word of 64 bits, with zeros before an unsigned value and the sign before a signed one. -7 is
+//! the same key as `i8`, `i64` and `i128`; 7 is the same key in all twelve types.
 //!
-//! A negative value has the word of an unsigned one: `-1i64` and `u64::MAX` are one key, as they are for whoever stores both in
-//! a column of 64 bits. In a filter that is at worst a false positive. A function that numbers its keys must tell `i128` values apart,
-//! so there, and only there, an `i128` of 2^63 or more is another key than the `u64` of that value.
+//! A negative value has the word of an unsigned one: `-1i64` and `u64::MAX` are one key, as they are for whoever stores
+//! both in a column of 64 bits. In a filter that is at worst a false positive. A function that numbers its keys must
+//! tell `i128` values apart, so there, and only there, an `i128` of 2^63 or more is another key than the `u64` of that
+//! value.
 //!
-//! `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash: different integers of one type of up
-//! to 64 bits have different seeded hashes.
+//! # Several keys as one
 //!
-//! Parquet hashes a column of type INT64 as eight bytes, which is the same, but one of type INT32 (8- and 16-bit integers,
-//! dates) as four. Only a split-block filter that was told so hashes integers that way, again of whatever type.
+//! A tuple hashes as a byte string: the hashes of its parts, each by the function that is asked for, under the same
+//! seed, little-endian (of 128 bits the low half first), then the bytes `tuple`, two zeros and the number of parts (of
+//! 128 bits, eight zeros before these). So each part counts as the key that it is, `(1u8, "a")` is `(1u64, b"a")`,
+//! neither `("ab", "c")` and `("a", "bc")` nor `((a, b), c)` and `(a, b, c)` are one key, and no tuple is by accident
+//! the same key as something else.
+//!
+//! An array of integers counts by its values too: `[1i32, -1]` and `[1i64, -1]` are one key. It is the same key as the
+//! string of the values' 8 bytes, which is how a device takes it. An array of `u8` is a byte string, as it stands.
+//!
+//! `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash: different integers of one
+//! type of up to 64 bits have different seeded hashes.
+//!
+//! Parquet hashes a column of type INT64 as eight bytes, which is the same, but one of type INT32 (8- and 16-bit
+//! integers, dates) as four. Only a split-block filter that was told so hashes integers that way, again of whatever
+//! type.
 
 use warpset_core::hash;
 use warpset_core::hash::string::StringHash;
@@ -35,13 +51,15 @@ pub use warpset_core::recsplit::Hash128;
 mod bytes;
 mod integers;
 mod ready_made;
+mod sequences;
 
 pub use ready_made::{Hashed, as_hashed};
 
-/// A key: integers of 8 to 128 bits, `usize`, `isize`, byte strings, strings, references to keys, [`Hashed`] and
-/// [`Hash128`], and [`Bytes`] around anything else that is `AsRef<[u8]>`.
+/// A key: integers of 8 to 128 bits, `usize`, `isize`, `char`, byte strings, strings, arrays of integers, tuples of 2
+/// to 8 keys, references to keys, [`Hashed`] and [`Hash128`], and [`Bytes`] around anything else that is `AsRef<[u8]>`.
 ///
-/// Sealed: what a structure holds depends on how its keys are hashed, on every backend.
+/// Sealed: what a structure holds depends on how its keys are hashed, on every backend. A type of one's own is a key as
+/// the tuple of its fields, as its bytes, or as [`Hashed`] around a hash of one's own.
 ///
 /// ```
 /// use warpset_base::key::{Bytes, Hash128, Hashed, Key};
@@ -51,9 +69,15 @@ pub use ready_made::{Hashed, as_hashed};
 /// takes("seven");
 /// takes([7u8, 7, 7]);
 /// takes(Bytes(String::from("sieben")));
+/// takes((7u32, "seven", [7u64, 77]));
 /// takes(Hashed(0x7777_7777_7777_7777));
 /// takes(Hash128 { high: 7, low: 77 });
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key",
+    note = "keys are integers, `char`, bytes, strings, arrays of integers, and tuples of keys; of other types pass a tuple of \
+            the fields, their bytes, or `Hashed` around a hash of your own"
+)]
 pub trait Key: sealed::Sealed {}
 
 /// Makes a key of anything that is `AsRef<[u8]>`; hashes as the bytes do.
@@ -121,9 +145,9 @@ pub mod sealed {
         /// Whether hashing is so cheap that doing it twice beats storing 16 bytes.
         const CHEAP: bool = false;
 
-        /// XXH64 with seed 0 of the bytes; of an integer's value in 64 bits.
+        /// XXH64 with seed 0 of the key's bytes; an integer's bytes are its value in 64 bits.
         fn xxh64(&self) -> u64;
-        /// The same, but of an integer as in a Parquet column of type INT32.
+        /// [`xxh64`](Self::xxh64), with integers as four bytes, as in a Parquet column of type INT32.
         fn int32_hash(&self) -> u64 {
             self.xxh64()
         }

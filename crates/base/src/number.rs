@@ -18,9 +18,27 @@ impl fmt::Display for Short {
     }
 }
 
+/// A number of things, with the plural where it belongs: "1 byte", "2 bytes".
+pub fn count(number: u64, thing: &'static str) -> impl fmt::Display {
+    Count(number, thing)
+}
+
+struct Count(u64, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "byte").to_string()), ["0 bytes", "1 byte", "2 bytes"]);
+    }
 
     #[test]
     fn zeros_are_few() {

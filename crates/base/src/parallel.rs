@@ -1,18 +1,31 @@
 //! Work in parts, on the threads of the current rayon pool.
 //!
-//! Rayon's iterators are instantiated, some thirty functions, for each closure and each type of item; of a program with many
-//! structures that was up to half of the code. Here the pool sees numbers of parts and one function, compiled once. A
-//! part has to be worth a lock and a call: thousands of elements, not one.
+//! Rayon's iterators are instantiated, some thirty functions, for each closure and each type of item; of a program with
+//! many structures that was up to half of the code. Here the pool sees numbers of parts and one function, compiled
+//! once. A part has to be worth a lock and a call: thousands of elements, not one.
 
 use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-/// Runs `task` with each number below `count`, in no order.
+/// The most threads that are started at once, unless the machine has more: beyond that they cost more than they bring.
+pub const MOST_THREADS: usize = 256;
+
+/// How many threads to start where `asked` are wanted, 0 for all of the machine: no more than there are `pieces` of
+/// work, nor than [`MOST_THREADS`] or the machine's, whichever is more; at least one.
+pub fn threads_for(asked: usize, pieces: u64) -> usize {
+    let machine = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = if asked == 0 { machine } else { asked };
+    wanted.min(MOST_THREADS.max(machine)).min(usize::try_from(pieces).unwrap_or(usize::MAX)).max(1)
+}
+
+/// Runs `task` with each number below `count`, in no order. Under Miri on the caller's thread: the threads of a pool
+/// never end, which the interpreter reports as a leak.
 pub fn numbers(count: usize, task: &(dyn Fn(usize) + Sync)) {
     match count {
         0 => {}
         1 => task(0),
+        _ if cfg!(miri) => (0..count).for_each(task),
         _ => (0..count).into_par_iter().for_each(task),
     }
 }
@@ -41,11 +54,11 @@ pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T
     places.into_iter().filter_map(|place| place.into_inner().ok().and_then(|(_, result)| result)).collect()
 }
 
-/// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any did. The
-/// others run all the same.
+/// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any
+/// did. The others run all the same.
 ///
 /// # Errors
-/// Those of `task`.
+/// The errors of `task`.
 pub fn try_for_each<T: Send, E: Send>(
     parts: impl IntoIterator<Item = T>,
     task: impl Fn(T) -> Result<(), E> + Sync,
@@ -92,9 +105,19 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg_attr(miri, ignore = "the pool's threads never end")]
+    fn threads_are_bounded_by_work_and_machine() {
+        let machine = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!([0, 1, 7, usize::MAX].map(|asked| threads_for(asked, 0)), [1; 4]);
+        assert_eq!(threads_for(0, u64::MAX), machine);
+        assert_eq!([1, 7, 100].map(|asked| threads_for(asked, 50)), [1, 7, 50]);
+        for asked in [1 << 40, usize::MAX] {
+            assert_eq!(threads_for(asked, u64::MAX), MOST_THREADS.max(machine));
+        }
+    }
+
+    #[test]
     fn each_part_once_and_in_order() {
-        for count in [0, 1, 2, 3, 100, 5000] {
+        for count in [0, 1, 2, 3, 100, if cfg!(miri) { 200 } else { 5000 }] {
             let mut data: Vec<usize> = vec![0; count * 3];
             for_each(data.chunks_mut(3).enumerate(), |(i, part)| part.iter_mut().for_each(|place| *place += i + 1));
             assert!(data.iter().enumerate().all(|(i, &value)| value == i / 3 + 1));
@@ -112,7 +135,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "the pool's threads never end")]
     fn a_panic_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| for_each(0..10, |i| assert!(i != 5, "five")));
         assert!(caught.is_err());

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use warpset_core::bits::Select;
 
-/// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. One load, as lookups
-/// of single keys ask too.
+/// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. One load, as
+/// lookups of single keys ask too.
 #[inline]
 pub fn has_bit_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -31,8 +31,8 @@ pub fn has_bit_instructions() -> bool {
     false
 }
 
-/// Selection of ones by `pdep`: a value of this type exists only where [`has_bit_instructions`] holds and `pdep` is fast,
-/// which it is not on AMD's processors before Zen 3.
+/// Selection of ones by `pdep`: a value of this type exists only where [`has_bit_instructions`] holds and `pdep` is
+/// fast, which it is not on AMD's processors before Zen 3.
 ///
 /// ```
 /// use warpset_base::processor::Pdep;

@@ -1,5 +1,6 @@
 //! A filter's memory: zeroed lazily by the system, aligned to cache lines.
 
+use crate::number::count;
 use bytemuck::Pod;
 
 /// Bytes of a cache line.
@@ -7,7 +8,7 @@ const LINE_BYTES: usize = 64;
 
 /// The allocator refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot allocate {bytes} bytes: free memory, or ask for a smaller structure")]
+#[error("cannot allocate {}: free memory, or ask for a smaller structure", count(*bytes, "byte"))]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub bytes: u64,
@@ -15,8 +16,8 @@ pub struct OutOfMemory {
 
 /// Words that start at a cache line.
 ///
-/// The allocation has plain alignment and one line to spare: asked for 64-byte alignment, the system allocator would write
-/// the zeros itself, and so touch every page.
+/// The allocation has plain alignment and one line to spare: asked for 64-byte alignment, the system allocator would
+/// write the zeros itself, and so touch every page.
 pub struct AlignedWords<T> {
     memory: Vec<T>,
     first: usize,
@@ -28,6 +29,9 @@ impl<T: Pod> AlignedWords<T> {
     const LINE: usize = LINE_BYTES / size_of::<T>();
 
     /// `len` zero words. Large ones cost no physical memory until they are touched.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
     pub fn zeroed(len: u64) -> Result<AlignedWords<T>, OutOfMemory> {
         let memory = zeroed_vec(len.saturating_add(Self::LINE as u64));
         let memory = memory.map_err(|_| OutOfMemory { bytes: len.saturating_mul(size_of::<T>() as u64) })?;
@@ -64,6 +68,9 @@ impl<T: Pod> Clone for AlignedWords<T> {
 }
 
 /// `len` zeros that need no alignment.
+///
+/// # Errors
+/// [`OutOfMemory`].
 pub fn zeroed_vec<T: Pod>(len: u64) -> Result<Vec<T>, OutOfMemory> {
     usize::try_from(len)
         .ok()

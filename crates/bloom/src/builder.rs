@@ -97,8 +97,8 @@ macro_rules! size_setters {
             self
         }
 
-        /// Bytes of memory at most. Alone: the filter takes all of them. With a rate or bits per key: it is an error if they
-        /// do not fit.
+        /// Bytes of memory at most. Alone: the filter takes all of them. With a rate or bits per key: it is an error if
+        /// they do not fit.
         pub fn memory_limit(mut self, bytes: u64) -> Self {
             self.size.memory_limit = Some(bytes);
             self
@@ -109,7 +109,7 @@ macro_rules! size_setters {
 mod rao;
 pub use rao::RaoBuilder;
 
-/// A builder whose parameters are known already: of any Bloom filter, the layout says which.
+/// A builder of any Bloom filter whose parameters are known already; its layout `L` says which filter.
 ///
 /// ```
 /// use warpset_bloom::{Builder, SplitBlockLayout};
@@ -125,12 +125,15 @@ pub struct Builder<L> {
 }
 
 impl<L: Layout> Builder<L> {
-    /// For a filter with these parameters.
+    /// A builder of a filter with these parameters.
     pub fn with_layout(layout: L) -> Builder<L> {
         Builder { layout }
     }
 
     /// The parameters.
+    ///
+    /// # Errors
+    /// The first setting that no filter has, or settings that no filter has together.
     pub fn layout(&self) -> &L {
         &self.layout
     }
@@ -156,7 +159,7 @@ pub struct SplitBlockBuilder {
 }
 
 impl SplitBlockBuilder {
-    /// For `keys` different keys.
+    /// A builder of a filter for `keys` different keys.
     pub fn new(keys: u64) -> SplitBlockBuilder {
         SplitBlockBuilder { size: Size::new(keys), power_of_two: false, column: None }
     }
@@ -178,6 +181,9 @@ impl SplitBlockBuilder {
     }
 
     /// Checks every setting.
+    ///
+    /// # Errors
+    /// The first setting that no filter has, or settings that no filter has together.
     pub fn layout(&self) -> Result<SplitBlockLayout, Error> {
         let shape = blocked::BlockShape::of::<256, 32, 8>();
         let goal = self.size.goal()?;
@@ -211,7 +217,7 @@ pub struct BlockedBuilder {
 }
 
 impl BlockedBuilder {
-    /// For `keys` different keys.
+    /// A builder of a filter for `keys` different keys.
     pub fn new(keys: u64) -> BlockedBuilder {
         BlockedBuilder { size: Size::new(keys), block_bits: 256, word_bits: 32, hashes: None, seed: 0 }
     }
@@ -230,7 +236,8 @@ impl BlockedBuilder {
         self
     }
 
-    /// Bits per key, 1 to 32. Default: what takes least memory; a multiple of the words per block if that costs at most 3%.
+    /// Bits per key, 1 to 32. Default: what takes least memory; a multiple of the words per block if that costs at most
+    /// 3%.
     pub fn hashes(mut self, hashes: u32) -> Self {
         self.hashes = Some(hashes);
         self
@@ -282,6 +289,9 @@ impl BlockedBuilder {
     }
 
     /// Checks every setting.
+    ///
+    /// # Errors
+    /// The first setting that no filter has, or settings that no filter has together.
     pub fn layout(&self) -> Result<BlockedLayout, Error> {
         let goal = self.size.goal()?;
         self.shape(1)?;

@@ -13,15 +13,19 @@ mod build;
 mod by_hash;
 mod insert;
 pub(crate) mod rao;
+mod shared;
 mod traits;
+
+pub use shared::SharedBloom;
 
 /// Buckets that one task counts the bits of.
 const BUCKETS: usize = 64;
 
-/// A Bloom filter in host memory; which one, the layout says.
+/// A Bloom filter in host memory; its layout `L` says which one.
 ///
 /// Use it by its names [`SplitBlockBloom`], [`BlockedBloom`] and [`RaoBloom`]. Filters are `Send` and `Sync`; queries
-/// take `&self` and insertions `&mut self`, so that no query can see half of an insertion.
+/// take `&self` and insertions `&mut self`, so that no query can see half of an insertion; threads that insert at the
+/// same time share it by [`shared`](Bloom::shared).
 #[derive(Clone)]
 pub struct Bloom<L> {
     layout: L,
@@ -34,6 +38,13 @@ pub struct Bloom<L> {
 ///
 /// About 10.5 bits per key for 1% false positives, 16 for 0.13%. One cache line per query, and with AVX2 a handful of
 /// instructions. Up to 128 GiB.
+///
+/// - One key: [`insert`](Bloom::insert), [`contains`](Bloom::contains), [`test_and_insert`](Bloom::test_and_insert).
+/// - Many keys, on all cores: [`insert_bulk`](Bloom::insert_bulk), [`contains_bulk`](Bloom::contains_bulk), and others
+///   with that suffix.
+/// - Two filters: [`merge`](Bloom::merge), [`intersect`](Bloom::intersect).
+/// - Files: [`save`](Bloom::save), [`load`](Bloom::load); in Parquet's form
+///   [`write_parquet`](SplitBlockBloom::write_parquet), [`read_parquet`](SplitBlockBloom::read_parquet).
 ///
 /// ```
 /// use warpset_bloom::SplitBlockBloom;
@@ -135,7 +146,11 @@ impl<L: Layout> Bloom<L> {
 
     /// Adds all keys of `other`, a filter with the same parameters: exactly the filter that both inputs together give.
     ///
-    /// (Rao's filter with two choices may have sent a key to one bucket here and to the other there; it then is in both.)
+    /// (Rao's filter with two choices may have sent a key to one bucket here and to the other there; it then is in
+    /// both.)
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs.
     pub fn merge(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         self.merge_view(&other.view())
     }
@@ -152,6 +167,9 @@ impl<L: Layout> Bloom<L> {
     /// assert!(filter.contains("a") && filter.contains("b"));
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs.
     pub fn merge_view(&mut self, other: &View<'_, L>) -> Result<(), Error> {
         self.check_layout(other.layout())?;
         insert::zip_words(self.words.as_mut_slice(), other.words(), |a, b| *a |= b);
@@ -164,6 +182,9 @@ impl<L: Layout> Bloom<L> {
     /// All keys of both inputs remain, except that Rao's filter with two choices may lose one that went to different
     /// buckets: it refuses. Others may remain too: the rate of false positives is higher than that of a filter of the
     /// common keys alone.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::NoIntersection`].
     pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         self.layout.check_intersection()?;
@@ -173,6 +194,9 @@ impl<L: Layout> Bloom<L> {
     }
 
     /// Whether `merge` and `intersect` would accept `other`; the error names the first difference.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs.
     pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
         self.check_layout(&other.layout)
     }
@@ -195,6 +219,9 @@ impl<L: Layout> Bloom<L> {
     ///
     /// Neighbouring blocks are merged by OR, as Parquet's writers do (for Rao's filter over a string hash: buckets
     /// that agree modulo the new number). Memory shrinks and the rate of false positives grows.
+    ///
+    /// # Errors
+    /// [`Error::CannotFold`], [`Error::OutOfMemory`].
     pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
         let layout = self.layout.folded(factor)?;
         let mut folded = AlignedWords::zeroed(layout.words())?;
@@ -216,6 +243,9 @@ impl<L: Layout> Bloom<L> {
     /// says how often.
     ///
     /// For filters that were sized for more keys than came.
+    ///
+    /// # Errors
+    /// [`Error::InvalidFpr`], [`Error::OutOfMemory`].
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
         crate::rates::check_fpr(fpr)?;
         let mut halvings = 0;
@@ -232,47 +262,46 @@ impl<L: Layout> Bloom<L> {
     }
 }
 
-macro_rules! queries_of_view {
-    ($($(#[$doc:meta])* fn $name:ident $(<$k:ident>)? (&self $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)?;)*) => {
-        /// Queries; see the methods of the same names of [`View`].
-        impl<L: Layout> Bloom<L> {$(
-            $(#[$doc])*
-            #[inline]
-            pub fn $name $(<$k: Key>)? (&self $(, $arg: $ty)*) $(-> $ret)? {
-                self.view().$name($($arg),*)
-            }
-        )*}
-    };
-}
-queries_of_view! {
-    /// Whether the key may be in the filter. Never false for a key that was inserted.
-    fn contains(&self, key: impl Key) -> bool;
-    /// One answer per key, in the order of the keys.
-    fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
-    /// [`Bloom::contains_bulk`] into a slice of the same length.
-    fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-    /// [`Bloom::contains_bulk`] as bytes 0 and 1.
-    fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-    /// [`Bloom::contains_bulk`] as one bit per key.
-    fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
-    /// How many of the keys may be in the filter.
-    fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
-    /// Whether at least one of the keys may be in the filter. Stops early.
-    fn any_contained_bulk<K>(&self, keys: &[K]) -> bool;
-    /// Drops the keys that are surely not in the filter; the others keep their order.
-    fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
-    /// How many bits are set.
-    fn count_ones(&self) -> u64;
-    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
-    fn fill_ratio(&self) -> f64;
-    /// How many different keys the filter holds, estimated from the number of set bits.
-    fn estimated_len(&self) -> f64;
-    /// The rate of false positives of the filter as it is now, from the number of ones in each block.
-    fn fpr(&self) -> f64;
-    /// The rate of false positives in theory, were `keys` different keys in the filter.
-    fn expected_fpr(&self, keys: u64) -> f64;
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
-    fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
+warpset_base::queries_of_view! {
+    [L: Layout] Bloom<L>;
+    #[cfg(feature = "mmap")]
+    [L: Layout] crate::Mapped<L>;
+    => {
+        /// Whether the key may be in the filter. Never false for a key that was inserted.
+        fn contains(&self, key: impl Key) -> bool;
+        /// Looks up many keys: one answer per key, in their order.
+        fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
+        /// [`Bloom::contains_bulk`] into a slice of the same length.
+        ///
+        /// # Errors
+        /// [`Error::LengthMismatch`].
+        fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
+        /// [`Bloom::contains_bulk`] as bytes 0 and 1.
+        ///
+        /// # Errors
+        /// [`Error::LengthMismatch`].
+        fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
+        /// [`Bloom::contains_bulk`] as one bit per key.
+        fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
+        /// How many of the keys may be in the filter.
+        fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
+        /// Whether at least one of the keys may be in the filter. Stops early.
+        fn any_contained_bulk<K>(&self, keys: &[K]) -> bool;
+        /// Drops the keys that are surely not in the filter; the others keep their order.
+        fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
+        /// How many bits are set.
+        fn count_ones(&self) -> u64;
+        /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+        fn fill_ratio(&self) -> f64;
+        /// How many different keys the filter holds, estimated from the number of set bits.
+        fn estimated_len(&self) -> f64;
+        /// The rate of false positives of the filter as it is now, from the number of ones in each block.
+        fn fpr(&self) -> f64;
+        /// The rate of false positives in theory, were `keys` different keys in the filter.
+        fn expected_fpr(&self, keys: u64) -> f64;
+        /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+        fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
+    }
 }
 
 /// Insertions of filters in which a key has one block. (Rao's filter has its own: a bucket of it can overflow.)
@@ -293,7 +322,8 @@ impl<L: OneBlock> Bloom<L> {
 
     /// Inserts all keys, on all threads of the current rayon pool if there are many.
     ///
-    /// With several threads, the keys are distributed to parts of the filter first, so that no two threads write one block.
+    /// With several threads, the keys are distributed to parts of the filter first, so that no two threads write one
+    /// block.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) {
         insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
     }
@@ -312,6 +342,9 @@ impl<L: OneBlock> Bloom<L> {
     }
 
     /// [`Bloom::test_and_insert_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
     pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {

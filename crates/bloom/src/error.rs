@@ -4,7 +4,7 @@ use std::fmt;
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
-use warpset_base::number::short;
+use warpset_base::number::{count, short};
 use warpset_base::words::OutOfMemory;
 
 use crate::PhysicalType;
@@ -14,24 +14,24 @@ use crate::PhysicalType;
 #[non_exhaustive]
 pub enum Error {
     /// A filter was asked for that holds no keys.
-    #[error("capacity is zero: ask for room for at least one key")]
+    #[error("room for 0 keys: ask for room for at least one")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {} is not between 0 and 1 (0.01 is one percent)", short(.fpr))]
+    #[error("a false-positive rate of {}: choose one between 0 and 1 (0.01 is one percent)", short(.fpr))]
     InvalidFpr {
         /// The rate asked for.
         fpr: f64,
     },
     /// The requested number of bits per key is not a positive finite number.
-    #[error("{} bits per key is not a positive finite number", short(.bits_per_key))]
+    #[error("{} bits per key: choose a positive number, such as 10", short(.bits_per_key))]
     InvalidBitsPerKey {
         /// The number asked for.
         bits_per_key: f64,
     },
     /// No blocked filter has these parameters.
     #[error(
-        "block of {block_bits} bits in words of {word_bits} with {hashes} bits per key: the block must be a power of two \
-         from 64 to 1024, words 32 or 64 bits, and 1 to 32 bits per key"
+        "blocks of {block_bits} bits, words of {word_bits} and {hashes} bits per key: choose blocks of 64, 128, 256, 512 or \
+         1024 bits, words of 32 or 64, and 1 to 32 bits per key"
     )]
     InvalidShape {
         /// Bits in a block.
@@ -42,7 +42,9 @@ pub enum Error {
         hashes: u32,
     },
     /// No bucket of Rao's filter has these parameters.
-    #[error("bucket of {bucket_words} words with {hashes} hashes per key: 2 to 16384 words of 32 bits, 1 to 64 hashes")]
+    #[error(
+        "buckets of {bucket_words} words and {hashes} hashes per key: choose 2 to 16384 words of 32 bits, and 1 to 64 hashes"
+    )]
     InvalidBucket {
         /// Words of 32 bits in a bucket.
         bucket_words: u32,
@@ -50,19 +52,22 @@ pub enum Error {
         hashes: u32,
     },
     /// A key of Rao's filter has one or two buckets to choose from.
-    #[error("{choices} bucket choices; only 1 and 2 exist")]
+    #[error("{choices} buckets to choose from: pass 1 or 2")]
     InvalidChoices {
         /// The number asked for.
         choices: u32,
     },
     /// A load factor that is not above 0 and at most 1.
-    #[error("load factor {} is not above 0 and at most 1", short(.load_factor))]
+    #[error("a load factor of {}: choose one above 0 and at most 1", short(.load_factor))]
     InvalidLoadFactor {
         /// The factor asked for.
         load_factor: f64,
     },
     /// What was asked for does not fit in the memory limit.
-    #[error("{keys} keys {size} need {needed} bytes; the limit is {limit}")]
+    #[error(
+        "{needed} bytes are needed for {} {size}, and the memory limit is {limit}: raise it, or ask for less",
+        count(*keys, "key")
+    )]
     OverMemoryLimit {
         /// Keys to hold.
         keys: u64,
@@ -75,8 +80,9 @@ pub enum Error {
     },
     /// No number of bits gives this rate with these parameters.
     #[error(
-        "a false-positive rate of {} is out of reach for {keys} keys with these parameters: ask for a higher one",
-        short(.fpr)
+        "a false-positive rate of {} is out of reach for {} in such a filter: ask for a higher one, or take a \
+         quotient filter",
+        short(.fpr), count(*keys, "key")
     )]
     UnreachableFpr {
         /// Keys to hold.
@@ -85,10 +91,10 @@ pub enum Error {
         fpr: f64,
     },
     /// The filter would be larger than its addressing, or this machine's, allows.
-    #[error("a filter of {blocks} blocks is too large: at most {limit}")]
+    #[error("a filter of {bytes} bytes, where {limit} are the most: divide the keys among several filters")]
     TooLarge {
-        /// Blocks or buckets asked for (saturated).
-        blocks: u64,
+        /// Bytes of the filter asked for (saturated).
+        bytes: u64,
         /// The most there can be.
         limit: u64,
     },
@@ -96,7 +102,10 @@ pub enum Error {
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// Two filters that do not share their parameters cannot be merged.
-    #[error("filters differ in {field}, {left} here and {right} there: build both with the same")]
+    #[error(
+        "the filters differ in {field}, {left} here and {right} there: build both for the same number of keys, with the same \
+         settings"
+    )]
     Incompatible {
         /// The first parameter that differs.
         field: &'static str,
@@ -105,11 +114,12 @@ pub enum Error {
         /// Its value in the other filter.
         right: u64,
     },
-    /// Rao's filter with two choices: a key of both filters may lie in different buckets of them, and AND would lose it.
-    #[error("filters with two bucket choices have no intersection by AND: build both with one choice")]
+    /// Rao's filter with two choices: a key of both filters may lie in different buckets of them, and AND would lose
+    /// it.
+    #[error("filters whose keys choose between two buckets have no intersection: build both with `choices(1)`")]
     NoIntersection,
     /// The number of blocks is not a multiple of the factor.
-    #[error("cannot fold {blocks} blocks by {factor}: the factor has to divide their number")]
+    #[error("a filter cannot be folded by {factor}: pass a factor of {blocks}")]
     CannotFold {
         /// Blocks or buckets now.
         blocks: u64,
@@ -119,10 +129,11 @@ pub enum Error {
     /// A slice for answers does not have one place per key.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),
-    /// A bucket of Rao's filter would have more bits set than its rate allows (about half), under every first-level hash that was tried.
+    /// A bucket of Rao's filter would have more bits set than its rate allows (about half), under every first-level
+    /// hash that was tried.
     #[error(
-        "a bucket overflows: {ones} bits set where {limit} may be, after {attempts} first-level hashes; ask for a larger \
-         capacity or a lower load factor"
+        "the filter is full: too many of its keys belong to one bucket ({ones} bits set, where {limit} may be), also with \
+         the last of {attempts} hashes; build for more keys, or with a lower load factor"
     )]
     BucketOverflow {
         /// First-level hashes tried.
@@ -136,7 +147,7 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     /// The bytes are not a Parquet Bloom filter that we can read.
-    #[error("Parquet Bloom filter header: {what}")]
+    #[error("no Bloom filter of Parquet: {what}; pass the bytes at the offset that the column's metadata name")]
     Parquet {
         /// What is wrong.
         what: &'static str,
@@ -162,28 +173,25 @@ pub enum Error {
         found: u64,
     },
     /// The driver or the device refused.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
     /// Hashes cannot be grouped by that many bits.
-    #[error("grouping by {bits} bits: pass 1 to 24")]
+    #[cfg(feature = "gpu")]
+    #[error("grouping by {bits} bits: choose 1 to 24")]
     InvalidGrouping {
         /// Bits asked for.
         bits: u32,
     },
     /// A primitive got arguments that it does not take.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
 
-impl From<warpset_primitives::Error> for Error {
-    fn from(error: warpset_primitives::Error) -> Error {
-        match error {
-            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
-            warpset_primitives::Error::InvalidBits { bits } => Error::InvalidGrouping { bits },
-            other => Error::Primitive(Box::new(other)),
-        }
-    }
-}
+warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);
 
 /// How a user said how large a filter is to be; of several ways, the one that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,7 +200,7 @@ pub enum AskedSize {
     Fpr(f64),
     /// By bits per key.
     BitsPerKey(f64),
-    /// By the memory limit alone, which is too small for the least filter with these parameters.
+    /// By the memory limit alone, which is too small for the smallest filter.
     MemoryLimit,
 }
 
@@ -201,7 +209,7 @@ impl fmt::Display for AskedSize {
         match self {
             AskedSize::Fpr(fpr) => write!(f, "at a false-positive rate of {}", short(fpr)),
             AskedSize::BitsPerKey(bits) => write!(f, "at {} bits per key", short(bits)),
-            AskedSize::MemoryLimit => f.write_str("in the least filter with these parameters"),
+            AskedSize::MemoryLimit => f.write_str("in the smallest filter"),
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::{Error, Key, Layout, TestAndInsert};
 /// A Bloom filter on some backend: what it has beside [`Filter`](crate::Filter), [`Insert`](crate::Insert) and
 /// [`TestAndInsert`].
 ///
-/// All methods return `Result`, because a device can fail. The types have inherent methods of the same names, most of which
-/// cannot fail on the host.
+/// All methods return `Result`, because a device can fail. The types have inherent methods of the same names, most of
+/// which cannot fail on the host.
 ///
 /// ```
 /// use warpset_bloom::{BloomFilter, Error, SplitBlockBloom};
@@ -19,6 +19,10 @@ use crate::{Error, Key, Layout, TestAndInsert};
 /// assert_eq!(new_keys(&mut filter, &[1, 2, 1])?, 2);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no Bloom filter",
+    note = "use `SplitBlockBloom`, `BlockedBloom` or `RaoBloom`"
+)]
 pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// The parameters' type.
     type Layout: Layout;
@@ -26,34 +30,57 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// The parameters.
     fn layout(&self) -> &Self::Layout;
     /// Keeps the bits that are set in `other` too.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`], [`Error::NoIntersection`], and what the backend adds.
     fn intersect(&mut self, other: &Self) -> Result<(), Error>;
     /// Divides the number of blocks by `factor`.
+    ///
+    /// # Errors
+    /// [`Error::CannotFold`], [`Error::OutOfMemory`], and what the backend adds.
     fn fold(&mut self, factor: u64) -> Result<(), Error>;
     /// Halves the filter as often as its rate stays at or below `fpr`; says how often.
+    ///
+    /// # Errors
+    /// [`Error::InvalidFpr`], [`Error::OutOfMemory`], and what the backend adds.
     fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
     /// Whether at least one of the keys may be in the filter.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error>;
     /// How many bits are set.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn count_ones(&self) -> Result<u64, Error>;
     /// The rate of false positives of the filter as it is now.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn fpr(&self) -> Result<f64, Error>;
     /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error>;
-    /// The same filter in host memory.
+    /// Copies the filter to host memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], and what the backend adds.
     fn to_host(&self) -> Result<Bloom<Self::Layout>, Error>;
 
-    /// Drops the keys that are surely not in the filter; the others keep their order.
-    fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) -> Result<(), Error> {
-        let answers = self.contains_bitmap_bulk(keys)?;
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
-        Ok(())
-    }
     /// The fraction of bits that are set.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn fill_ratio(&self) -> Result<f64, Error> {
         Ok(self.count_ones()? as f64 / self.layout().settable_bits() as f64)
     }
     /// How many different keys the filter holds, estimated from the number of set bits.
+    ///
+    /// # Errors
+    /// The errors of the backend.
     fn estimated_len(&self) -> Result<f64, Error> {
         use crate::layout::engine::Engine;
         Ok(self.layout().cardinality(self.count_ones()?))

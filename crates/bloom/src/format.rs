@@ -2,10 +2,7 @@
 //!
 //! Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet bitset.
 
-use std::io::{Read, Write};
-use std::path::Path;
-
-use warpset_base::file::{self, FIELDS, Saved};
+use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
 
 use crate::cpu::Bloom;
 use crate::{AlignedWords, Error, Layout, View};
@@ -16,7 +13,7 @@ mod serde;
 mod velox;
 
 impl<L: Layout> Saved for Bloom<L> {
-    const STRUCTURE: u16 = L::STRUCTURE;
+    const STRUCTURE: Structure = L::STRUCTURE;
     const NAME: &'static str = L::NAME;
     type Word = u32;
     type Layout = L;
@@ -34,72 +31,49 @@ impl<L: Layout> Saved for Bloom<L> {
         self.layout().to_fields()
     }
 
-    fn saved_words(&self) -> &[u32] {
-        self.words()
+    fn payload(&self) -> impl Payload + '_ {
+        bytemuck::cast_slice::<u32, u8>(self.words())
     }
 
-    fn from_saved(layout: L, words: AlignedWords<u32>) -> Bloom<L> {
-        Bloom::from_parts(layout, words)
+    fn from_saved(layout: L, words: AlignedWords<u32>) -> Result<Bloom<L>, Error> {
+        Ok(Bloom::from_parts(layout, words))
     }
 }
 
-/// Saving and loading.
-impl<L: Layout> Bloom<L> {
-    /// Writes header and payload.
-    pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-        file::write_to(self, &mut writer)
-    }
-
-    /// Reads what [`Bloom::write_to`] wrote, and no byte after it. Memory grows with what arrives, whatever the header
-    /// claims.
-    pub fn read_from<R: Read>(mut reader: R) -> Result<Bloom<L>, Error> {
-        file::read_from(&mut reader, 0)
-    }
-
-    /// The saved form in memory.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        file::to_bytes(self)
-    }
-
-    /// Reads the saved form; bytes after its end are an error.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Bloom<L>, Error> {
-        file::from_bytes(bytes)
-    }
-
-    /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        file::save(self, path.as_ref())
-    }
-
-    /// Reads a file.
-    pub fn load(path: impl AsRef<Path>) -> Result<Bloom<L>, Error> {
-        file::load(path.as_ref())
-    }
+warpset_base::saved_methods! {
+    [L: Layout] Bloom<L>, Error;
 }
 
 /// Views of saved bytes.
 impl<'a, L: Layout> View<'a, L> {
-    /// A filter in saved bytes, such as a memory-mapped file, without a copy: checks everything, the checksum included,
+    /// A filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file): checks
+    /// everything, the checksum included,
     /// for which it reads the bytes once.
     ///
     /// The payload must be aligned to 4 bytes; it is in a mapping that starts at a page, or any allocation that starts
     /// at a multiple of 4.
     ///
     /// ```
-    /// use warpset_bloom::{SplitBlockBloom, SplitBlockLayout, View};
+    /// use warpset_bloom::{SplitBlockBloom, SplitBlockBloomView};
     ///
     /// let filter: SplitBlockBloom = ["a", "b"].into_iter().collect();
-    /// let file = filter.to_bytes(); // or memmap2::Mmap
-    /// let view = View::<SplitBlockLayout>::from_bytes(&file)?;
+    /// let bytes = filter.to_bytes();
+    /// let view = SplitBlockBloomView::from_bytes(&bytes)?;
     /// assert!(view.contains("a"));
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`].
     pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
         file::view::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
     }
 
-    /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words make
-    /// wrong answers, nothing worse.
+    /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words
+    /// make wrong answers, nothing worse.
+    ///
+    /// # Errors
+    /// [`Error::File`].
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
         file::view_unverified::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
     }

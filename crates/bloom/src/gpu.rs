@@ -1,19 +1,23 @@
 //! Filters in device memory: the same bits as [`cpu`], built and queried by kernels.
 //!
-//! Every operation comes in two forms. The one on host slices waits; it takes keys of any kind (those that are no
-//! integers are hashed on the host), stages them through pinned memory in chunks, so that inputs larger than device
-//! memory work, and copies one chunk while the kernels work on another. The one that ends in `_async` takes device slices
-//! and a stream, copies nothing, waits for nothing and is `unsafe`, because it cannot see when the stream is done with
-//! what it was lent. Insertions into Rao's filter can overflow: on a stream they give back a [`RaoInsertion`], which tells.
+//! Every operation comes in three forms.
+//! - `_bulk` takes host slices and waits. It takes keys of any kind (those that are not integers are hashed on the
+//!   host) and stages them through pinned memory in chunks: inputs larger than device memory work, and one chunk is
+//!   copied while the kernels work on another.
+//! - `_device` takes device slices and waits.
+//! - `_async` takes device slices and a stream, copies nothing and waits for nothing. It is `unsafe`, because it cannot
+//!   see when the stream is done with what it was lent. Insertions into Rao's filter can overflow: on a stream they
+//!   give back a [`RaoInsertion`], which tells.
 //!
-//! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion per second on
-//! an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
+//! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion per second
+//! on an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
 //! [`Grouping`]), which makes the atomics hit the cache.
 //!
 //! The answers of one filter are a stencil for the next one:
 //!
 //! ```
 //! use warpset_bloom::SplitBlockBloom;
+//! use warpset_bloom::gpu::DeviceFilter;
 //! use warpset_gpu::Device;
 //!
 //! let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
@@ -47,18 +51,20 @@ mod query;
 mod rao;
 mod rates;
 mod sharded;
-mod stencil;
 mod test_and_insert;
 mod traits;
 
 pub use ask::{BlockedQuery, SplitBlockQuery};
-pub use build::Builder;
+pub use build::{DeviceBuilder, Settings};
 pub use insert::Grouping;
 use kernels::BLOCK;
-pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
+#[doc(hidden)]
+pub use kernels::SPECIALISED_SHAPES;
+pub use kernels::{DeviceLayout, DeviceOneBlock};
 pub use rao::RaoInsertion;
 pub use sharded::{ShardedBloom, ShardedBuilder};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Offset, Stencil, StringVec};
+pub use warpset_primitives::{DeviceFilter, DeviceInsert};
 
 /// A Bloom filter in device memory; which one, the layout says.
 ///
@@ -78,7 +84,7 @@ pub struct Bloom<L> {
 /// [`cpu::SplitBlockBloom`] in device memory.
 ///
 /// ```
-/// use warpset_bloom::{Builder, SplitBlockLayout, cpu, gpu};
+/// use warpset_bloom::{Builder, Filter, SplitBlockLayout, cpu, gpu};
 /// use warpset_gpu::Device;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
@@ -91,7 +97,7 @@ pub struct Bloom<L> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type SplitBlockBloom = Bloom<SplitBlockLayout>;
-/// [`cpu::BlockedBloom`] in device memory. Any shape works; [`SPECIALISED_SHAPES`] have kernels of their own.
+/// [`cpu::BlockedBloom`] in device memory. Any shape works; the common ones have kernels of their own.
 pub type BlockedBloom = Bloom<BlockedLayout>;
 /// [`cpu::RaoBloom`] in device memory: buckets are built in shared memory, one thread block per bucket.
 pub type RaoBloom = Bloom<RaoLayout>;
@@ -114,6 +120,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// A copy of a filter in host memory.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::Gpu`].
     pub fn from_host(device: &Device, filter: &cpu::Bloom<L>) -> Result<Bloom<L>, Error> {
         let mut copy = Bloom::with_layout(device, *filter.layout())?;
         copy.words.copy_from_slice(filter.words())?;
@@ -124,6 +133,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// A copy in host memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Gpu`].
     pub fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
         let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.words.copy_to_slice(words.as_mut_slice())?;
@@ -131,6 +143,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// A copy on the same device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn try_clone(&self) -> Result<Bloom<L>, Error> {
         let mut copy = Bloom::with_layout(&self.device, self.layout)?;
         let stream = self.device.new_stream()?;
@@ -172,8 +187,8 @@ impl<L: DeviceLayout> Bloom<L> {
         self.grouping = grouping;
     }
 
-    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (about 34 bytes a
-    /// key of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
+    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (about 34 bytes
+    /// a key of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.chunk_keys = keys;
     }
@@ -189,14 +204,15 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(self.device.new_stream()?)
     }
 
-    /// Runs what queues work that changes the filter on a stream, and waits for that work whether all of it could be queued or not.
+    /// Runs what queues work that changes the filter on a stream, and waits for that work whether all of it could be
+    /// queued or not.
     fn waiting<R>(&mut self, queue: impl FnOnce(&mut Self, &Stream) -> Result<R, Error>) -> Result<R, Error> {
         self.device.clone().waiting(|stream| queue(self, stream))
     }
 
     /// An error unless all of these are the filter's device.
     fn expect_here<const N: usize>(&self, operation: &'static str, devices: [&Device; N]) -> Result<(), Error> {
-        devices.into_iter().try_for_each(|other| Ok(self.device.expect_same(other, operation)?))
+        Ok(self.device.expect_all_here(devices, operation)?)
     }
 
     /// As many blocks as fit at once, for kernels that walk by grid stride.
@@ -208,6 +224,9 @@ impl<L: DeviceLayout> Bloom<L> {
 
 impl<L: DeviceLayout> cpu::Bloom<L> {
     /// A copy in device memory; [`Bloom::to_host`] is the way back.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::Gpu`].
     pub fn to_device(&self, device: &Device) -> Result<Bloom<L>, Error> {
         Bloom::from_host(device, self)
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use warpset_base::file::Structure;
+
 use crate::{Error, FileError, Key};
 
 pub(crate) mod blocked;
@@ -18,9 +20,13 @@ pub const BATCH: usize = 64;
 /// The parameters of a filter, all that is needed to read its words: sealed, one type per kind of filter.
 ///
 /// A layout does not hold memory; two filters with equal layouts can be merged.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no layout of a Bloom filter",
+    note = "use `SplitBlockBloom`, `BlockedBloom` or `RaoBloom`, or their layouts"
+)]
 pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
-    /// The number in the header of saved filters.
-    const STRUCTURE: u16;
+    /// What the header of saved filters says: number and version.
+    const STRUCTURE: Structure;
     /// The type's name, for `Debug`.
     const NAME: &'static str;
 
@@ -102,7 +108,8 @@ pub(crate) mod engine {
         fn contains_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) -> u64 {
             probes.iter().enumerate().fold(0, |bits, (i, p)| bits | (self.contains(words, p) as u64) << i)
         }
-        /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block `new`.
+        /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block
+        /// `new`.
         fn folded(&self, factor: u64) -> Result<Self, Error>;
         /// The old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
         fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;

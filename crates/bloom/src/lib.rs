@@ -23,15 +23,21 @@
 //! others: the rate of false positives. Keys cannot be removed.
 //!
 //! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads. Insertion
-//! needs `&mut self`, so no query sees a filter that is half built.
+//! needs `&mut self`, so no query sees a filter that is half built; [`shared`](cpu::Bloom::shared) lends one to threads
+//! that insert at the same time.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod builder;
 pub mod cpu;
 mod error;
 mod filter;
 mod format;
+#[cfg(feature = "gpu")]
 pub mod gpu;
 mod layout;
+#[cfg(feature = "mmap")]
+mod mapped;
 pub mod rates;
 mod view;
 
@@ -39,17 +45,20 @@ mod view;
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
 pub use builder::{BlockedBuilder, Builder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
-pub use cpu::{BlockedBloom, RaoBloom, SplitBlockBloom};
+pub use cpu::{BlockedBloom, RaoBloom, SharedBloom, SplitBlockBloom};
 pub use error::{AskedSize, Error};
 pub use filter::BloomFilter;
 pub use format::parquet::PhysicalType;
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
-pub use view::View;
+#[cfg(feature = "mmap")]
+pub use mapped::{Mapped, MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBloom};
+pub use view::{BlockedBloomView, RaoBloomView, SplitBlockBloomView, View};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+pub use warpset_base::file::{FileError, HEADER_BYTES};
 pub use warpset_base::filter::{Filter, Insert, LengthMismatch, TestAndInsert};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
+pub use warpset_base::stencil::Stencil;
 pub use warpset_base::words::OutOfMemory;
 pub use warpset_core::bloom::{TEST_AND_INSERT_BATCH, blocked::BlockShape, rao::BucketShape};
 pub use warpset_core::hash::string::StringHash;

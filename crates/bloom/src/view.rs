@@ -7,7 +7,7 @@ use warpset_base::parallel;
 
 use crate::layout::BATCH;
 use crate::layout::engine::Word;
-use crate::{Bitmap, Error, Hashed, Key, Layout};
+use crate::{Bitmap, BlockedLayout, Error, Hashed, Key, Layout, RaoLayout, SplitBlockLayout};
 
 /// Filters above this size (half of a usual L2 cache) are prefetched.
 pub(crate) const PREFETCH_BYTES: usize = 1 << 20;
@@ -16,13 +16,14 @@ pub(crate) const TASK: usize = 1 << 14;
 
 /// A filter's parameters and a borrow of its words: answers queries, owns nothing.
 ///
-/// From saved bytes without a copy (see [`View::from_bytes`]), or from a filter ([`Bloom::view`](crate::cpu::Bloom::view)).
+/// From saved bytes without a copy (see [`View::from_bytes`]), or from a filter
+/// ([`Bloom::view`](crate::cpu::Bloom::view)).
 ///
 /// ```
-/// use warpset_bloom::{SplitBlockBloom, View, SplitBlockLayout};
+/// use warpset_bloom::{SplitBlockBloom, SplitBlockBloomView};
 ///
 /// let filter: SplitBlockBloom = ["a", "b"].into_iter().collect();
-/// let view: View<'_, SplitBlockLayout> = filter.view();
+/// let view: SplitBlockBloomView = filter.view();
 /// assert!(view.contains("a"));
 /// assert_eq!(view.contains_bulk(&["a", "b"]), [true, true]);
 /// ```
@@ -31,6 +32,13 @@ pub struct View<'a, L: Layout> {
     layout: L,
     words: &'a [L::Word],
 }
+
+/// A borrow of the words of a [`SplitBlockBloom`](crate::SplitBlockBloom) that answers queries.
+pub type SplitBlockBloomView<'a> = View<'a, SplitBlockLayout>;
+/// A borrow of the words of a [`BlockedBloom`](crate::BlockedBloom) that answers queries.
+pub type BlockedBloomView<'a> = View<'a, BlockedLayout>;
+/// A borrow of the words of a [`RaoBloom`](crate::RaoBloom) that answers queries.
+pub type RaoBloomView<'a> = View<'a, RaoLayout>;
 
 impl<'a, L: Layout> View<'a, L> {
     /// `words` are exactly the words of `layout`.
@@ -99,7 +107,7 @@ impl<'a, L: Layout> View<'a, L> {
         }
     }
 
-    /// One answer per key, in the order of the keys.
+    /// Looks up many keys: one answer per key, in their order.
     ///
     /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
     /// thread it stays on that thread.
@@ -110,6 +118,9 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// [`View::contains_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
         self.fill(keys, answers, |bit| bit);
@@ -117,6 +128,9 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// [`View::contains_bulk`] as bytes 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
     pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
         self.fill(keys, answers, u8::from);
@@ -138,7 +152,7 @@ impl<'a, L: Layout> View<'a, L> {
         parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
     }
 
-    /// One bit per key.
+    /// Looks up many keys: one bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);

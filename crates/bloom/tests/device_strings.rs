@@ -2,6 +2,9 @@
 //!
 //! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers.
 
+#![cfg(feature = "gpu")]
+
+use warpset_bloom::gpu::DeviceFilter;
 use warpset_bloom::gpu::{DeviceOneBlock, DeviceStrings, Grouping, Offset, StringVec};
 use warpset_bloom::{
     BlockShape, BlockedLayout, BucketShape, Builder, Error, FirstLevel, Insert, RaoLayout, SplitBlockLayout,

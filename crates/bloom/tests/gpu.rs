@@ -3,6 +3,10 @@
 //! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
 //! `WARPSET_REQUIRE_CUDA=1` it must.
 
+#![cfg(feature = "gpu")]
+
+use warpset_bloom::Filter;
+use warpset_bloom::gpu::DeviceFilter;
 use warpset_bloom::gpu::{self, DeviceOneBlock, Grouping, StringVec};
 use warpset_bloom::{
     BlockShape, BlockedLayout, Builder, Bytes, Error, FirstLevel, Hashed, Insert, Layout, SplitBlockLayout, StringHash,

@@ -3,7 +3,11 @@
 //! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
 //! `WARPSET_REQUIRE_CUDA=1` it must.
 
+#![cfg(feature = "gpu")]
+
 use std::collections::HashSet;
+use warpset_bloom::Filter;
+use warpset_bloom::gpu::DeviceFilter;
 
 use warpset_bloom::gpu::{self, DeviceKeys, StringVec};
 use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Key, RaoLayout, StringHash, cpu};
@@ -93,7 +97,7 @@ fn raos_filter_restarts_and_overflows_as_on_the_host() {
     }
 }
 
-/// Of `keys`, those that `filter` does not contain and that were not seen before: what test-and-insert must call new,
+/// Whether each key is neither in `filter` nor among the keys before it: what test-and-insert must call new,
 /// when all fit in one sub-batch.
 fn new_keys<K: Key + std::hash::Hash + Eq>(filter: &cpu::RaoBloom, keys: &[K]) -> Vec<bool> {
     let contained = filter.contains_bulk(keys);

@@ -112,8 +112,8 @@ impl Builder {
         self
     }
 
-    /// The folder of the device build. Default: in a build script `OUT_DIR/device`; else `target/device` in the root, or
-    /// `device` in the folder that `CARGO_TARGET_DIR` names.
+    /// The folder of the device build. Default: in a build script `OUT_DIR/device`; else `target/device` in the root,
+    /// or `device` in the folder that `CARGO_TARGET_DIR` names.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target = Some(folder.into());
         self
@@ -165,8 +165,8 @@ impl Builder {
         Ok(Ptx { path, text })
     }
 
-    /// Compiles without looking at what is checked in, without lint and assembler, and writes no PTX file: the text, with
-    /// launch bounds and stamp, the same on every machine.
+    /// Compiles without looking at what is checked in, without lint and assembler, and writes no PTX file: the text,
+    /// with launch bounds and stamp, the same on every machine.
     ///
     /// # Errors
     /// [`Error::DoesNotCompile`] and what the file system says.
@@ -256,7 +256,7 @@ impl Builder {
         Ok((text, compiled.sources))
     }
 
-    /// The same, after lint and assembler.
+    /// The text and the files it was made from, after lint and assembler.
     fn checked(&self, toolchain: &DeviceToolchain, manifest: &Manifest) -> Result<(String, Vec<PathBuf>), Error> {
         let made = self.compiled(toolchain, manifest)?;
         let name = self.name(manifest);

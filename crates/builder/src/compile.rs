@@ -109,7 +109,7 @@ fn sources(dependencies: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Those of `files` that lie in `root`, relative to it, with `/` between folders.
+/// The files that lie in `root`, relative to it, with `/` between folders.
 pub(crate) fn within(root: &Path, files: &[PathBuf]) -> Vec<String> {
     files.iter().filter_map(|file| Some(file.strip_prefix(root).ok()?.to_str()?.replace('\\', "/"))).collect()
 }

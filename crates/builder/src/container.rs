@@ -1,19 +1,20 @@
 //! Device code of several architectures in one container, which the driver loads without compiling anything.
 //!
-//! A tool for developers: what it makes is checked in beside the PTX. The driver takes the code of its device's
-//! architecture out of it, or refuses it, and then compiles the PTX.
+//! A tool for developers: what it makes lies beside the PTX. The driver takes the code of its device's architecture out
+//! of it, or refuses it, and then compiles the PTX.
 
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
 
-use xxhash_rust::xxh3::xxh3_128;
-
-use crate::{Assembled, Error, tools};
+use crate::{Assembled, Error, stamp::Stamp, tools};
 
 /// The environment variable that names `fatbinary`.
 pub(crate) const VARIABLE: &str = "WARPSET_FATBINARY";
+
+/// What stands in a container before the stamp; `warpset_simt::Module` looks for it.
+const MARK: &str = "warpset:";
 
 /// NVIDIA's `fatbinary` is not on this machine.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +44,9 @@ impl Containers {
         &self.program
     }
 
-    /// A compressed container of the code that `ptx` was assembled to, with a mark that says so ([`is_made_from`]). The same input gives
-    /// the same bytes.
+    /// A compressed container of the code that `ptx` was assembled to. It carries the stamp of the text, by which a
+    /// program that holds both knows that they belong together; without a stamp, no program takes it. The same input
+    /// gives the same bytes.
     ///
     /// # Errors
     /// [`Error::NoContainer`] with what the program says; [`Error::Io`] if it does not run.
@@ -53,7 +55,8 @@ impl Containers {
             let output = folder.join("out.fatbin");
             let mut command = Command::new(&self.program);
             command.args(["-64", "--compress-all", "--compress-mode=size"]);
-            command.arg(format!("--ident={}", mark(ptx))).arg(format!("--create={}", output.display()));
+            let stamp = Stamp::of_ptx(ptx).map_or_else(String::new, |stamp| stamp.hash);
+            command.arg(format!("--ident={MARK}{stamp}")).arg(format!("--create={}", output.display()));
             for Assembled { architecture, code, .. } in on_each {
                 let file = folder.join(format!("{architecture}.cubin"));
                 tools::write(&file, code)?;
@@ -70,30 +73,12 @@ impl Containers {
     }
 }
 
-/// Whether a container holds what this PTX was assembled to.
-pub fn is_made_from(container: &[u8], ptx: &str) -> bool {
-    let mark = mark(ptx);
-    container.windows(mark.len()).any(|bytes| bytes == mark.as_bytes())
-}
-
-/// What stands in a container for the PTX. Line ends depend on how the repository was checked out.
-fn mark(ptx: &str) -> String {
-    format!("warpset:{:032x}", xxh3_128(ptx.replace("\r\n", "\n").as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Assembler;
 
-    const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
-
-    #[test]
-    fn the_mark_is_that_of_the_text() {
-        let container = [b"....", mark(PTX).as_bytes(), b"...."].concat();
-        assert!(is_made_from(&container, PTX) && is_made_from(&container, &PTX.replace('\n', "\r\n")));
-        assert!(!is_made_from(&container, &PTX.replace("ret", "exit")) && !is_made_from(&[], PTX));
-    }
+    const PTX: &str = "// Sources: 0123456789abcdef0123456789abcdef\n.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
 
     #[test]
     fn a_container_is_made_where_the_tools_are() {
@@ -102,7 +87,8 @@ mod tests {
         let on_each = ["sm_80", "sm_90"].map(|architecture| assembler.assemble("nothing", PTX, architecture).unwrap());
         assert!(on_each.iter().all(|one| one.kernels[0].name == "nothing" && one.code.starts_with(b"\x7fELF")));
         let container = containers.bind("nothing", PTX, &on_each).expect("made");
-        assert!(is_made_from(&container, PTX));
+        let mark = b"warpset:0123456789abcdef0123456789abcdef";
+        assert!(container.windows(mark.len()).any(|bytes| bytes == mark));
         assert_eq!(container, containers.bind("nothing", PTX, &on_each).expect("made again"));
         let broken = Assembled { code: b"no code".to_vec(), ..on_each[0].clone() };
         let error = containers.bind("nothing", PTX, &[broken]);

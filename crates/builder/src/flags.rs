@@ -6,7 +6,8 @@ pub const RUST_RELEASE: &str = "1.96.0";
 /// The target of the kernels.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// The architecture that PTX is compiled for unless the builder is told otherwise: that PTX runs on every later one too.
+/// The architecture that PTX is compiled for unless the builder is told otherwise: that PTX runs on every later one
+/// too.
 pub const DEFAULT_ARCHITECTURE: &str = "sm_80";
 
 /// The PTX version that the text is written in unless the builder is told otherwise: drivers for CUDA 12.0 read it.

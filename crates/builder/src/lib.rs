@@ -9,8 +9,8 @@
 //! }
 //! ```
 //!
-//! The crate then includes `concat!(env!("OUT_DIR"), "/own_kernel.ptx")`. `docs/kernels.md` goes from there to a launch,
-//! and `examples/own-kernel` is the whole program.
+//! The crate then includes `concat!(env!("OUT_DIR"), "/own_kernel.ptx")`. `docs/kernels.md` goes from there to a
+//! launch, and `examples/own-kernel` is the whole program.
 //!
 //! What happens on the way:
 //!
@@ -19,10 +19,10 @@
 //! 2. The crate is compiled for [`TARGET`] with pinned flags. The assembly of that target is PTX, so nothing is linked.
 //! 3. The text is made independent of the machine; launch bounds become directives ([`with_launch_bounds`]); a stamp at
 //!    its head names its sources and one hash over them.
-//! 4. [`lint`](lint()) refuses what compiles and runs, but costs speed or correctness: local memory, accesses to generic
-//!    addresses, system scope, calls.
-//! 5. Where there is a `ptxas` ([`Assembler`]), it has to take the text, and no kernel may spill registers. What it makes for each
-//!    architecture can be bound into one file ([`Containers`]) that the driver loads without compiling.
+//! 4. [`lint`](lint()) refuses what compiles and runs, but costs speed or correctness: local memory, accesses to
+//!    generic addresses, system scope, calls.
+//! 5. Where there is a `ptxas` ([`Assembler`]), it has to take the text, and no kernel may spill registers. What it
+//!    makes for each architecture can be bound into one file ([`Containers`]) that the driver loads without compiling.
 //!
 //! The steps can be taken one by one, for a command that does more than a build script:
 //!
@@ -43,6 +43,8 @@
 //! println!("the text has to be compiled again: {stale}");
 //! ```
 
+#![warn(clippy::missing_errors_doc)]
+
 mod assemble;
 mod builder;
 mod canonical;
@@ -60,7 +62,7 @@ mod tools;
 
 pub use assemble::{Assembled, Assembler, NoAssembler, Resources};
 pub use builder::{Builder, PTX_VARIABLE, Ptx};
-pub use container::{Containers, NoContainers, is_made_from};
+pub use container::{Containers, NoContainers};
 pub use error::Error;
 pub use flags::{DEFAULT_ARCHITECTURE, DEFAULT_PTX_VERSION, RUST_RELEASE, TARGET};
 pub use launch_bounds::with_launch_bounds;

@@ -2,7 +2,7 @@
 //!
 //! The compiler reports which source files a module was made from. Their names and one hash over their text and over
 //! the build flags go into the head of the PTX. To compute the hash again takes no compiler, so any machine can tell
-//! stale PTX. Files that a module does not use do not count.
+//! stale PTX. Files that a module does not use do not count, nor do lines that hold only a comment.
 //!
 //! The stamp is a quick check. The thorough one is to compile again and to compare the text.
 
@@ -47,6 +47,9 @@ pub enum Stale {
 
 impl Stamp {
     /// The stamp of `sources` as they are now in the folder `root`, built with `flags`.
+    ///
+    /// # Errors
+    /// What the file system says of a source that cannot be read.
     pub fn of_sources(root: &Path, sources: &[String], flags: &[String]) -> io::Result<Self> {
         let mut sources = sources.to_vec();
         sources.sort();
@@ -55,8 +58,9 @@ impl Stamp {
         for path in &sources {
             let text = fs::read_to_string(root.join(path))
                 .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
-            // Line ends depend on how the repository was checked out.
-            let text = text.replace("\r\n", "\n");
+            // Without line ends, which depend on how the repository was checked out.
+            let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+            let text = code.join("\n");
             // A name and a length before each text: moving a line from one file to the next changes the hash.
             write!(hashed, "{path} {}\n{text}", text.len()).expect("writing to a String");
         }
@@ -72,6 +76,9 @@ impl Stamp {
     }
 
     /// Whether `ptx` was made from its sources as they are now in `root`, with `flags`.
+    ///
+    /// # Errors
+    /// Why it was not.
     pub fn check(ptx: &str, root: &Path, flags: &[String]) -> Result<Self, Stale> {
         let stamp = Self::of_ptx(ptx).ok_or(Stale::NoStamp)?;
         let now = Self::of_sources(root, &stamp.sources, flags).map_err(Stale::SourceGone)?;
@@ -112,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn text_place_and_flags_count_but_line_ends_do_not() {
+    fn text_place_and_flags_count_but_line_ends_and_comments_do_not() {
         let dir = std::env::temp_dir().join(format!("warpset-stamp-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a folder for the test");
         let hash = |first: &str, second: &str, flags: &[String]| {
@@ -122,6 +129,7 @@ mod tests {
         };
         let plain = hash("fn a() {}\n", "fn b() {}\n", &[]);
         assert_eq!(hash("fn a() {}\r\n", "fn b() {}\r\n", &[]), plain);
+        assert_eq!(hash("//! A.\nfn a() {}\n", "    /// B\nfn b() {}\n", &[]), plain);
         assert_ne!(hash("fn a() {}\nfn b() {}\n", "", &[]), plain);
         assert_ne!(hash("fn a() { }\n", "fn b() {}\n", &[]), plain);
         assert_ne!(hash("fn a() {}\n", "fn b() {}\n", &["-Ctarget-cpu=sm_90".to_owned()]), plain);

@@ -9,7 +9,8 @@ use std::{
 
 use crate::Error;
 
-/// The program that the environment names, else the first one found in PATH, in CUDA's usual folder, or among Python's packages.
+/// The program that the environment names, else the first one found in PATH, in CUDA's usual folder, or among Python's
+/// packages.
 pub(crate) fn find(variable: &str, program: &str) -> Option<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from);
     let in_path = env::var_os("PATH").into_iter().flat_map(|path| env::split_paths(&path).collect::<Vec<_>>());

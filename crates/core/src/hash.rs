@@ -37,7 +37,8 @@ pub const fn spread_seed(seed: u64) -> u64 {
     finalise(seed.wrapping_mul(GOLDEN))
 }
 
-/// The seeded hash of an integer: for each seed a bijection on 64 bits. Shorter integers hash as the 64-bit one of their value.
+/// The seeded hash of an integer: for each seed a bijection on 64 bits. Shorter integers hash as the 64-bit one of
+/// their value.
 ///
 /// The seed is spread over all bits first; otherwise neighbouring seeds would only permute a dense range of keys.
 #[inline]

@@ -1,7 +1,9 @@
 //! Arithmetic shared by the CPU backend, the emulator and the GPU kernels, written once.
 //!
-//! Nothing here allocates, starts threads, or touches memory that it was not handed: a rayon loop and a kernel both call
-//! these functions on keys, hashes and words. Everything builds for `nvptx64-nvidia-cuda` too.
+//! Nothing here allocates, starts threads, or touches memory that it was not handed: a rayon loop and a kernel both
+//! call these functions on keys, hashes and words. Everything builds for `nvptx64-nvidia-cuda` too.
+//!
+//! The API makes no promise of stability: use it through `warpset`, or pin the version with `=`.
 //!
 //! - [`bits`]: ranks, selection, packed fields, walks over words.
 //! - [`hash`]: hashes of integers and byte strings.

@@ -1,8 +1,8 @@
 //! Log-structured merge trees: which level takes a batch, and the filter of a level's keys.
 //!
-//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018. Departures: levels below the batch size gather batches that are not full (the paper pads them with copies of an
-//! element), levels may be partly full, and each level can have a filter of its keys.
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018. Departures: levels below the batch size gather batches that are not full (the paper pads them with
+//! copies of an element), levels may be partly full, and each level can have a filter of its keys.
 
 pub mod index;
 
@@ -20,8 +20,8 @@ pub const fn gathering_levels(batch_size: u64) -> u32 {
     bits.saturating_sub(LEAST_CAPACITY.trailing_zeros()) / GATHERING_FACTOR_BITS
 }
 
-/// How many elements level `index` may hold: `batch_size / 256`, `batch_size / 16`, `batch_size`, then twice as many from
-/// level to level.
+/// How many elements level `index` may hold: `batch_size / 256`, `batch_size / 16`, `batch_size`, then twice as many
+/// from level to level.
 #[inline]
 pub const fn capacity(batch_size: u64, index: u32) -> u64 {
     let gathering = gathering_levels(batch_size);

@@ -33,7 +33,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// A split that filters support: both parts have at least one bit, within the limits above, and together at most 64.
+    /// A split that filters support: both parts have at least one bit, within the limits above, and together at most
+    /// 64.
     #[inline]
     pub const fn new(quotient_bits: u32, remainder_bits: u32) -> Option<Split> {
         if quotient_bits == 0

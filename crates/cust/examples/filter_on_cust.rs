@@ -3,6 +3,7 @@
 //! `cargo run --release -p warpset-cust --example filter_on_cust`; says so where there is no CUDA device.
 
 use warpset_bloom::SplitBlockBloom;
+use warpset_bloom::gpu::DeviceFilter;
 use warpset_cust::cust::memory::{CopyDestination, DeviceBuffer};
 use warpset_cust::cust::stream::{Stream, StreamFlags};
 use warpset_cust::{adopt_context, adopt_memory, adopt_stream, lend_slice_mut, lend_stream};

@@ -1,5 +1,5 @@
-//! Programs that orchestrate their work with [`cust`](cust_crate) run Warpset's structures on their contexts, streams and
-//! buffers, and hand ours to `cust`.
+//! Programs that orchestrate their work with `cust` run Warpset's structures on their contexts, streams
+//! and buffers, and hand ours to `cust`.
 //!
 //! | of `cust` | used by ours | of ours | used by `cust` |
 //! | --- | --- | --- | --- |

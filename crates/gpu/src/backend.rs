@@ -42,7 +42,7 @@ impl Backend {
         }
     }
 
-    /// Why it is the CPU, if it is.
+    /// Why there is no CUDA device; `None` if there is one.
     pub fn reason(&self) -> Option<&GpuError> {
         match self {
             Self::Cuda(_) => None,
@@ -50,7 +50,7 @@ impl Backend {
         }
     }
 
-    /// Whether CUDA answers.
+    /// Whether there is a CUDA device.
     pub fn is_cuda(&self) -> bool {
         self.device().is_some()
     }

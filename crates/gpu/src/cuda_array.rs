@@ -1,7 +1,7 @@
 //! Arrays of CuPy, PyTorch, Numba and others, by the fields of their `__cuda_array_interface__`.
 //!
-//! Source: Numba's documentation, "CUDA Array Interface (Version 3)". A program that embeds Python, or talks to it, reads the
-//! fields from the dictionary, or writes them there; this knows what they mean.
+//! Source: Numba's documentation, "CUDA Array Interface (Version 3)". A program that embeds Python, or talks to it,
+//! reads the fields from the dictionary, or writes them there; this knows what they mean.
 
 use bytemuck::Pod;
 
@@ -36,8 +36,8 @@ items! {
     'f': f32 f64;
 }
 
-/// The fields of a `__cuda_array_interface__` of version 3, under the dictionary's names. (Fields `descr` and `mask` have no
-/// place here: records and masked arrays are not adopted.)
+/// The fields of a `__cuda_array_interface__` of version 3, under the dictionary's names. (Fields `descr` and `mask`
+/// have no place here: records and masked arrays are not adopted.)
 ///
 /// ```
 /// use warpset_gpu::{CudaArrayInterface, Device};
@@ -60,9 +60,11 @@ pub struct CudaArrayInterface {
     pub typestr: String,
     /// The address, and whether the array must not be written.
     pub data: (u64, bool),
-    /// Bytes from an item to the next one of each dimension; `None` if the items lie one after the other, the last dimension first.
+    /// Bytes from an item to the next one of each dimension; `None` if the items lie one after the other, the last
+    /// dimension first.
     pub strides: Option<Vec<isize>>,
-    /// The stream whose work the array has to be waited for with, by its number; `None` if nothing has to be waited for.
+    /// The stream whose work the array has to be waited for with, by its number; `None` if nothing has to be waited
+    /// for.
     pub stream: Option<u64>,
     /// The version of the interface: 3.
     pub version: u32,
@@ -91,7 +93,8 @@ impl CudaArrayInterface {
         Self::of::<T>(slice.as_raw(), slice.len(), true)
     }
 
-    /// The same of a slice that it may write too.
+    /// What another library is told of a slice that it may read and write; [`from_slice`](Self::from_slice) says until
+    /// when.
     pub fn from_mut_slice<T: ArrayItem>(mut slice: DeviceSliceMut<'_, T>) -> Self {
         Self::of::<T>(slice.as_raw_mut(), slice.len(), false)
     }
@@ -110,7 +113,8 @@ impl CudaArrayInterface {
         unfit("shape", format!("{:?}", self.shape), "one whose items can be addressed")
     }
 
-    /// Whether the items lie one after the other, the last dimension first. Strides of dimensions of one item do not matter.
+    /// Whether the items lie one after the other, the last dimension first. Strides of dimensions of one item do not
+    /// matter.
     fn is_contiguous(&self, item_bytes: usize) -> bool {
         let Some(strides) = &self.strides else { return true };
         let mut next = item_bytes as isize;
@@ -122,8 +126,8 @@ impl CudaArrayInterface {
             })
     }
 
-    /// The array's items, all dimensions in one, if they are of type `T` and lie one after the other. If the array names a
-    /// stream, waits for all work on the device, which includes that stream's.
+    /// The array's items, all dimensions in one, if they are of type `T` and lie one after the other. If the array
+    /// names a stream, waits for all work on the device, which includes that stream's.
     ///
     /// # Errors
     /// [`GpuError::ForeignArray`] names the field that does not fit. Those of [`AdoptedMemory::new`].
@@ -228,6 +232,6 @@ mod tests {
         }
         // SAFETY: nothing is accessed.
         let error = unsafe { array.adopt::<u8>(device).err().unwrap() };
-        assert!(error.to_string().contains("typestr `<u8`, and what takes it asks for `|u1`"), "{error}");
+        assert!(error.to_string().contains("typestr `<u8`, where `|u1` is needed"), "{error}");
     }
 }

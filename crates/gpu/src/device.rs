@@ -95,6 +95,9 @@ impl Device {
     }
 
     /// How much memory there is, and is left.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn memory_info(&self) -> Result<MemoryInfo> {
         let mut info = match &self.0 {
             #[cfg(feature = "cuda")]
@@ -121,6 +124,9 @@ impl Device {
 
     /// Gives memory that is kept for later allocations back to the driver, for other programs to use: that of the pool,
     /// and the pinned memory through which host slices travel. Waits for the device.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn trim(&self) -> Result<()> {
         self.free_kept();
         match &self.0 {
@@ -131,6 +137,9 @@ impl Device {
     }
 
     /// Waits for all work on the device, and reports the error if some of it failed.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -139,8 +148,11 @@ impl Device {
         }
     }
 
-    /// Runs what queues work on a new stream, after all work on the device, some of which the caller may have queued on other
-    /// streams; and waits for that work, whether all of it could be queued or not. The first error counts.
+    /// Runs what queues work on a new stream, after all work on the device, some of which the caller may have queued on
+    /// other streams; and waits for that work, whether all of it could be queued or not. The first error counts.
+    ///
+    /// # Errors
+    /// What `queue` returns, else what the work that it queued failed with.
     ///
     /// ```
     /// use warpset_gpu::{Device, GpuError};
@@ -166,31 +178,51 @@ impl Device {
 
     /// Waits for all work on the device, reports what failed, and gives this handle up. Dropping a handle reports
     /// nothing.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn close(self) -> Result<()> {
         self.synchronize()
     }
 
     /// A new stream. Streams are non-blocking: none waits for the legacy default stream.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn new_stream(&self) -> Result<Stream> {
         Stream::new(self, 0)
     }
 
     /// A new stream with a priority: the lower the number, the sooner its blocks run. The driver clamps it.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn new_stream_with_priority(&self, priority: i32) -> Result<Stream> {
         Stream::new(self, priority)
     }
 
     /// A new event.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn new_event(&self) -> Result<Event> {
         Event::new(self)
     }
 
     /// `len` items with unspecified contents (poison on the emulator).
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn alloc_uninit<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
         DeviceVec::on_device(self, len)
     }
 
     /// `len` items of zero bytes.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
         let mut vector = DeviceVec::on_device(self, len)?;
         vector.as_mut_slice().fill_bytes(0)?;
@@ -198,6 +230,10 @@ impl Device {
     }
 
     /// A copy of `items` on the device.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn from_slice<T: Pod>(&self, items: &[T]) -> Result<DeviceVec<T>> {
         let mut vector = DeviceVec::on_device(self, items.len())?;
         vector.copy_from_slice(items)?;
@@ -205,11 +241,19 @@ impl Device {
     }
 
     /// `len` zero items of page-locked host memory, from which copies are fast and asynchronous.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn pinned<T: Pod>(&self, len: usize) -> Result<PinnedVec<T>> {
         PinnedVec::new(self, len)
     }
 
-    /// Loads a module's kernels now rather than at their first launch: from its device code, or else compiled from its PTX.
+    /// Loads a module's kernels now rather than at their first launch: from its device code, or else compiled from its
+    /// PTX.
+    ///
+    /// # Errors
+    /// [`GpuError::UnknownModule`] if it has no PTX; [`GpuError::PtxRejected`] if the driver does not take it.
     pub fn load_module(&self, module: &Module) -> Result<()> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -217,24 +261,6 @@ impl Device {
             Executor::Emulator(_) => {
                 let _ = module;
                 Ok(())
-            }
-        }
-    }
-
-    /// Runs `work` with those of `kernels` loaded, or on their way, that this device has not loaded.
-    ///
-    /// A launch waits until its kernel is loaded. From device code a whole module takes less than a millisecond, and is loaded before
-    /// `work` begins. Where the driver compiles PTX instead, a kernel takes 10 to 200 ms if the driver's cache does not hold the result, and they
-    /// are compiled side by side on threads of their own while `work` runs. So an operation of several kernels names them all before it launches the first: its first
-    /// call then waits for the slowest of them, which the list begins with, and not for their sum. Later calls find them loaded. A kernel that cannot
-    /// be loaded is the error of its launch.
-    pub fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {
-        match &self.0 {
-            #[cfg(feature = "cuda")]
-            Executor::Cuda(device) => device.with_kernels(kernels, work),
-            Executor::Emulator(device) => {
-                device.asked.note_ahead(kernels);
-                work()
             }
         }
     }
@@ -249,6 +275,10 @@ impl Device {
     }
 
     /// What the compiler made of a kernel; `None` on the emulator.
+    ///
+    /// # Errors
+    /// [`GpuError::UnknownModule`], [`GpuError::UnknownKernel`]; [`GpuError::PtxRejected`] if the driver does not take
+    /// the PTX.
     pub fn kernel_attributes(&self, kernel: &'static KernelInfo) -> Result<Option<KernelAttributes>> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -262,6 +292,9 @@ impl Device {
 
     /// Blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a grid
     /// whose blocks wait for each other, or that walks its input by grid stride, should have.
+    ///
+    /// # Errors
+    /// [`GpuError::InvalidLaunch`] if no block of this shape fits; what [`Device::kernel_attributes`] returns.
     pub fn resident_blocks(&self, kernel: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -284,7 +317,20 @@ impl Device {
         Err(GpuError::OtherDevice { operation, expected, found })
     }
 
-    /// Lets `other` access the memory of this device, if both are CUDA devices that can: copies between them are direct then.
+    /// [`Device::expect_same`] for several.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`] names the first that is another one.
+    pub fn expect_all_here<'d>(
+        &self,
+        others: impl IntoIterator<Item = &'d Device>,
+        operation: &'static str,
+    ) -> Result<()> {
+        others.into_iter().try_for_each(|other| self.expect_same(other, operation))
+    }
+
+    /// Lets `other` access the memory of this device, if both are CUDA devices that can: copies between them are direct
+    /// then.
     pub(crate) fn open_memory_to(&self, other: &Self) {
         match (&self.0, &other.0) {
             #[cfg(feature = "cuda")]
@@ -326,8 +372,12 @@ impl Eq for Device {}
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let properties = self.properties();
-        write!(f, "{} (device {})", properties.name, properties.ordinal)
+        let DeviceProperties { name, .. } = self.properties();
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => write!(f, "{name} (device {})", self.properties().ordinal),
+            Executor::Emulator(device) => write!(f, "{name} {}", device.number),
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::thread;
 use std::time::Duration;
 
 use rayon::Yield;
-use warpset_simt::KernelInfo;
 
 use crate::device::Device;
 use crate::error::{GpuError, Result};
@@ -14,8 +13,8 @@ use crate::faults;
 /// How long a thread of a pool that has nothing to do sleeps while other threads work for it.
 const IDLE: Duration = Duration::from_micros(50);
 
-/// Different devices of one kind, at least one, whose memory can be copied to each other: what operations on several devices take.
-/// The first one is where their results are.
+/// Different devices of one kind, at least one, whose memory can be copied to each other: what operations on several
+/// devices take. The first one is where their results are.
 ///
 /// ```
 /// use warpset_gpu::{Device, Devices};
@@ -29,11 +28,12 @@ const IDLE: Duration = Duration::from_micros(50);
 pub struct Devices(Vec<Device>);
 
 impl Devices {
-    /// These devices. CUDA devices that can access each other's memory get that access, so that copies between them need not go
-    /// through the host.
+    /// Bundles these devices. CUDA devices that can access each other's memory get that access, so that copies between
+    /// them need not go through the host.
     ///
     /// # Errors
-    /// [`GpuError::EmptyDeviceList`], [`GpuError::SameDeviceTwice`]; [`GpuError::OtherDevice`] if some are emulated and others are not.
+    /// [`GpuError::EmptyDeviceList`], [`GpuError::SameDeviceTwice`]; [`GpuError::OtherDevice`] if some are emulated and
+    /// others are not.
     pub fn new(devices: impl IntoIterator<Item = Device>) -> Result<Self> {
         let devices: Vec<Device> = devices.into_iter().collect();
         let Some((first, others)) = devices.split_first() else { return Err(GpuError::EmptyDeviceList) };
@@ -59,12 +59,12 @@ impl Devices {
         Self::new(Device::cuda_all()?)
     }
 
-    /// All of them.
+    /// The devices, in the order in which they were given.
     pub fn all(&self) -> &[Device] {
         &self.0
     }
 
-    /// The first one.
+    /// The first device.
     pub fn first(&self) -> &Device {
         &self.0[0]
     }
@@ -75,9 +75,9 @@ impl Devices {
         Self(self.0[..count.clamp(1, self.0.len())].to_vec())
     }
 
-    /// Runs `work` for each device, with its place in the list: for the first one on this thread, and for each other on a thread of its own.
-    /// Returns the results in the order of the list. A panic comes through after all have ended. A thread of a rayon pool does the pool's work
-    /// while it waits for the others, which may wait for that work.
+    /// Runs `work` for each device, with its place in the list: for the first one on this thread, and for each other on
+    /// a thread of its own. Returns the results in the order of the list. A panic comes through after all have ended. A
+    /// thread of a rayon pool does the pool's work while it waits for the others, which may wait for that work.
     pub fn each<R: Send>(&self, work: impl Fn(usize, &Device) -> R + Sync) -> Vec<R> {
         let (faults, work) = (faults::of_this_thread(), &work);
         thread::scope(|scope| {
@@ -100,23 +100,6 @@ impl Devices {
             results.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
             results
         })
-    }
-}
-
-impl Devices {
-    /// Runs `work`; meanwhile each device compiles and loads its kernels, see [`Device::with_kernels`].
-    pub fn with_kernels<R>(&self, kernels: &[Vec<&'static KernelInfo>], work: impl FnOnce() -> R) -> R {
-        fn nested(devices: &[Device], kernels: &[Vec<&'static KernelInfo>], work: &mut dyn FnMut()) {
-            match (devices, kernels) {
-                ([device, devices @ ..], [of_device, kernels @ ..]) => {
-                    device.with_kernels(of_device, || nested(devices, kernels, work));
-                }
-                _ => work(),
-            }
-        }
-        let (mut work, mut result) = (Some(work), None);
-        nested(&self.0, kernels, &mut || result = work.take().map(|work| work()));
-        result.expect("`nested` calls it once")
     }
 }
 

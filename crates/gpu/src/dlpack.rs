@@ -1,9 +1,10 @@
-//! Tensors of PyTorch, JAX, CuPy, NumPy and others, by DLPack: theirs used here, and ours given to them, without a copy.
+//! Tensors of PyTorch, JAX, CuPy, NumPy and others, by DLPack: theirs used here, and ours given to them, without a
+//! copy.
 //!
-//! Source: DLPack 1.3, `include/dlpack/dlpack.h`, and its Python specification. A program that embeds Python, or talks to it, takes the
-//! pointer out of the capsule that `__dlpack__` returns, and renames the capsule to `used_dltensor` or `used_dltensor_versioned` when
-//! the tensor is here; or makes a capsule of what [`DeviceVec::into_dlpack`] gives. Crates that speak Python, such as `dlpark`, have the
-//! same structures, to whose pointers ours are cast.
+//! Source: DLPack 1.3, `include/dlpack/dlpack.h`, and its Python specification. A program that embeds Python, or talks
+//! to it, takes the pointer out of the capsule that `__dlpack__` returns, and renames the capsule to `used_dltensor` or
+//! `used_dltensor_versioned` when the tensor is here; or makes a capsule of what [`DeviceVec::into_dlpack`] gives.
+//! Crates that speak Python, such as `dlpark`, have the same structures, to whose pointers ours are cast.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -24,11 +25,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
 use crate::adopt::AdoptedMemory;
-use crate::cuda_array::{ArrayItem, unfit};
+use crate::cuda_array::{ArrayItem, CudaArrayInterface, unfit};
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::memory::byte_len;
@@ -71,7 +73,7 @@ struct Items {
 }
 
 impl Items {
-    /// Those of a tensor, if they are of type `T` and lie one after the other in a place that `is_here` takes.
+    /// The items of a tensor, if they are of type `T` and lie one after the other in a place that `is_here` takes.
     ///
     /// # Safety
     /// `managed` is a sound tensor of whatever version.
@@ -160,9 +162,16 @@ struct Owner {
     delete: unsafe fn(NonNull<()>),
 }
 
+// SAFETY: nothing but the deleter uses the pointer, and `new` was promised that any thread may call it, if the owner is
+// in a type that can be sent to another one.
+unsafe impl Send for Owner {}
+// SAFETY: a shared owner gives no access to anything.
+unsafe impl Sync for Owner {}
+
 impl Owner {
     /// # Safety
-    /// The tensor is ours alone, and its deleter has not been called.
+    /// The tensor is ours alone, and its deleter has not been called. The deleter may be called on any thread that the
+    /// owner is sent to.
     unsafe fn new<M: ManagedTensor>(tensor: NonNull<M>) -> Owner {
         unsafe fn delete<M: ManagedTensor>(tensor: NonNull<()>) {
             // SAFETY: the promise of `Owner::new`; the owner is dropped once.
@@ -179,7 +188,8 @@ impl Drop for Owner {
     }
 }
 
-/// A tensor of another library in device memory. When it is dropped, it waits for all work on the device and gives the tensor back.
+/// A tensor of another library in device memory. When it is dropped, it waits for all work on the device and gives the
+/// tensor back.
 pub struct DeviceTensor<T: ArrayItem> {
     memory: AdoptedMemory<'static, T>,
     items: Items,
@@ -189,18 +199,19 @@ pub struct DeviceTensor<T: ArrayItem> {
 }
 
 impl<T: ArrayItem> DeviceTensor<T> {
-    /// Takes a tensor of `device`, whose items are of type `T` and lie one after the other; bytes may be booleans. Waits for all work on
-    /// the device, so what was queued to fill the tensor has been done.
+    /// Takes a tensor of `device`, whose items are of type `T` and lie one after the other; bytes may be booleans.
+    /// Waits for all work on the device, so what was queued to fill the tensor has been done.
     ///
     /// # Errors
-    /// [`GpuError::ForeignArray`] names the field that does not fit; [`GpuError::InvalidCast`] if the items are not aligned; those of
-    /// [`AdoptedMemory::new`]. The tensor is still the caller's then, and its deleter has not been called.
+    /// [`GpuError::ForeignArray`] names the field that does not fit; [`GpuError::InvalidCast`] if the items are not
+    /// aligned; those of [`AdoptedMemory::new`]. The tensor is still the caller's then, and its deleter has not been
+    /// called.
     ///
     /// # Safety
-    /// - `tensor` is a sound tensor whose deleter has not been called. If this succeeds, the caller does not use it any more, and its
-    ///   deleter may be called on any thread that the returned tensor is dropped on.
-    /// - While the returned tensor lives, all other reads and writes of the items are ordered, by a stream or an event, with the work
-    ///   of this crate that accesses them (two reads need no order).
+    /// - `tensor` is a sound tensor whose deleter has not been called. If this succeeds, the caller does not use it any
+    ///   more, and its deleter may be called on any thread that the returned tensor is sent to.
+    /// - While the returned tensor lives, all other reads and writes of the items are ordered, by a stream or an event,
+    ///   with the work of this crate that accesses them (two reads need no order).
     /// - If the items are booleans, nothing but 0 and 1 is written.
     pub unsafe fn from_dlpack<M: ManagedTensor>(device: &Device, tensor: NonNull<M>) -> Result<Self> {
         let here = place_of(device);
@@ -252,8 +263,8 @@ impl<T: ArrayItem> fmt::Debug for DeviceTensor<T> {
     }
 }
 
-/// A tensor of another library in host memory, plain or pinned: a slice of its items, as methods in `_bulk` take them. When it is
-/// dropped, it gives the tensor back.
+/// A tensor of another library in host memory, plain or pinned: a slice of its items, as methods in `_bulk` take them.
+/// When it is dropped, it gives the tensor back.
 pub struct HostTensor<T: ArrayItem> {
     data: NonNull<T>,
     items: Items,
@@ -277,8 +288,10 @@ impl<T: ArrayItem> HostTensor<T> {
     /// As for [`DeviceTensor::from_dlpack`].
     ///
     /// # Safety
-    /// - `tensor` is a sound tensor whose deleter has not been called. If this succeeds, the caller does not use it any more.
-    /// - While the returned tensor lives, nothing else writes the items, and after [`HostTensor::as_mut_slice`] nothing else reads them.
+    /// - `tensor` is a sound tensor whose deleter has not been called. If this succeeds, the caller does not use it any
+    ///   more.
+    /// - While the returned tensor lives, nothing else writes the items, and after [`HostTensor::as_mut_slice`] nothing
+    ///   else reads them.
     /// - If the items are booleans, nothing but 0 and 1 is written.
     pub unsafe fn from_dlpack<M: ManagedTensor>(tensor: NonNull<M>) -> Result<Self> {
         let is_here = |found: DLDevice| match found.device_type {
@@ -338,6 +351,17 @@ struct Context<O> {
 
 /// A tensor of one dimension; its deleter drops `owner`.
 fn export<M: ManagedTensor, T: ArrayItem, O>(owner: O, device: DLDevice, data: *mut T, len: usize) -> NonNull<M> {
+    export_as(owner, device, data, len, type_of::<T>())
+}
+
+/// [`export`] with another name for the type of the items.
+fn export_as<M: ManagedTensor, T: ArrayItem, O>(
+    owner: O,
+    device: DLDevice,
+    data: *mut T,
+    len: usize,
+    dtype: DLDataType,
+) -> NonNull<M> {
     unsafe extern "C" fn delete<M: ManagedTensor, O>(managed: *mut M) {
         // SAFETY: whoever has the tensor calls this once, with what `export` returned.
         unsafe {
@@ -351,7 +375,7 @@ fn export<M: ManagedTensor, T: ArrayItem, O>(owner: O, device: DLDevice, data: *
     // SAFETY: the context has just been made, and stays until the deleter is called.
     let (shape, strides) = unsafe { (&raw mut (*context).shape, &raw mut (*context).strides) };
     let (shape, strides) = (shape.cast(), strides.cast());
-    let tensor = DLTensor { data, device, ndim: 1, dtype: type_of::<T>(), shape, strides, byte_offset: 0 };
+    let tensor = DLTensor { data, device, ndim: 1, dtype, shape, strides, byte_offset: 0 };
     NonNull::from(Box::leak(Box::new(M::new(tensor, context.cast(), delete::<M, O>))))
 }
 
@@ -366,12 +390,13 @@ impl<T: Pod> Drop for FreedAfterAll<T> {
 }
 
 impl<T: ArrayItem> DeviceVec<T> {
-    /// The vector as a tensor of one dimension for another library, which gives it back by its deleter, on any thread; that waits for all
-    /// work on the device and frees the memory. Waits for all work on the device first. If no library takes the tensor, its memory stays
-    /// allocated. On the emulator it says [`DL_EXT_DEV`], which no other library takes.
+    /// The vector as a tensor of one dimension for another library, which gives it back by its deleter, on any thread;
+    /// that waits for all work on the device and frees the memory. Waits for all work on the device first. If no
+    /// library takes the tensor, its memory stays allocated. On the emulator it says [`DL_EXT_DEV`], which no other
+    /// library takes.
     ///
     /// # Errors
-    /// That of earlier work on the device. The vector is dropped then.
+    /// The error of earlier work on the device. The vector is dropped then.
     pub fn into_dlpack<M: ManagedTensor>(mut self) -> Result<NonNull<M>> {
         self.device().synchronize()?;
         let (device, len) = (place_of(self.device()), self.len());
@@ -380,8 +405,89 @@ impl<T: ArrayItem> DeviceVec<T> {
     }
 }
 
-/// A vector as a tensor of one dimension in host memory for another library, which gives it back by its deleter, on any thread. If no
-/// library takes the tensor, its memory stays allocated.
+/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones are the same
+/// vector; its memory is freed when the last clone and the last tensor are gone, after all work on the device.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_gpu::dlpack::{DLManagedTensor, DeviceTensor, SharedVec};
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let shared = SharedVec::new(device.from_slice(&[2u64, 3, 5, 7])?);
+/// // SAFETY: nothing writes the items any more.
+/// let theirs = unsafe { shared.to_dlpack::<DLManagedTensor>() };
+/// // SAFETY: the tensor is a sound one, and nothing else uses it.
+/// let back = unsafe { DeviceTensor::<u64>::from_dlpack(&device, theirs)? };
+/// drop(shared);
+/// assert_eq!(back.as_slice().to_vec()?, [2, 3, 5, 7]);
+/// # Ok::<(), warpset_gpu::GpuError>(())
+/// ```
+pub struct SharedVec<T: ArrayItem> {
+    vector: Arc<FreedAfterAll<T>>,
+    dtype: DLDataType,
+}
+
+impl<T: ArrayItem> Clone for SharedVec<T> {
+    fn clone(&self) -> Self {
+        Self { vector: self.vector.clone(), dtype: self.dtype }
+    }
+}
+
+impl SharedVec<u8> {
+    /// Bytes 0 and 1, which other libraries see as booleans.
+    pub fn booleans(vector: DeviceVec<u8>) -> Self {
+        Self { dtype: DLDataType { code: BOOLEAN, ..type_of::<u8>() }, ..Self::new(vector) }
+    }
+}
+
+impl<T: ArrayItem> SharedVec<T> {
+    /// A vector to share.
+    pub fn new(vector: DeviceVec<T>) -> Self {
+        Self { vector: Arc::new(FreedAfterAll(vector)), dtype: type_of::<T>() }
+    }
+
+    /// The items, to be read.
+    pub fn as_slice(&self) -> DeviceSlice<'_, T> {
+        self.vector.0.as_slice()
+    }
+
+    /// The fields of the `__cuda_array_interface__` that other libraries are given. They may read and write the items
+    /// as long as a clone lives; the calls of this crate that access them wait for all work on the device.
+    pub fn interface(&self) -> CudaArrayInterface {
+        let mut array = CudaArrayInterface::from_slice(self.as_slice());
+        array.data.1 = false;
+        if self.dtype.code == BOOLEAN {
+            array.typestr = "|b1".into();
+        }
+        array
+    }
+
+    /// A tensor of one dimension for another library, which gives it back by its deleter, on any thread.
+    ///
+    /// # Safety
+    /// - While the tensor is used, all reads and writes of the items, here and there, are ordered by a stream or an
+    ///   event (two reads need no order). Work on the items that was queued before this call has ended, or is ordered
+    ///   too.
+    pub unsafe fn to_dlpack<M: ManagedTensor>(&self) -> NonNull<M> {
+        let items = self.as_slice();
+        let data = std::ptr::with_exposed_provenance_mut::<T>(items.as_raw() as usize);
+        export_as(self.vector.clone(), place_of(items.device()), data, items.len(), self.dtype)
+    }
+
+    /// The device of the items, as `__dlpack_device__` names it.
+    pub fn place(&self) -> DLDevice {
+        place_of(self.as_slice().device())
+    }
+}
+
+impl<T: ArrayItem> fmt::Debug for SharedVec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedVec({:?})", self.vector.0)
+    }
+}
+
+/// A vector as a tensor of one dimension in host memory for another library, which gives it back by its deleter, on any
+/// thread. If no library takes the tensor, its memory stays allocated.
 pub fn vec_into_dlpack<T: ArrayItem, M: ManagedTensor>(mut items: Vec<T>) -> NonNull<M> {
     let (data, len) = (items.as_mut_ptr(), items.len());
     export(items, DLDevice { device_type: DL_CPU, device_id: 0 }, data, len)

@@ -1,6 +1,7 @@
 //! The emulator executor: device memory in host memory, and launches that run at once.
 
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpset_simt::emulator::{Config, Emulator, MAX_BLOCK_THREADS, MAX_SHARED_BYTES};
 use warpset_simt::{KernelInfo, LaunchConfig};
@@ -31,7 +32,7 @@ impl Default for EmulatorOptions {
 }
 
 impl EmulatorOptions {
-    /// How kernels are run.
+    /// Settings of the emulator that runs the kernels.
     #[must_use]
     pub fn config(self, config: Config) -> Self {
         Self { config, ..self }
@@ -44,13 +45,13 @@ impl EmulatorOptions {
         self
     }
 
-    /// Multiprocessors.
+    /// Number of multiprocessors that the device says it has, 1 to 4096.
     #[must_use]
     pub fn multiprocessors(self, multiprocessors: u32) -> Self {
         Self { multiprocessors, ..self }
     }
 
-    /// Bytes of L2 cache.
+    /// Bytes of L2 cache, at most 2^40.
     #[must_use]
     pub fn l2_bytes(self, l2_bytes: usize) -> Self {
         Self { l2_bytes, ..self }
@@ -61,6 +62,8 @@ impl EmulatorOptions {
 /// allocation only through a vector's borrow, while the caller of a launch guarantees that nothing else accesses what
 /// the kernel accesses.
 pub(crate) struct EmulatedDevice {
+    /// Which one of this process, from 1, for messages.
+    pub(crate) number: u64,
     pub(crate) budget: Budget,
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
@@ -77,7 +80,7 @@ impl EmulatedDevice {
             is_emulator: true,
             compute_capability: (9, 0),
             driver_version: None,
-            multiprocessors: options.multiprocessors.max(1),
+            multiprocessors: options.multiprocessors.clamp(1, 1 << 12),
             warp_size: 32,
             max_threads_per_block: MAX_BLOCK_THREADS,
             max_block: [MAX_BLOCK_THREADS, MAX_BLOCK_THREADS, 64],
@@ -88,12 +91,14 @@ impl EmulatedDevice {
             max_shared_bytes_per_block: MAX_SHARED_BYTES,
             shared_bytes_per_multiprocessor: MAX_SHARED_BYTES + (1 << 10),
             reserved_shared_bytes_per_block: 1 << 10,
-            l2_bytes: options.l2_bytes,
+            l2_bytes: options.l2_bytes.min(1 << 40),
             memory_bytes: options.config.memory_bytes,
             memory_bandwidth: None,
             has_memory_pools: true,
         };
+        static MADE: AtomicU64 = AtomicU64::new(0);
         Self {
+            number: MADE.fetch_add(1, Ordering::Relaxed) + 1,
             budget: Budget::unlimited(),
             pinned: PinnedPool::new(),
             properties,

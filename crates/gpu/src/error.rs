@@ -1,6 +1,8 @@
 //! Why the GPU backend refused or failed, and the driver's result codes as plain numbers.
 
 use std::fmt;
+use warpset_base::filter::LengthMismatch;
+use warpset_base::number::count;
 
 use warpset_simt::emulator::Fault;
 
@@ -24,7 +26,7 @@ pub enum GpuError {
     #[error("the CUDA driver sees no device: check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's GPU access")]
     NoDevice,
     /// There are devices, but not this one.
-    #[error("no CUDA device {ordinal}: this machine has {count}, numbered from 0")]
+    #[error("no CUDA device {ordinal}: this machine has {count}, numbered from 0; name one of these")]
     NoSuchDevice {
         /// The ordinal asked for.
         ordinal: u32,
@@ -69,7 +71,7 @@ pub enum GpuError {
     },
     /// The memory asked for is not there.
     #[error(
-        "out of memory on {place}: {asked} bytes asked for, {free} free; use smaller batches or free something first"
+        "out of memory on {place}: {asked} bytes asked for, {free} free; use smaller batches, or drop something first"
     )]
     OutOfMemory {
         /// Where: the device's name, or pinned host memory.
@@ -118,7 +120,7 @@ pub enum GpuError {
         reason: String,
     },
     /// The driver refused the launch; nothing ran.
-    #[error("launch of kernel `{kernel}` failed: {code}")]
+    #[error("launch of kernel `{kernel}` failed: {code}; nothing ran, look up the code if a second call fails too")]
     LaunchFailed {
         /// The kernel's name.
         kernel: &'static str,
@@ -136,16 +138,11 @@ pub enum GpuError {
         /// The last kernel queued on the stream that reported it, often the one that crashed.
         last_kernel: Option<&'static str>,
     },
-    /// Slices of different lengths.
-    #[error("a copy of {source_len} items into {target_len}: the lengths must be equal")]
-    LengthMismatch {
-        /// Items in the source.
-        source_len: usize,
-        /// Items in the target.
-        target_len: usize,
-    },
+    /// The two slices of a copy differ in length.
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
     /// An array of another library that cannot be adopted as it is.
-    #[error("an array of another library has {field} {found}, and what takes it asks for {expected}")]
+    #[error("an array of another library has {field} {found}, where {expected} is needed: convert it first")]
     ForeignArray {
         /// The field of its description.
         field: &'static str,
@@ -155,7 +152,10 @@ pub enum GpuError {
         expected: String,
     },
     /// Bytes that cannot be seen as items of this type.
-    #[error("{bytes} bytes cannot be seen as items of {item_size} bytes, aligned to {alignment}")]
+    #[error(
+        "{} cannot be seen as items of {}: pass a multiple of that size, at an address that is a multiple of {alignment}",
+        count(*bytes as u64, "byte"), count(*item_size as u64, "byte")
+    )]
     InvalidCast {
         /// The bytes.
         bytes: usize,
@@ -165,7 +165,10 @@ pub enum GpuError {
         alignment: usize,
     },
     /// A size in bytes past the address space.
-    #[error("{items} items of {item_size} bytes are more than the address space holds")]
+    #[error(
+        "{items} items of {} are more than any memory holds: use smaller batches",
+        count(*item_size as u64, "byte")
+    )]
     TooLarge {
         /// Items asked for.
         items: usize,
@@ -173,7 +176,7 @@ pub enum GpuError {
         item_size: usize,
     },
     /// Memory, a stream or an event of another device than the operation runs on.
-    #[error("{operation} runs on {expected} and was given something of {found}: use objects of one device")]
+    #[error("{operation}: on {expected}, but something given is on {found}; copy it there, or use one device for all")]
     OtherDevice {
         /// What was asked.
         operation: &'static str,
@@ -195,7 +198,9 @@ pub enum GpuError {
     #[error("strings without offsets: pass one offset more than there are strings")]
     MissingOffsets,
     /// The offsets of a string on a device go backwards, or beyond the bytes.
-    #[error("string {index} does not lie between ascending offsets within its {bytes} bytes")]
+    #[error(
+        "string {index} does not lie within the {bytes} bytes of all strings: pass ascending offsets that end there at most"
+    )]
     InvalidOffsets {
         /// The first such string.
         index: u64,
@@ -209,7 +214,7 @@ pub enum GpuError {
     #[error("{0}")]
     Emulator(Fault),
     /// Any other answer of the driver.
-    #[error("{call} failed: {code}")]
+    #[error("{call} failed: {code}; look up the code, or go on with the CPU backend")]
     Driver {
         /// The driver function.
         call: &'static str,
@@ -219,8 +224,8 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Whether the memory asked for was not there: the case that smaller batches cure. Also where the driver itself had too little
-    /// for a stream, a launch or a kernel's code.
+    /// Whether the memory asked for was not there: the case that smaller batches cure. Also where the driver itself had
+    /// too little for a stream, a launch or a kernel's code.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::OutOfMemory { .. } | Self::Driver { code: DriverCode::OUT_OF_MEMORY, .. })
     }

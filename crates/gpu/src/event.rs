@@ -37,6 +37,9 @@ impl Event {
     }
 
     /// Moves the event to the end of what `stream` holds now.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`] if the stream is another device's; [`GpuError::Driver`] with the driver's code.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.device.expect_same(stream.device(), "recording an event")?;
         #[cfg(feature = "cuda")]
@@ -57,6 +60,9 @@ impl Event {
     }
 
     /// Waits until the stream has passed the event. An event never recorded counts as passed.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn synchronize(&self) -> Result<()> {
         match &self.kind {
             #[cfg(feature = "cuda")]
@@ -66,6 +72,9 @@ impl Event {
     }
 
     /// Whether the stream has passed the event. An event never recorded counts as passed.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn is_done(&self) -> Result<bool> {
         match &self.kind {
             #[cfg(feature = "cuda")]

@@ -11,12 +11,12 @@ const NONE: usize = usize::MAX;
 type Left = Arc<AtomicUsize>;
 
 thread_local! {
-    /// Of the thread, as tests share a device, and of those threads that it starts for several devices.
+    /// State of the thread, as tests share a device, and of those threads that it starts for several devices.
     static LEFT: RefCell<Option<Left>> = const { RefCell::new(None) };
 }
 
-/// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or the driver
-/// had refused it; `None` takes that back. Returns how many were left, if the one has not come.
+/// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or
+/// the driver had refused it; `None` takes that back. Returns how many were left, if the one has not come.
 pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
     let before = LEFT.replace(operations.map(|left| Arc::new(AtomicUsize::new(left))));
     before.map(|left| left.load(Ordering::Relaxed)).filter(|&left| left != NONE)

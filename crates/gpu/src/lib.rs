@@ -8,8 +8,8 @@
 //! | memory | device memory, from a pool of our own | host memory, poisoned, with every access checked |
 //!
 //! The feature `cuda` builds with Cargo alone: no CUDA toolkit, no C compiler, no environment variable. The driver is
-//! looked for when the program first asks for a device, so the executable also starts on machines without one
-//! ([`Backend::auto`] says what was found).
+//! loaded when the program first asks for a device; the same binary runs without one ([`Backend::auto`] says what was
+//! found).
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -50,6 +50,8 @@
 //! - A vector's memory is given back after everything that was queued when it was dropped. Drop things in any order.
 //! - Kernels get bare addresses, so launches are `unsafe`: the caller keeps the vectors alive until the launch is
 //!   queued, and orders other streams and the host after it.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod adopt;
 mod backend;

@@ -1,5 +1,5 @@
-//! What a device has loaded: for programs and benches that ask what a first call waited for, and for tests that hold it to a
-//! budget.
+//! What a device has loaded: for programs and benches that ask what a first call waited for, and for tests that hold it
+//! to a budget.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,59 +15,39 @@ use crate::ptx;
 pub struct LoadedKernel {
     /// The module that it belongs to.
     pub module: &'static str,
-    /// Its name.
+    /// The kernel's name.
     pub name: String,
-    /// Bytes of PTX that the driver has compiled for it: 0 where it took the device code that came with the module. On the emulator, those
-    /// that a driver without that would compile.
+    /// Bytes of PTX that the driver has compiled for it: 0 where it took the device code that came with the module. On
+    /// the emulator, those that a driver without that would compile.
     pub ptx_bytes: usize,
     /// How long the driver took to load it; zero on the emulator.
     pub time: Duration,
-    /// Whether [`Device::with_kernels`](crate::Device::with_kernels) named it before a launch did.
-    pub ahead: bool,
     /// Whether it has been launched.
     pub launched: bool,
 }
 
-/// What an emulated device has been asked for, by module and name.
-pub(crate) struct Asked(Mutex<BTreeMap<(&'static str, &'static str), Record>>);
-
-#[derive(Clone, Copy)]
-struct Record {
-    info: &'static KernelInfo,
-    ahead: bool,
-    launched: bool,
-}
+/// What an emulated device has launched, by module and name.
+pub(crate) struct Asked(Mutex<BTreeMap<(&'static str, &'static str), &'static KernelInfo>>);
 
 impl Asked {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    fn note(&self, info: &'static KernelInfo, ahead: bool) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = all.entry((info.module.name, info.name)).or_insert(Record { info, ahead, launched: false });
-        record.launched |= !ahead;
-    }
-
-    pub(crate) fn note_ahead(&self, kernels: &[&'static KernelInfo]) {
-        kernels.iter().for_each(|info| self.note(info, true));
-    }
-
     pub(crate) fn note_launch(&self, info: &'static KernelInfo) {
-        self.note(info, false);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((info.module.name, info.name), info);
     }
 
     pub(crate) fn all(&self) -> Vec<LoadedKernel> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let loaded = |&Record { info, ahead, launched }: &Record| {
+        let loaded = |info: &&'static KernelInfo| {
             let text = ptx::text(info.module).and_then(|text| ptx::kernel_alone(&text, info.name));
             LoadedKernel {
                 module: info.module.name,
                 name: info.name.into(),
                 ptx_bytes: text.map_or(0, |text| text.len()),
                 time: Duration::ZERO,
-                ahead,
-                launched,
+                launched: true,
             }
         };
         all.values().map(loaded).collect()

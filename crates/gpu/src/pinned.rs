@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use bytemuck::Pod;
+use warpset_base::words::zeroed_vec;
 
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
@@ -45,13 +46,11 @@ impl<T: Pod> PinnedVec<T> {
                 NonNull::new(pointer).expect("the driver reported success")
             }
             Executor::Emulator(_) => {
-                let mut items = Vec::new();
-                items.try_reserve_exact(len).map_err(|_| GpuError::OutOfMemory {
+                let items: Vec<T> = zeroed_vec(len as u64).map_err(|_| GpuError::OutOfMemory {
                     place: "the host (pinned memory)".into(),
                     asked: bytes,
                     free: host::available_bytes(),
                 })?;
-                items.resize(len, T::zeroed());
                 // SAFETY: a box is never null.
                 unsafe { NonNull::new_unchecked(Box::into_raw(items.into_boxed_slice()).cast::<T>()) }
             }
@@ -175,11 +174,17 @@ impl<T> Pending<T> {
     }
 
     /// Whether the copy has ended.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn is_done(&self) -> Result<bool> {
         self.done.is_done()
     }
 
     /// Waits for the copy, and gives the memory back.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn wait(mut self) -> Result<PinnedVec<T>> {
         self.done.synchronize()?;
         Ok(self.memory.take().expect("there until `wait` or `drop`"))

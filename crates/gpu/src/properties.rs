@@ -8,7 +8,7 @@ use crate::error::CudaVersion;
 pub struct DeviceProperties {
     /// The device's name.
     pub name: String,
-    /// Its ordinal; 0 for the emulator.
+    /// The device's ordinal; 0 for the emulator.
     pub ordinal: u32,
     /// Whether kernels run on the emulator.
     pub is_emulator: bool,

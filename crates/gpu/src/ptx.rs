@@ -1,5 +1,5 @@
-//! Where PTX comes from: kernels of `warpset-kernels` bring theirs; that of others a program registers. And what the driver
-//! is given of it: one kernel at a time.
+//! Where PTX comes from: kernels of `warpset-kernels` bring theirs; that of others a program registers. And what the
+//! driver is given of it: one kernel at a time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use warpset_base::filter::LengthMismatch;
 
 use bytemuck::Pod;
 use warpset_simt::{Global, GlobalMut};
@@ -59,17 +60,17 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         Self { memory, address: memory.address(), len, items: PhantomData }
     }
 
-    /// Items.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Their bytes.
+    /// Bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -94,7 +95,7 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         Self { address: self.address + start * size_of::<T>(), len, ..*self }
     }
 
-    /// The same bytes as items of another type.
+    /// A slice of these bytes as items of another type.
     ///
     /// # Errors
     /// [`GpuError::InvalidCast`] unless size and alignment fit.
@@ -104,6 +105,9 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
     }
 
     /// The items, on the host. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut items = vec![T::zeroed(); self.len];
         self.copy_to_slice(&mut items)?;
@@ -111,6 +115,10 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
     }
 
     /// Copies the items to `target`, of the same length. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device
+    /// failed.
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         same_len(self.len, target.len())?;
         self.memory.download(self.address, bytemuck::cast_slice_mut(target))
@@ -130,17 +138,17 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         Self { memory, address: memory.address(), len, items: PhantomData }
     }
 
-    /// Items.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Their bytes.
+    /// Bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -160,12 +168,12 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         GlobalMut::from_raw_parts(std::ptr::with_exposed_provenance_mut(self.address), self.len)
     }
 
-    /// The same items, for reading.
+    /// A slice of these items for reading.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         DeviceSlice { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
     }
 
-    /// The same items, borrowed for a shorter time.
+    /// A slice of these items, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
     }
@@ -204,7 +212,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         )
     }
 
-    /// The same bytes as items of another type.
+    /// A slice of these bytes as items of another type.
     ///
     /// # Errors
     /// [`GpuError::InvalidCast`] unless size and alignment fit.
@@ -214,22 +222,36 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
     }
 
     /// The items, on the host. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.as_slice().to_vec()
     }
 
     /// Copies the items to `target`, of the same length. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device
+    /// failed.
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         self.as_slice().copy_to_slice(target)
     }
 
     /// Overwrites the items with `source`, of the same length. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device
+    /// failed.
     pub fn copy_from_slice(&mut self, source: &[T]) -> Result<()> {
         same_len(source.len(), self.len)?;
         self.memory.upload(self.address, bytemuck::cast_slice(source))
     }
 
     /// Sets every byte of the items. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn fill_bytes(&mut self, byte: u8) -> Result<()> {
         self.memory.set(self.address, byte, self.byte_len())
     }
@@ -280,7 +302,7 @@ impl<T> fmt::Debug for DeviceSliceMut<'_, T> {
 }
 
 pub(crate) fn same_len(source_len: usize, target_len: usize) -> Result<()> {
-    if source_len == target_len { Ok(()) } else { Err(GpuError::LengthMismatch { source_len, target_len }) }
+    Ok(LengthMismatch::unless_equal("items in the target of a copy", source_len, target_len)?)
 }
 
 fn cast_len<U>(address: usize, bytes: usize) -> Result<usize> {

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
+use warpset_base::filter::LengthMismatch;
 
 use bytemuck::Pod;
 use warpset_simt::{KernelInfo, LaunchConfig, Launcher};
@@ -73,6 +74,9 @@ impl Stream {
     }
 
     /// Waits for everything queued so far, and reports the error if some of it failed.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0.device.0 {
             #[cfg(feature = "cuda")]
@@ -83,11 +87,17 @@ impl Stream {
 
     /// Waits for everything queued so far, reports what failed, and gives this handle up. Dropping a stream lets its
     /// work finish and reports nothing.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn close(self) -> Result<()> {
         self.synchronize()
     }
 
     /// Whether everything queued so far has ended.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn is_idle(&self) -> Result<bool> {
         match &self.0.device.0 {
             #[cfg(feature = "cuda")]
@@ -98,6 +108,9 @@ impl Stream {
 
     /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so for streams of this
     /// crate; one that was adopted is as its owner made it.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn is_non_blocking(&self) -> Result<bool> {
         match &self.0.device.0 {
             #[cfg(feature = "cuda")]
@@ -107,16 +120,25 @@ impl Stream {
     }
 
     /// Moves `event` to the end of what this stream holds now.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`] if the event is another device's; [`GpuError::Driver`] with the driver's code.
     pub fn record(&self, event: &Event) -> Result<()> {
         event.record(self)
     }
 
     /// Makes what is queued here from now on wait for `event`. Events of other devices will do.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.make_wait(self)
     }
 
     /// Makes what is queued here from now on wait for what `other` holds now.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
         match (&self.0.device.0, &other.0.device.0) {
             #[cfg(feature = "cuda")]
@@ -127,18 +149,32 @@ impl Stream {
 
     /// `len` items with unspecified contents, allocated and freed in the order of this stream: no waiting, neither
     /// here nor at the drop. Launches on other streams must wait for this one, and it for them before the drop.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn alloc_uninit<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
         DeviceVec::on_stream(self, len)
     }
 
-    /// The same with zero bytes.
+    /// `len` items of zero bytes, allocated and freed in the order of this stream, as by
+    /// [`alloc_uninit`](Self::alloc_uninit).
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
         let mut vector = self.alloc_uninit(len)?;
         self.fill_bytes(&mut vector, 0)?;
         Ok(vector)
     }
 
-    /// The same with a copy of `items`; waits for the copy.
+    /// A copy of `items`, allocated and freed in the order of this stream, as by [`alloc_uninit`](Self::alloc_uninit);
+    /// waits for the copy.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
+    /// refuses.
     pub fn from_slice<T: Pod>(&self, items: &[T]) -> Result<DeviceVec<T>> {
         let mut vector = self.alloc_uninit(items.len())?;
         self.upload(&mut vector, items)?;
@@ -146,6 +182,10 @@ impl Stream {
     }
 
     /// Copies `from` to the device, after this stream's work, and waits.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn upload<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, from: &[T]) -> Result<()> {
         // SAFETY: the borrow of `from` lasts until the copy has been waited for, whether it succeeded or not.
         let queued = unsafe { self.upload_async(to, from) };
@@ -153,6 +193,10 @@ impl Stream {
     }
 
     /// Copies from the device, after this stream's work, and waits.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn download<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
         // SAFETY: the borrow of `to` lasts until the copy has been waited for, whether it succeeded or not.
         let queued = unsafe { self.download_async(from, to) };
@@ -160,6 +204,10 @@ impl Stream {
     }
 
     /// The first item, on the host, after this stream's work: a count, say. Waits.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`] if the slice lies on another device than the stream; [`GpuError::Driver`] with the
+    /// driver's code.
     ///
     /// # Panics
     /// If there is none, like slices of the standard library.
@@ -170,6 +218,10 @@ impl Stream {
     }
 
     /// Queues a copy to the device. It overlaps other work if `from` is [pinned](PinnedVec).
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     ///
     /// # Safety
     /// Until the stream has passed this copy, `from` stays allocated and unchanged.
@@ -190,6 +242,10 @@ impl Stream {
     }
 
     /// Queues a copy from the device. It overlaps other work if `to` is [pinned](PinnedVec).
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     ///
     /// # Safety
     /// Until the stream has passed this copy, `to` stays allocated, and no one reads or writes it.
@@ -212,15 +268,17 @@ impl Stream {
     }
 
     /// Queues a copy of the first `to.len()` items of `from`, which comes back when the copy has ended.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn upload_pinned<'a, T: Pod>(
         &self,
         to: impl Into<DeviceSliceMut<'a, T>>,
         from: PinnedVec<T>,
     ) -> Result<Pending<T>> {
         let (to, done) = (to.into(), self.device().new_event()?);
-        if from.len() < to.len() {
-            return Err(GpuError::LengthMismatch { source_len: from.len(), target_len: to.len() });
-        }
+        LengthMismatch::unless_room("items in the source of a copy", to.len(), from.len())?;
         let count = to.len();
         let pending = Pending::new(from, done);
         // SAFETY: `pending` keeps the memory, to itself, until its event has passed.
@@ -229,15 +287,17 @@ impl Stream {
     }
 
     /// Queues a copy into the first `from.len()` items of `to`, which comes back when the copy has ended.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn download_pinned<'a, T: Pod>(
         &self,
         from: impl Into<DeviceSlice<'a, T>>,
         to: PinnedVec<T>,
     ) -> Result<Pending<T>> {
         let (from, done) = (from.into(), self.device().new_event()?);
-        if to.len() < from.len() {
-            return Err(GpuError::LengthMismatch { source_len: from.len(), target_len: to.len() });
-        }
+        LengthMismatch::unless_room("items in the target of a copy", from.len(), to.len())?;
         let count = from.len();
         let mut pending = Pending::new(to, done);
         // SAFETY: `pending` keeps the memory, to itself, until its event has passed.
@@ -260,6 +320,10 @@ impl Stream {
 
     /// Queues a copy between device slices of the same length. The source may be on another device of the same kind;
     /// then this stream waits for nothing there: synchronise first, or [`wait`](Self::wait).
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if the target lies on another device than the stream;
+    /// [`GpuError::Driver`] with the driver's code.
     pub fn copy<'a, 'b, T: Pod>(
         &self,
         to: impl Into<DeviceSliceMut<'a, T>>,
@@ -286,6 +350,10 @@ impl Stream {
     }
 
     /// Queues setting every byte.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`] if the slice lies on another device than the stream; [`GpuError::Driver`] with the
+    /// driver's code.
     pub fn fill_bytes<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, byte: u8) -> Result<()> {
         let to = to.into();
         to.memory().prepare_for(self, "a fill")?;
@@ -300,6 +368,10 @@ impl Stream {
     }
 
     /// Queues setting every word.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`] if the slice lies on another device than the stream; [`GpuError::Driver`] with the
+    /// driver's code.
     pub fn fill_words<'a>(&self, to: impl Into<DeviceSliceMut<'a, u32>>, word: u32) -> Result<()> {
         let to = to.into();
         to.memory().prepare_for(self, "a fill")?;

@@ -42,23 +42,14 @@ pub fn cuda() -> Option<Device> {
     }
 }
 
-/// An emulator with this seed, and the CUDA device if one answers. None at all under `--cfg warpset_host_tests`, where only the
-/// host's code is tested.
+/// An emulator with this seed, and the CUDA device if one answers.
 pub fn devices(seed: u64) -> Vec<Device> {
-    if cfg!(warpset_host_tests) {
-        skipped("everything on devices: the host's code alone is tested");
-        return Vec::new();
-    }
     std::iter::once(Device::emulator(Config::seeded(seed))).chain(cuda()).collect()
 }
 
-/// Lists of several devices: two emulators with this seed, three, and the CUDA devices if there are several. None at all under
-/// `--cfg warpset_host_tests`.
+/// Lists of several devices: two emulators with this seed, three, and the CUDA devices if there are several.
 pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
     let some = devices(seed);
-    if some.is_empty() {
-        return Vec::new();
-    }
     let emulators = |count: u64| (0..count).map(move |i| Device::emulator(Config::seeded(seed + i)));
     let mut lists = vec![Devices::new(emulators(2)), Devices::new(emulators(3))];
     if some.len() > 1 {
@@ -72,9 +63,9 @@ pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
     several
 }
 
-/// Runs an operation with the first allocation or launch of this thread failing, then with the second, and so on until it has
-/// fewer; returns how many it has. After each time `check`, in which nothing fails, sees what was returned and what was
-/// left behind. Operations that can do with less memory may succeed in spite of a failure.
+/// Runs an operation with the first allocation or launch of this thread failing, then with the second, and so on until
+/// it has fewer; returns how many it has. After each time `check`, in which nothing fails, sees what was returned and
+/// what was left behind. Operations that can do with less memory may succeed in spite of a failure.
 ///
 /// # Panics
 /// If it fails without one.

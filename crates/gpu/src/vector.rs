@@ -37,23 +37,23 @@ impl<T: Pod> DeviceVec<T> {
         Ok(Self { memory, len, items: PhantomData })
     }
 
-    /// Items.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Their bytes.
+    /// Bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// Whether a drop frees them after what `stream` holds by then, and before what it is given later: they were allocated there, and
-    /// no other stream has used them by a call of this crate (launches are the caller's to know).
+    /// Whether a drop frees them after what `stream` holds by then, and before what it is given later: they were
+    /// allocated there, and no other stream has used them by a call of this crate (launches are the caller's to know).
     pub fn follows(&self, stream: &Stream) -> bool {
         self.memory.follows(stream)
     }
@@ -104,21 +104,39 @@ impl<T: Pod> DeviceVec<T> {
     }
 
     /// The items, on the host. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost) or [`GpuError::Driver`](crate::GpuError::Driver) if
+    /// earlier work on the device failed.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.as_slice().to_vec()
     }
 
     /// Copies the items to `target`, of the same length. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`](crate::GpuError::LengthMismatch);
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost) or [`GpuError::Driver`](crate::GpuError::Driver) if
+    /// earlier work on the device failed.
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         self.as_slice().copy_to_slice(target)
     }
 
     /// Overwrites the items with `source`, of the same length. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::LengthMismatch`](crate::GpuError::LengthMismatch);
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost) or [`GpuError::Driver`](crate::GpuError::Driver) if
+    /// earlier work on the device failed.
     pub fn copy_from_slice(&mut self, source: &[T]) -> Result<()> {
         self.as_mut_slice().copy_from_slice(source)
     }
 
     /// Sets every byte of the items. Waits for everything queued on the device before.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost) or [`GpuError::Driver`](crate::GpuError::Driver) if
+    /// earlier work on the device failed.
     pub fn fill_bytes(&mut self, byte: u8) -> Result<()> {
         self.as_mut_slice().fill_bytes(byte)
     }

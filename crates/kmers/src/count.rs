@@ -5,6 +5,7 @@ mod host;
 
 use std::path::{Path, PathBuf};
 
+use warpset_base::parallel::threads_for;
 use warpset_core::quotient::rank_select::counters;
 use warpset_gpu::Backend as Found;
 use warpset_kernels::kmers::letters::{CLASSES, least_of};
@@ -17,8 +18,15 @@ use crate::{Backend, Error, K, Settings, Table};
 
 /// Bytes of plain input from which on opening a GPU pays.
 const LEAST_FOR_DEVICE: u64 = 64 << 20;
+/// Bytes of input for each thread, at least; tests count less on several.
+const LEAST_FOR_THREAD: u64 = if cfg!(test) { 1 << 6 } else { 1 << 12 };
 
 /// Counts the canonical k-mers of FASTA and FASTQ files, plain or gzip; `-` is the standard input.
+///
+/// # Errors
+/// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NoKmers`], [`Error::TooManyKmers`]; if memory
+/// or threads do not suffice [`Error::BudgetTooSmall`], [`Error::OverBudget`], [`Error::Threads`], [`Error::Filter`];
+/// on a device also [`Error::Device`] and [`Error::Primitives`].
 pub fn count_files(files: &[PathBuf], settings: &Settings) -> Result<Table, Error> {
     if files.is_empty() {
         return Err(Error::NoInput);
@@ -27,7 +35,10 @@ pub fn count_files(files: &[PathBuf], settings: &Settings) -> Result<Table, Erro
     count(&texts, settings)
 }
 
-/// The same of the bytes of one such file.
+/// Counts the canonical k-mers of the bytes of one FASTA or FASTQ file, plain or gzip.
+///
+/// # Errors
+/// What [`count_files`] returns, but for [`Error::NoInput`].
 pub fn count_bytes(bytes: &[u8], settings: &Settings) -> Result<Table, Error> {
     count(&[Text::Bytes(bytes)], settings)
 }
@@ -42,6 +53,7 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
         Found::Cuda(device) => Ok(device),
         Found::Cpu(why) => Err(why),
     };
+    let settings = &Settings { threads: threads_for(settings.threads, pieces_of_work(texts)), ..settings.clone() };
     pool(settings.threads)?.install(|| match &settings.place {
         Place::Device(device) => device::count(texts, settings, || Ok(device.clone())),
         Place::Backend(Backend::Cuda) => device::count(texts, settings, find),
@@ -55,15 +67,24 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     })
 }
 
-/// Whether there is much to count, and all of it can be read twice if no device answers.
-fn pays_on_device(texts: &[Text<'_>], settings: &Settings) -> bool {
+/// Bytes of all texts, where all of them can be read twice.
+fn bytes_of(texts: &[Text<'_>]) -> Option<u64> {
     let bytes = |text: &Text<'_>| match text {
         Text::Bytes(bytes) => Some(bytes.len() as u64),
         Text::File(path) if *path == Path::new("-") => None,
         Text::File(path) => path.metadata().ok().filter(|file| file.is_file()).map(|file| file.len()),
     };
-    let bytes: Option<u64> = texts.iter().map(bytes).sum();
-    settings.memory.is_none() && bytes.is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE)
+    texts.iter().map(bytes).sum()
+}
+
+/// Parts of the texts that are worth a thread each, as far as is known before they are read.
+pub(crate) fn pieces_of_work(texts: &[Text<'_>]) -> u64 {
+    bytes_of(texts).map_or(u64::MAX, |bytes| bytes.div_ceil(LEAST_FOR_THREAD))
+}
+
+/// Whether there is much to count, and all of it can be read twice if no device answers.
+fn pays_on_device(texts: &[Text<'_>], settings: &Settings) -> bool {
+    settings.memory.is_none() && bytes_of(texts).is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE)
 }
 
 /// The smallest filter for as many k-mers of each class of counts.

@@ -30,7 +30,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file is neither FASTA nor FASTQ, or breaks off within a record.
-    #[error("{} is not sound FASTA or FASTQ, plain or gzip: {reason}", path.display())]
+    #[error("{} is not sound FASTA or FASTQ, plain or gzip: {reason}; mend the file or fetch it again", path.display())]
     NotSequence {
         /// The file.
         path: PathBuf,
@@ -85,14 +85,9 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A table could not be read or written.
-    #[error("{}: {source}", path.display())]
-    Table {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: Box<warpset_quotient::Error>,
-    },
+    /// A table could not be read or written; the error names its file.
+    #[error(transparent)]
+    Table(Box<warpset_quotient::Error>),
     /// Tables of different k do not go together.
     #[error("one table has {left}-mers, the other {right}-mers: count both with the same k")]
     DifferentK {
@@ -102,7 +97,7 @@ pub enum Error {
         right: u32,
     },
     /// A k-mer was asked for that is none of the table's.
-    #[error("{kmer:?} is not {k} letters A, C, G or T")]
+    #[error("{kmer:?} is no {k}-mer: pass {k} letters A, C, G or T")]
     NotKmer {
         /// What was asked for.
         kmer: String,

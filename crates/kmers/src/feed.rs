@@ -1,7 +1,7 @@
 //! Hands out the letters of all inputs to threads that count them.
 //!
-//! Plain files are cut into pieces, which the counting threads read and parse themselves. What can only be read from its start,
-//! compressed files and pipes, is parsed by threads of its own, one per file, which hand over batches.
+//! Plain files are cut into pieces, which the counting threads read and parse themselves. What can only be read from
+//! its start, compressed files and pipes, is parsed by threads of its own, one per file, which hand over batches.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,8 +94,8 @@ fn records<'a>(text: Text<'a>, progress: &Progress) -> Result<Records<'a>, Error
 }
 
 impl<'a> Feed<'a> {
-    /// Visits some more letters, in parts each of which has all windows between its bases; says whether there may be more. For one
-    /// of several threads.
+    /// Visits some more letters, in parts each of which has all windows between its bases; says whether there may be
+    /// more. For one of several threads.
     pub(crate) fn step(&self, share: &mut Share<'a>, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         if share.piece.is_none() {
             if let Some((plain, range)) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {

@@ -1,8 +1,8 @@
 //! One thread's fingerprints of a round, grouped by their part as they come.
 //!
-//! Memory comes in *slabs*, each larger than what an allocator keeps for itself, so that all of it goes back to the system in
-//! the end. A slab is cut into *chunks*. Each part has one open chunk, to which its fingerprints are written, once; a full
-//! chunk is followed by another, which notes the one before.
+//! Memory comes in *slabs*, each larger than what an allocator keeps for itself, so that all of it goes back to the
+//! system in the end. A slab is cut into *chunks*. Each part has one open chunk, to which its fingerprints are written,
+//! once; a full chunk is followed by another, which notes the one before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,8 +29,8 @@ pub(crate) struct Filling {
     slabs: Vec<Vec<u64>>,
     /// The chunk before each chunk, of the same part.
     before: Vec<u64>,
-    /// Where each part's next fingerprint goes, counted through all slabs; at a multiple of a chunk's length it is to go to a
-    /// chunk that is not there yet.
+    /// Where each part's next fingerprint goes, counted through all slabs; at a multiple of a chunk's length it is to
+    /// go to a chunk that is not there yet.
     next: Vec<u64>,
     /// The open chunk of each part.
     open: Vec<u64>,

@@ -1,9 +1,9 @@
 //! Counting in device memory: packed bases in, a filter with counters out, and nothing of it on the host in between.
 //!
-//! One kernel turns packed bases into the fingerprints of their canonical k-mers; they are sorted, and runs of equal ones are
-//! counted. Input that is larger than the device's memory goes in several batches, each of which is sorted and counted on its
-//! own; then its runs are merged into those before it. In the end the runs are laid out as a filter, with the same bytes as on
-//! the host.
+//! One kernel turns packed bases into the fingerprints of their canonical k-mers; they are sorted, and runs of equal
+//! ones are counted. Input that is larger than the device's memory goes in several batches, each of which is sorted and
+//! counted on its own; then its runs are merged into those before it. In the end the runs are laid out as a filter,
+//! with the same bytes as on the host.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -29,7 +29,7 @@ mod tests;
 mod upload;
 
 use warpset_core::hash::permute::spread_of;
-use warpset_gpu::{Device, DeviceVec, KernelInfo, LaunchConfig, Stream};
+use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::kmers::letters::{
     BLOCK, CLASSES, CLASSES_SHARED_BYTES, TILE_WORDS, kmers_classes, kmers_fingerprints, kmers_frequent,
 };
@@ -37,7 +37,7 @@ use warpset_primitives::KeyMask;
 use warpset_primitives::merge::{Pairs, merge_pairs_async};
 use warpset_primitives::reduce::{Sum, reduce_by_key_async, run_length_encode_async};
 use warpset_primitives::select::select_async;
-use warpset_primitives::sort::{self, By, sort_keys_in_place_async};
+use warpset_primitives::sort::{By, sort_keys_in_place_async};
 use warpset_quotient::gpu::RankSelectQuotientFilter;
 
 pub use packed::Packed;
@@ -46,8 +46,8 @@ use crate::count::builder_for;
 use crate::table::key_bits;
 use crate::{Error, K};
 
-/// Bytes of device memory per position of a batch, at most: its fingerprints, their runs and lengths, the runs before, and what
-/// merging them takes.
+/// Bytes of device memory per position of a batch, at most: its fingerprints, their runs and lengths, the runs before,
+/// and what merging them takes.
 const BYTES_PER_POSITION: usize = 72;
 /// Positions of a batch, at most.
 const MOST_POSITIONS: usize = 1 << 31;
@@ -69,23 +69,22 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// For k-mers of `k` bases.
+    /// A count of k-mers of `k` bases.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the driver gives no stream.
     pub fn new(device: &Device, k: K) -> Result<Counter, Error> {
         Ok(Counter { k, stream: device.new_stream()?, runs: None })
     }
 
-    /// Words of packed bases that [`add`](Counter::add) should be given at a time, at most, so that the device's memory suffices for
-    /// what becomes of them.
+    /// Words of packed bases that [`add`](Counter::add) should be given at a time, at most, so that the device's memory
+    /// suffices for what becomes of them.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the driver does not tell how much memory is free.
     pub fn most_words(&self) -> Result<usize, Error> {
         let positions = self.stream.device().memory_info()?.free / BYTES_PER_POSITION;
         Ok(positions.min(MOST_POSITIONS).div_ceil(32))
-    }
-
-    /// What a count launches first, for [`Device::with_kernels`].
-    pub(crate) fn kernels() -> Vec<&'static KernelInfo> {
-        let mut kernels = sort::kernels_for_keys::<u64>(1 << 28);
-        kernels.extend([kmers_fingerprints::INFO, kmers_classes::INFO]);
-        kernels
     }
 
     /// A grid for that many items, no larger than fits on the device several times.
@@ -95,6 +94,9 @@ impl Counter {
     }
 
     /// Counts the k-mers of packed bases as well, and waits.
+    ///
+    /// # Errors
+    /// [`Error::Device`] and [`Error::Primitives`], most likely because the device's memory does not suffice.
     pub fn add(&mut self, parts: &[Packed]) -> Result<(), Error> {
         if let Some(fingerprints) = self.fingerprints(parts)? {
             let counted = self.counted(fingerprints)?;
@@ -125,8 +127,8 @@ impl Counter {
             out: out.global_mut(),
             next: next.global_mut(),
         };
-        // SAFETY: both inputs have a word more than `words`, and the output a place for each position; all is this call's own
-        // and freed in the order of the stream; `K` and `key_bits` keep the numbers in range.
+        // SAFETY: both inputs have a word more than `words`, and the output a place for each position; all is this
+        // call's own and freed in the order of the stream; `K` and `key_bits` keep the numbers in range.
         unsafe { arguments.launch(stream, self.grid(words, TILE_WORDS))? };
         drop((bases, breaks));
         let len = self.number(&next)?;
@@ -200,7 +202,7 @@ impl Counter {
         Ok(Runs { fingerprints, copies, len })
     }
 
-    /// The same in no more memory than that.
+    /// The runs in no more memory than they need.
     fn shrunk(&self, runs: Runs) -> Result<Runs, Error> {
         let Runs { fingerprints, copies, len } = runs;
         let cut = |from: DeviceVec<u64>| -> Result<DeviceVec<u64>, Error> {
@@ -214,7 +216,7 @@ impl Counter {
         Ok(Runs { fingerprints: cut(fingerprints)?, copies: cut(copies)?, len })
     }
 
-    /// Those of which there are at least `least` copies.
+    /// The runs of at least `least` copies.
     fn frequent(&self, runs: Runs, least: u64) -> Result<Runs, Error> {
         if least <= 1 {
             return Ok(runs);
@@ -251,7 +253,12 @@ impl Counter {
         Ok(counts)
     }
 
-    /// The filter of all k-mers of which there are at least `least` copies, as small as can be, and how many different ones it has.
+    /// The filter of all k-mers of which there are at least `least` copies, as small as can be, and how many different
+    /// ones it has.
+    ///
+    /// # Errors
+    /// [`Error::NoKmers`], [`Error::TooManyKmers`]; [`Error::Device`], [`Error::Primitives`] and [`Error::Filter`] if
+    /// the device's memory does not suffice.
     pub fn finish(mut self, least: u64) -> Result<(RankSelectQuotientFilter, u64), Error> {
         let runs = self.runs.take().ok_or(Error::NoKmers { k: self.k.get() })?;
         let runs = self.frequent(runs, least)?;

@@ -10,9 +10,11 @@
 //! # Ok::<(), warpset_kmers::Error>(())
 //! ```
 //!
-//! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T. Counts
-//! lie in a [`Table`], an exact quotient filter with counters. How to use the program, what it costs, and its limits:
-//! `docs/kmers.md`.
+//! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T.
+//! Counts lie in a [`Table`], an exact quotient filter with counters. How to use the program, what it costs, and its
+//! limits: `docs/kmers.md`.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod count;
 mod error;

@@ -227,7 +227,7 @@ fn printing(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), 
 }
 
 fn histogram(args: &Histogram) -> Result<(), Error> {
-    let histogram = Table::load(&args.table)?.histogram(args.most as usize);
+    let histogram = Table::load(&args.table)?.histogram(args.most as usize)?;
     printing(|out| {
         let lines = histogram.iter().enumerate().filter(|(_, kmers)| **kmers > 0);
         for (copies, kmers) in lines {

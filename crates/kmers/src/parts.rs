@@ -1,9 +1,10 @@
 //! Fingerprints of k-mers, grouped by their high bits, sorted and counted part by part.
 //!
-//! A k-mer's fingerprint is the one that its exact filter stores: a bijection of the k-mer, spread over all bits. Threads write
-//! fingerprints once, each into chunks of its own for each part. From time to time all parts are counted: one thread gathers the
-//! chunks of a part by the next bits of the fingerprint, so that a few stand in each place, sorts those, and merges them into
-//! what the part has counted before. That happens in a core's own cache, and what is counted takes one word:
+//! A k-mer's fingerprint is the one that its exact filter stores: a bijection of the k-mer, spread over all bits.
+//! Threads write fingerprints once, each into chunks of its own for each part. From time to time all parts are counted:
+//! one thread gathers the chunks of a part by the next bits of the fingerprint, so that a few stand in each place,
+//! sorts those, and merges them into what the part has counted before. That happens in a core's own cache, and what is
+//! counted takes one word:
 //!
 //! ```text
 //! | fingerprint without the bits of its part | copies, or 0 if they are too many and stand in a list beside |

@@ -1,8 +1,8 @@
 //! Plain FASTA and FASTQ cut into pieces, which threads read and parse side by side.
 //!
-//! A piece has the lines of FASTA, or the records of FASTQ, that begin in its range of bytes, wherever they end. So pieces need
-//! nothing of each other, and the cuts may be anywhere. Compressed files and pipes can only be read from their start:
-//! [`reads`](crate::reads).
+//! A piece has the lines of FASTA, or the records of FASTQ, that begin in its range of bytes, wherever they end. So
+//! pieces need nothing of each other, and the cuts may be anywhere. Compressed files and pipes can only be read from
+//! their start: [`reads`](crate::reads).
 
 mod fasta;
 mod fastq;
@@ -20,8 +20,6 @@ const BLOCK: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 const PIECES_PER_THREAD: u64 = 16;
 /// Bytes of a piece, at most.
 const LARGEST: u64 = 1 << 22;
-/// Bytes at the end of a file in which the start of its last line is looked for.
-const LAST_LINE: u64 = 1 << 16;
 
 /// What can be read from any place.
 pub(crate) trait Input: Read + Seek + Send {}
@@ -70,8 +68,8 @@ pub(crate) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// `None` if the text can only be read from its start, or if a look at its ends shows that it is not sound: then whoever
-    /// reads it from the start says what is wrong.
+    /// `None` if the text can only be read from its start, or if its first byte shows that it is not sound: then
+    /// whoever reads it from the start says what is wrong.
     pub(crate) fn find(text: Text<'a>) -> Result<Option<Plain<'a>>, Error> {
         let failed = |source| text.failed(source);
         if let Text::File(path) = text
@@ -88,17 +86,6 @@ impl<'a> Plain<'a> {
             [b'@'] => Format::Fastq,
             _ => return Ok(None),
         };
-        if format == Format::Fasta {
-            // A name and nothing after it is the end of a file that has been cut off.
-            let mut end = vec![0; len.min(LAST_LINE) as usize];
-            read_from(&mut *input, len - end.len() as u64, &mut end).map_err(failed)?;
-            let lines = end.strip_suffix(b"\n").unwrap_or(&end);
-            let begin = lines.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1);
-            let begin = begin.or((len <= LAST_LINE).then_some(0));
-            if begin.is_some_and(|begin| lines[begin..].first() == Some(&b'>')) {
-                return Ok(None);
-            }
-        }
         Ok(Some(Plain { text, format, len }))
     }
 
@@ -133,8 +120,8 @@ enum Reader<'a> {
 }
 
 impl Piece<'_> {
-    /// Reads about a block more and visits its sequences, or parts of them that have all windows between them; letters have line
-    /// ends among them. Says whether there may be more.
+    /// Reads about a block more and visits its sequences, or parts of them that have all windows between them; letters
+    /// have line ends among them. Says whether there may be more.
     pub(crate) fn step(&mut self, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         match &mut self.reader {
             Reader::Fasta(lines) => lines.step(&mut visit).map_err(|source| self.text.failed(source)),
@@ -186,7 +173,7 @@ mod tests {
         Ok(kmers)
     }
 
-    /// The same in pieces of that many bytes.
+    /// All k-mers in ascending order, read in pieces of `size` bytes.
     fn in_pieces(text: &[u8], k: K, size: u64) -> Result<Vec<u64>, String> {
         let mut kmers = Vec::new();
         let mut count = || -> Result<(), Error> {
@@ -227,8 +214,7 @@ mod tests {
                 let lines: Vec<&str> = sequence.as_bytes().chunks(line).map(|line| std::str::from_utf8(line).unwrap()).collect();
                 text += &(lines.join(end) + end);
             }
-            text += "A";
-            text += &"\n".repeat(ends);
+            let text = text.trim_end_matches(['\r', '\n']).to_owned() + &end.repeat(ends);
             same(text.as_bytes(), size)?;
         }
 
@@ -268,10 +254,25 @@ mod tests {
                 }
             }
         }
-        for text in [&b""[..], b">", b">a", b">a\nACGT\n>b", b">a\nACGT\n>b\n", b"hello\n", b"\x1f\x8b\x08"] {
+        for text in [&b""[..], b"hello\n", b"\x1f\x8b\x08"] {
             assert!(Plain::find(Text::Bytes(text)).unwrap().is_none(), "{text:?}");
         }
         assert!(Plain::find(Text::File(Path::new("-"))).unwrap().is_none());
+    }
+
+    /// Lines count from the start of the file, whichever piece they are in.
+    #[test]
+    fn damage_is_told_by_its_line() {
+        let one = |i| format!("@{i}\nACGT\n+\n{}\n", if i == 500 { "III" } else { "IIII" });
+        let text: String = (0..1000).map(one).collect();
+        for size in [100, 1000, 100_000] {
+            for told in
+                [in_pieces(text.as_bytes(), K::new(5).unwrap(), size), serial(text.as_bytes(), K::new(5).unwrap())]
+            {
+                let told = told.unwrap_err();
+                assert!(told.contains("line 2001, \"500\""), "{size}: {told}");
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! FASTA and FASTQ, plain or gzip, as batches of letters.
 
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use needletail::FastxReader;
 use needletail::errors::{ParseError, ParseErrorKind};
+use needletail::parser::Format;
 
 use crate::roll::{K, is_line_end};
 use crate::{Error, Progress};
@@ -26,45 +27,98 @@ impl<'a> Records<'a> {
         Records::read(path, progress.open(path).map_err(failed)?)
     }
 
-    /// The same of anything that can be read; `path` is for messages.
+    /// The records of anything that can be read; `path` is for messages.
     pub(crate) fn read(path: &'a Path, input: impl Read + Send + 'a) -> Result<Records<'a>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let mut input = BufReader::with_capacity(1 << 18, input);
-        // One look is not enough: a pipe may give one byte at a time.
-        let mut magic = Vec::new();
-        input.by_ref().take(2).read_to_end(&mut magic).map_err(failed)?;
+        let magic = first_two(&mut input).map_err(failed)?;
         let is_gzip = magic == [0x1f, 0x8b];
         let input = Cursor::new(magic).chain(input);
-        let input: Box<dyn BufRead + Send> = if is_gzip {
+        let mut input: Box<dyn Read + Send> = if is_gzip {
             Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(input)))
         } else {
             Box::new(input)
         };
-        let reader = needletail::parse_fastx_reader(input).map_err(|error| broken(path, error))?;
+        let unsound = |reason| Error::NotSequence { path: path.to_owned(), reason };
+        let first = first_two(&mut input).map_err(failed)?;
+        let format = first.first().copied();
+        let text = Cursor::new(first).chain(input);
+        let input: Box<dyn Read + Send> = match format {
+            None => return Err(unsound("it is empty".to_owned())),
+            Some(b'>') => Box::new(Ended { text, last: 0, end: None }),
+            Some(b'@') => Box::new(text),
+            Some(first) => return Err(unsound(format!("it begins with {:?}, not with `>` or `@`", char::from(first)))),
+        };
+        let reader = needletail::parse_fastx_reader(input).map_err(|error| broken(path, error, 0))?;
         Ok(Records { path, reader })
     }
 
-    /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with line ends.
+    /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with line
+    /// ends.
     pub(crate) fn each(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
         while let Some(record) = self.reader.next() {
-            let record = record.map_err(|error| broken(self.path, error))?;
-            visit(record.all(), record.raw_seq())?;
+            match record {
+                Ok(record) => visit(record.all(), record.raw_seq())?,
+                Err(end) if end.kind == ParseErrorKind::UnexpectedEnd && end.format == Some(Format::Fasta) => break,
+                Err(error) => return Err(broken(self.path, error, 0)),
+            }
         }
         Ok(())
     }
 }
 
-pub(crate) fn broken(path: &Path, error: ParseError) -> Error {
-    let path = path.to_owned();
-    match error.kind {
-        ParseErrorKind::Io => Error::Read { path, source: std::io::Error::other(error.msg) },
-        ParseErrorKind::EmptyFile => Error::NotSequence { path, reason: "it is empty".to_owned() },
-        _ => Error::NotSequence { path, reason: error.to_string() },
+/// The first two bytes, or fewer if there are none. One look is not enough: a pipe may give one byte at a time.
+fn first_two(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut first = Vec::new();
+    input.take(2).read_to_end(&mut first)?;
+    Ok(first)
+}
+
+/// FASTA, and a line with the start of one more record: the parser takes a name without a sequence for a record only if
+/// a record follows. That one it takes for an unexpected end.
+struct Ended<R> {
+    text: R,
+    /// The last byte of the text so far.
+    last: u8,
+    /// What is left to read after the text.
+    end: Option<&'static [u8]>,
+}
+
+impl<R: Read> Read for Ended<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.end.is_none() {
+            let read = self.text.read(buffer)?;
+            if let Some(&last) = buffer[..read].last() {
+                self.last = last;
+            }
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+        }
+        self.end.get_or_insert(if self.last == b'\n' { b">" } else { b"\n>" }).read(buffer)
     }
 }
 
-/// Hands out the letters of all records in batches, such that each window of `k` bases lies in exactly one. A line end is no
-/// letter; a zero byte stands between sequences.
+/// What is wrong with a text of which the parser has not seen the first `lines`.
+pub(crate) fn broken(path: &Path, error: ParseError, lines: u64) -> Error {
+    let path = path.to_owned();
+    let line = lines + error.position.line;
+    let of = error.position.id.map_or(String::new(), |id| format!(" of record {id:?}"));
+    let reason = match error.kind {
+        ParseErrorKind::Io => return Error::Read { path, source: io::Error::other(error.msg) },
+        ParseErrorKind::EmptyFile => "it ends within its first line".to_owned(),
+        ParseErrorKind::InvalidStart | ParseErrorKind::UnknownFormat => format!("line {line} does not begin with `@`"),
+        ParseErrorKind::InvalidSeparator => format!("line {line}{of} does not begin with `+`"),
+        ParseErrorKind::UnequalLengths => {
+            format!("the record at line {line}{} has not as many qualities as letters", of.replace(" of record", ","))
+        }
+        ParseErrorKind::UnexpectedEnd => format!("it ends at line {line}, within a record"),
+    };
+    Error::NotSequence { path, reason }
+}
+
+/// Hands out the letters of all records in batches, such that each window of `k` bases lies in exactly one. A line end
+/// is no letter; a zero byte stands between sequences.
 pub(crate) fn batches(
     records: Records<'_>,
     k: K,
@@ -136,9 +190,49 @@ mod tests {
     fn bad_files_are_errors() {
         let read =
             |bytes: &'static [u8]| -> Result<(), Error> { Records::read(Path::new("x"), bytes)?.each(|_, _| Ok(())) };
-        for bytes in [&b""[..], b">", b"hello\n", b"@a\nACGT\n+\nII\n", b"@a\nACGT\n"] {
-            assert!(matches!(read(bytes), Err(Error::NotSequence { .. })), "{bytes:?}: {:?}", read(bytes));
+        for (bytes, said) in [
+            (&b""[..], "it is empty"),
+            (b"\n>a\nACGT\n", "it begins with '\\n', not"),
+            (b"hello\n", "it begins with 'h', not"),
+            (b"@", "within its first line"),
+            (b"@a\nACGT\n+\nIIII\n\nACGT\n+\nIIII\n", "line 5 does not begin with `@`"),
+            (b"@a\nACGT\n-\nIIII\n", "line 3 of record \"a\" does not begin with `+`"),
+            (b"@a b\nACGT\n+\nII\n", "at line 1, \"a\" has not as many qualities as letters"),
+            (b"@a\nACGT\n", "it ends at line 3, within a record"),
+        ] {
+            let Err(error @ Error::NotSequence { .. }) = read(bytes) else { panic!("{bytes:?}") };
+            assert!(error.to_string().contains(said), "{error}");
         }
         assert!(read(b"\x1f\x8b\x08\x00damaged").is_err());
+    }
+    /// Records without letters, wherever they stand, come out as they went in.
+    #[test]
+    fn records_may_be_empty() {
+        let text = ">a\nACGT\n>b\n>c\r\n\n>\n>d";
+        for end in ["", "\n", "\r\n", "\nAC", "\nAC\n"] {
+            let text = format!("{text}{end}");
+            let mut copy = String::new();
+            let records = Records::read(Path::new("x"), text.as_bytes()).unwrap();
+            records
+                .each(|bytes, _| {
+                    copy += std::str::from_utf8(bytes).unwrap();
+                    copy += "\n";
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(copy.trim_end_matches('\n'), text.trim_end_matches('\n'));
+        }
+    }
+
+    #[test]
+    fn compressed_files_may_be_cut_anywhere() {
+        use std::io::Write;
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(b"@a\nACGT\n+\nIIII\n").unwrap();
+        let gzip = gzip.finish().unwrap();
+        for len in 2..gzip.len() {
+            let cut = Records::read(Path::new("x"), &gzip[..len]).and_then(|records| records.each(|_, _| Ok(())));
+            assert!(matches!(cut, Err(Error::Read { .. })), "{len}: {cut:?}");
+        }
     }
 }

@@ -7,7 +7,10 @@ use crate::Error;
 pub struct K(u32);
 
 impl K {
-    /// An error unless `k` is 1 to 32.
+    /// `k` bases per k-mer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidK`] unless `k` is 1 to 32.
     pub fn new(k: u32) -> Result<K, Error> {
         if (1..=32).contains(&k) { Ok(K(k)) } else { Err(Error::InvalidK { k }) }
     }
@@ -78,8 +81,8 @@ impl Roll {
         self.length = 0;
     }
 
-    /// Visits the canonical k-mer of every window that ends within `letters`: A, C, G, T in either case. Line ends are skipped;
-    /// at any other letter a new sequence begins.
+    /// Visits the canonical k-mer of every window that ends within `letters`: A, C, G, T in either case. Line ends are
+    /// skipped; at any other letter a new sequence begins.
     #[inline(always)]
     pub fn each(&mut self, letters: &[u8], mut visit: impl FnMut(u64)) {
         let Roll { k, mask, shift, mut forward, mut reverse, mut length } = *self;

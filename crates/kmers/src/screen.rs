@@ -9,8 +9,10 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use rayon::prelude::*;
+use warpset_base::parallel::threads_for;
 
-use crate::count::pool;
+use crate::count::{pieces_of_work, pool};
+use crate::pieces::Text;
 use crate::reads::Records;
 use crate::{Error, Progress, Roll, Table};
 
@@ -34,9 +36,9 @@ pub struct Screening<'a> {
 /// How many reads there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screened {
-    /// With at least as many k-mers of the table as asked for.
+    /// Reads with at least as many k-mers of the table as asked for.
     pub matched: u64,
-    /// With fewer.
+    /// Reads with fewer.
     pub unmatched: u64,
 }
 
@@ -51,8 +53,7 @@ struct Reads {
 impl<'a> Screening<'a> {
     /// By the k-mers of this table.
     pub fn new(table: &'a Table) -> Screening<'a> {
-        let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-        Screening { table, min_hits: 1, matched: None, unmatched: None, threads, progress: Progress::hidden() }
+        Screening { table, min_hits: 1, matched: None, unmatched: None, threads: 0, progress: Progress::hidden() }
     }
 
     /// How many windows of a read must be k-mers of the table for the read to match. Default: 1.
@@ -73,9 +74,10 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Threads. Default: all of the machine.
+    /// Threads that look k-mers up; 0 for all of the machine. No more are started than one for every 4 KiB of input,
+    /// nor than share a batch of reads, 64. Default: all of the machine.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.threads = threads;
         self
     }
 
@@ -86,6 +88,10 @@ impl<'a> Screening<'a> {
     }
 
     /// Reads all files and writes each read, as it stands there, to one of the two.
+    ///
+    /// # Errors
+    /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::Read`],
+    /// [`Error::NotSequence`], [`Error::Write`]; [`Error::Threads`] if the threads cannot be started.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
         if files.is_empty() {
             return Err(Error::NoInput);
@@ -94,7 +100,8 @@ impl<'a> Screening<'a> {
         // Before anything is written: a file that is no FASTA at all leaves the outputs alone.
         let first = Records::open(&files[0], &self.progress)?;
         let mut outputs = [Output::create(self.matched.as_deref())?, Output::create(self.unmatched.as_deref())?];
-        let pool = pool(self.threads)?;
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+        let pool = pool(threads_for(self.threads, pieces_of_work(&texts).min((BATCH / SHARE) as u64)))?;
         let mut screened = Screened::default();
         self.progress.say("screening");
         thread::scope(|scope| {

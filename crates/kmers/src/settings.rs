@@ -63,15 +63,17 @@ impl Drop for Threads {
 }
 
 impl Settings {
-    /// For k-mers of `k` bases.
+    /// Settings for k-mers of `k` bases.
+    ///
+    /// # Errors
+    /// [`Error::InvalidK`] unless `k` is 1 to 32.
     pub fn new(k: u32) -> Result<Settings, Error> {
-        let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
         let place = Place::Backend(Backend::default());
         Ok(Settings {
             k: K::new(k)?,
             least: 1,
             memory: None,
-            threads,
+            threads: 0,
             progress: Progress::hidden(),
             place,
             closing: Closing::default(),
@@ -90,10 +92,11 @@ impl Settings {
         self
     }
 
-    /// Threads that parse and count. Files that are compressed, and pipes, are parsed by one thread each. Default: all of the
-    /// machine.
+    /// Threads that parse and count; 0 for all of the machine. Files that are compressed, and pipes, are parsed by one
+    /// thread each. No more are started than one for every 4 KiB of input, and no more than 256 unless the machine has
+    /// more. Default: all of the machine.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.threads = threads;
         self
     }
 
@@ -103,8 +106,8 @@ impl Settings {
         self
     }
 
-    /// What counts. Default: [`Backend::Auto`]. A device that was opened for a count is closed on a thread of its own, which has ended
-    /// when all clones of these settings are gone.
+    /// What counts. Default: [`Backend::Auto`]. A device that was opened for a count is closed on a thread of its own,
+    /// which has ended when all clones of these settings are gone.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.place = Place::Backend(backend);
         self

@@ -1,9 +1,9 @@
 //! Counts of k-mers, saved and loaded.
 //!
-//! A table is an exact rank-and-select quotient filter with counters, and its file is the filter's. `k` is known from the
-//! number of bits of its keys: 2k of them from k = 17 on. Up to k = 16 keys have 31 bits more, all zero, which makes the
-//! number odd: short k-mers are dense, and a filter of 2k bits, whose remainders have a bit or two then, has no room for all
-//! of them and their counters.
+//! A table is an exact rank-and-select quotient filter with counters, and its file is the filter's. `k` is known from
+//! the number of bits of its keys: 2k of them from k = 17 on. Up to k = 16 keys have 31 bits more, all zero, which
+//! makes the number odd: short k-mers are dense, and a filter of 2k bits, whose remainders have a bit or two then, has
+//! no room for all of them and their counters.
 
 use std::path::Path;
 
@@ -64,10 +64,13 @@ impl Table {
     }
 
     /// Reads what [`Table::save`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Table`] if the file cannot be read or is damaged; [`Error::NotTable`] if it holds another kind of
+    /// filter.
     pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
         let path = path.as_ref();
-        let failed = |source| Error::Table { path: path.to_owned(), source: Box::new(source) };
-        let filter = RankSelectQuotientFilter::load(path).map_err(failed)?;
+        let filter = RankSelectQuotientFilter::load(path).map_err(|error| Error::Table(Box::new(error)))?;
         let layout = *filter.layout();
         let is_table = layout.is_exact()
             && layout.duplicates() == Duplicates::Counted
@@ -79,10 +82,12 @@ impl Table {
         }
     }
 
-    /// Writes a file: under another name first, then renamed.
+    /// Writes a file, as [`RankSelectQuotientFilter::save`] does: a regular file at once, a pipe as the bytes come.
+    ///
+    /// # Errors
+    /// [`Error::Table`] with what the file system says.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        self.filter.save(path).map_err(|source| Error::Table { path: path.to_owned(), source: Box::new(source) })
+        self.filter.save(path).map_err(|error| Error::Table(Box::new(error)))
     }
 
     /// Bases per k-mer.
@@ -106,6 +111,9 @@ impl Table {
     }
 
     /// How many copies there are of a k-mer or its reverse complement.
+    ///
+    /// # Errors
+    /// [`Error::NotKmer`] unless `kmer` is [`Table::k`] letters A, C, G or T.
     pub fn count(&self, kmer: &[u8]) -> Result<u64, Error> {
         let mut found = None;
         if kmer.len() == self.k.get() as usize {
@@ -117,18 +125,28 @@ impl Table {
     }
 
     /// All k-mers in letters with their copies, in no order.
+    ///
+    /// # Errors
+    /// [`Error::Filter`] if the table came from a damaged file.
     pub fn counts(&self) -> Result<impl Iterator<Item = (String, u64)> + '_, Error> {
         let k = self.k;
         Ok(self.filter.key_counts()?.map(move |(kmer, copies)| (letters(kmer, k), copies)))
     }
 
-    /// Entry `c` is how many different k-mers there are with `c` copies, the last entry, `most`, how many with that many or
-    /// more.
-    pub fn histogram(&self, most: usize) -> Vec<u64> {
-        self.filter.count_histogram(most)
+    /// Entry `c` is how many different k-mers there are with `c` copies, the last entry, `most`, how many with that
+    /// many or more.
+    ///
+    /// # Errors
+    /// [`Error::Filter`] if there is no memory for that many entries.
+    pub fn histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
+        Ok(self.filter.count_histogram(most)?)
     }
 
     /// Adds the copies of another table: the same as if both inputs had been counted at once.
+    ///
+    /// # Errors
+    /// [`Error::DifferentK`]; [`Error::TooManyKmers`] if no table holds both; [`Error::Filter`] if there is no memory.
+    /// The table is then as it was.
     pub fn merge(&mut self, other: &Table) -> Result<(), Error> {
         let (left, right) = (self.k, other.k);
         if left != right {
@@ -158,6 +176,9 @@ impl Table {
     }
 
     /// Removes k-mers of which there are fewer than `least` copies.
+    ///
+    /// # Errors
+    /// [`Error::Filter`] if there is no memory; the table is then as it was.
     pub fn keep(&mut self, least: u64) -> Result<(), Error> {
         if least > 1 {
             self.filter.retain_counts(least)?;

@@ -1,11 +1,11 @@
 //! A batch becomes a sorted run: of equal keys tombstones first, then the insertion that came last in the batch.
 //!
-//! So a deletion wins over the insertions of its key in the same batch (the paper's rule 6), and of several insertions the
-//! last one counts (the paper lets any of them count). Elements that this makes stale stay until a cleanup.
+//! So a deletion wins over the insertions of its key in the same batch (the paper's rule 6), and of several insertions
+//! the last one counts (the paper lets any of them count). Elements that this makes stale stay until a cleanup.
 
 use warpset_base::parallel;
+use warpset_base::sort::sort_by_rank;
 use warpset_base::words::OutOfMemory;
-use warpset_primitives::cpu::sort::sort_by_rank;
 
 use crate::merge::merge_live;
 use crate::run::Elements;

@@ -1,12 +1,13 @@
-//! Dictionaries in host memory: [`Lsm`], [`SortedArray`], [`Snapshot`] and [`View`](crate::View) are one type, [`Ordered`], in
-//! several [forms](crate::form). They are asked in the same way, and differ in what an update does.
+//! Dictionaries in host memory: [`Lsm`], [`SortedArray`], [`Snapshot`] and [`View`](crate::View) are one type,
+//! [`Dictionary`], with several [policies](crate::MergePolicy). They are asked in the same way, and differ in what an
+//! update does.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use crate::form::Frozen;
 use crate::level::{Level, Sorted};
+use crate::policy::ReadOnly;
 use crate::{OrderedKey, Value};
 
 mod array;
@@ -16,12 +17,12 @@ mod update;
 pub use array::SortedArray;
 pub use tree::Lsm;
 
-/// A dictionary in host memory, as one of its forms: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of these was at
-/// some time ([`Snapshot`]). `L` says who owns the levels: the dictionary and its clones, or, in a [`View`](crate::View), the
-/// bytes of a file.
+/// A dictionary in host memory, by its merge policy `P`: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of
+/// these was at some time ([`Snapshot`]). `L` says who owns the levels: the dictionary and its clones, or, in a
+/// [`View`](crate::View), the bytes of a file.
 #[derive(Clone)]
-pub struct Ordered<K, V, F, L = Arc<Level<K, V>>> {
-    pub(crate) form: F,
+pub struct Dictionary<K, V, P, L = Arc<Level<K, V>>> {
+    pub(crate) policy: P,
     /// The occupied ones, ascending by their index, which is from the newest elements to the oldest.
     pub(crate) levels: Vec<L>,
     /// The number of live elements, where it is known.
@@ -29,8 +30,8 @@ pub struct Ordered<K, V, F, L = Arc<Level<K, V>>> {
     elements: PhantomData<(K, V)>,
 }
 
-/// A dictionary as it was when [`Ordered::snapshot`] was called; answers every query, from any thread, while that one goes on
-/// changing.
+/// A dictionary as it was when [`Dictionary::snapshot`] was called; answers every query, from any thread, while that
+/// one goes on changing.
 ///
 /// ```
 /// use warpset_lsm::Lsm;
@@ -45,19 +46,19 @@ pub struct Ordered<K, V, F, L = Arc<Level<K, V>>> {
 /// });
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type Snapshot<K, V> = Ordered<K, V, Frozen>;
+pub type Snapshot<K, V> = Dictionary<K, V, ReadOnly>;
 
-impl<K: OrderedKey, V: Value, F, L: Sorted<K, V>> Ordered<K, V, F, L> {
-    /// Levels that keep the invariants of this form.
-    pub(crate) fn from_levels(form: F, levels: Vec<L>) -> Self {
-        Ordered { form, levels, live: OnceLock::new(), elements: PhantomData }
+impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
+    /// Levels that keep the invariants of this policy.
+    pub(crate) fn from_levels(policy: P, levels: Vec<L>) -> Self {
+        Dictionary { policy, levels, live: OnceLock::new(), elements: PhantomData }
     }
 }
 
-impl<K: OrderedKey, V: Value, F> Ordered<K, V, F> {
+impl<K: OrderedKey, V: Value, P> Dictionary<K, V, P> {
     /// The dictionary as it is now, to be asked while this one changes. Costs a few words; the levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V> {
-        Ordered { form: Frozen, levels: self.levels.clone(), live: self.live.clone(), elements: PhantomData }
+        Dictionary { policy: ReadOnly, levels: self.levels.clone(), live: self.live.clone(), elements: PhantomData }
     }
 
     pub(crate) fn levels(&self) -> &[Arc<Level<K, V>>] {
@@ -65,11 +66,11 @@ impl<K: OrderedKey, V: Value, F> Ordered<K, V, F> {
     }
 }
 
-/// Same form with the same settings, same levels, same elements in them.
-impl<K: OrderedKey, V: Value, F: PartialEq> PartialEq for Ordered<K, V, F> {
+/// Two dictionaries are equal if their policies, levels and elements are.
+impl<K: OrderedKey, V: Value, P: PartialEq> PartialEq for Dictionary<K, V, P> {
     fn eq(&self, other: &Self) -> bool {
         let parts = |level: &Level<K, V>| (level.index, level.elements.len());
-        self.form == other.form
+        self.policy == other.policy
             && self.levels.len() == other.levels.len()
             && self.levels.iter().zip(&other.levels).all(|(a, b)| {
                 parts(a) == parts(b)
@@ -80,9 +81,9 @@ impl<K: OrderedKey, V: Value, F: PartialEq> PartialEq for Ordered<K, V, F> {
     }
 }
 
-impl<K: OrderedKey, V: Value, F: fmt::Debug, L: Sorted<K, V>> fmt::Debug for Ordered<K, V, F, L> {
+impl<K: OrderedKey, V: Value, P: fmt::Debug, L: Sorted<K, V>> fmt::Debug for Dictionary<K, V, P, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lengths: Vec<usize> = self.levels.iter().map(|level| level.run().len()).collect();
-        f.debug_struct("Ordered").field("form", &self.form).field("level_lens", &lengths).finish_non_exhaustive()
+        f.debug_struct("Dictionary").field("policy", &self.policy).field("level_lens", &lengths).finish_non_exhaustive()
     }
 }

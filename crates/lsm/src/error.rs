@@ -1,6 +1,7 @@
 //! Everything that can go wrong, with the numbers.
 
 use warpset_base::file::FileError;
+use warpset_base::filter::LengthMismatch;
 use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 
@@ -9,31 +10,25 @@ use warpset_base::words::OutOfMemory;
 #[non_exhaustive]
 pub enum Error {
     /// A batch size that no dictionary has.
-    #[error("batch size {batch_size}: pass a power of two from 64 to 2^40")]
+    #[error("batch size {batch_size}: choose a power of two from 64 to 2^40")]
     InvalidBatchSize {
         /// The size asked for.
         batch_size: u64,
     },
     /// A share of stale elements that cannot be reached, or is reached always.
-    #[error("a share of {} stale elements: pass a number above 0 and below 1", short(.share))]
+    #[error("a share of {} stale elements: choose one above 0 and below 1", short(.share))]
     InvalidStaleShare {
         /// The share asked for.
         share: f64,
     },
     /// A cleanup after every zero batches.
-    #[error("a cleanup after every 0 batches: pass 1 or more")]
+    #[error("a cleanup after every 0 batches: choose 1 or more")]
     NoBatches,
     /// Slices that go together differ in length.
-    #[error("{keys} keys, and {found} {what}: pass one per key")]
-    LengthMismatch {
-        /// Keys given.
-        keys: usize,
-        /// What goes with them.
-        what: &'static str,
-        /// How many of these there are.
-        found: usize,
-    },
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
     /// A batch of more elements than the published structure takes at once.
+    #[cfg(feature = "papers")]
     #[error(
         "{keys} keys in a batch, and batches have {batch_size}: pass them in several, or build with a larger batch size"
     )]
@@ -44,6 +39,7 @@ pub enum Error {
         batch_size: u64,
     },
     /// A key whose highest bit the published structure needs for the status.
+    #[cfg(feature = "papers")]
     #[error("key {key} has more than {bits} bits: the status takes the other one; `Lsm` takes all keys")]
     KeyTooLarge {
         /// The largest key of the batch.
@@ -57,21 +53,6 @@ pub enum Error {
     /// The bytes are not such a dictionary, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file holds keys or values of other types.
-    #[error(
-        "the file has keys of {key_bytes} and values of {value_bytes} bytes, and was read as {expected_key_bytes} and \
-         {expected_value_bytes}: read it as the type that saved it"
-    )]
-    OtherElements {
-        /// Bytes of a key in the file.
-        key_bytes: u64,
-        /// Bytes of a value in the file.
-        value_bytes: u64,
-        /// Bytes of a key of the type that was to be read.
-        expected_key_bytes: u64,
-        /// Bytes of a value of that type.
-        expected_value_bytes: u64,
-    },
     /// The levels break an invariant of the structure.
     #[error("level {level}: {what} element {place}; the bytes are damaged, copy or build them again")]
     Invalid {
@@ -83,6 +64,7 @@ pub enum Error {
         place: u64,
     },
     /// The elements of ranges do not fit in device memory.
+    #[cfg(feature = "gpu")]
     #[error(
         "the ranges have {elements} elements, which take {bytes} bytes, and {free} are free on the device: take them in \
          smaller pieces (`range_pieces_device`), or ask for fewer at a time"
@@ -96,23 +78,20 @@ pub enum Error {
         free: u64,
     },
     /// The driver or the device refused.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
     /// A primitive got arguments that it does not take.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
 
-impl From<warpset_primitives::Error> for Error {
-    fn from(error: warpset_primitives::Error) -> Error {
-        match error {
-            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
-            other => Error::Primitive(Box::new(other)),
-        }
-    }
-}
+warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);
 
 /// An error unless there are as many of these as keys.
 pub(crate) fn one_per_key(keys: usize, what: &'static str, found: usize) -> Result<(), Error> {
-    if keys == found { Ok(()) } else { Err(Error::LengthMismatch { keys, what, found }) }
+    Ok(LengthMismatch::unless_equal(what, keys, found)?)
 }

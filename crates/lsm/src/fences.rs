@@ -1,9 +1,9 @@
 //! An implicit tree over sorted keys, with nodes of one cache line: the first key of every node, the first key of every
 //! node of those, and so on, up to one node.
 //!
-//! A search reads one line per tier where halving reads one per step: for 2^24 keys of 4 bytes six instead of about twenty.
-//! The form is that of Kim et al., "FAST: Fast Architecture Sensitive Tree Search on Modern CPUs and GPUs", SIGMOD 2010,
-//! with nodes of 16 keys.
+//! A search reads one line per tier where halving reads one per step: for 2^24 keys of 4 bytes six instead of about
+//! twenty. The form is that of Kim et al., "FAST: Fast Architecture Sensitive Tree Search on Modern CPUs and GPUs",
+//! SIGMOD 2010, with nodes of 16 keys.
 
 use warpset_base::words::AlignedWords;
 
@@ -49,14 +49,28 @@ impl<K: OrderedKey> Fences<K> {
 
     /// How many of the keys are below `key`.
     pub(crate) fn lower_bound(&self, keys: &[K], key: K) -> usize {
-        let mut places = [0];
-        self.lower_bounds(keys, &[key], &mut places);
-        places[0]
+        self.lower_bound_ahead(keys, key, |_| {})
     }
 
-    /// How many keys are below `key` in each of several levels, into `places`, of which there are as many: all levels are gone
-    /// down together, and reach their keys at the same step, so that their accesses to memory overlap. A level without
-    /// fences is halved.
+    /// [`Fences::lower_bound`] that says where the last node begins before it waits for the keys there.
+    #[inline]
+    pub(crate) fn lower_bound_ahead(&self, keys: &[K], key: K, ahead: impl FnOnce(usize)) -> usize {
+        if self.tiers.is_empty() && keys.len() > node::<K>() {
+            return keys.partition_point(|&other| other < key);
+        }
+        let mut place = 0;
+        for tier in &self.tiers {
+            let first = place * node::<K>();
+            place = (first + count_below(&tier.as_slice()[first..first + node::<K>()], key)).saturating_sub(1);
+        }
+        prefetch(keys, place * node::<K>());
+        ahead(place * node::<K>());
+        in_last_node(keys, place, key)
+    }
+
+    /// How many keys are below `key` in each of several levels, into `places`, of which there are as many: all levels
+    /// are gone down together, and reach their keys at the same step, so that their accesses to memory overlap. A level
+    /// without fences is halved.
     pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
         let tiers = |fences: Option<&Fences<K>>| fences.map_or(0, |fences| fences.tiers.len());
         let deepest = levels.iter().map(|&(_, fences)| tiers(fences)).max().unwrap_or(0);
@@ -163,16 +177,18 @@ mod tests {
 
     #[test]
     fn every_place_around_the_borders_of_nodes() {
-        for len in [0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 128, 129, 255, 256, 257, 4095, 4096, 4097, 5000] {
+        let lens = [0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 128, 129, 255, 256, 257, 4095, 4096, 4097, 5000];
+        for len in lens.into_iter().filter(|&len| !cfg!(miri) || len < 20) {
             let keys: Vec<u32> = (0..len).map(|i| 3 * i + 1).collect();
             let asked: Vec<u32> = (0..3 * len + 5).chain([u32::MAX]).collect();
             agrees(&keys, &asked);
             agrees(&keys.iter().map(|&k| k.into()).collect::<Vec<u64>>(), &[0, 1, 2, 3 * u64::from(len), u64::MAX]);
         }
         for equal in [0, 5, u32::MAX] {
-            agrees(&vec![equal; 1000], &[0, 4, 5, 6, u32::MAX - 1, u32::MAX]);
+            agrees(&vec![equal; if cfg!(miri) { 100 } else { 1000 }], &[0, 4, 5, 6, u32::MAX - 1, u32::MAX]);
         }
-        let ends: Vec<u64> = (0..300).map(|i| if i < 150 { 0 } else { u64::MAX }).collect();
+        let half = if cfg!(miri) { 15 } else { 150 };
+        let ends: Vec<u64> = (0..2 * half).map(|i| if i < half { 0 } else { u64::MAX }).collect();
         agrees(&ends, &[0, 1, u64::MAX - 1, u64::MAX]);
     }
 }

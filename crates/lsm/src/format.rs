@@ -1,35 +1,30 @@
-//! Saved dictionaries: the header of [`warpset_base::file`], then a directory of the levels, then their arrays as they lie in
-//! memory. Byte for byte in `docs/formats.md`.
+//! Saved dictionaries: the header of [`warpset_base::file`], then a directory of the levels, then their arrays as they
+//! lie in memory. Byte for byte in `docs/formats.md`.
 //!
-//! A loader checks the invariants of the levels too, not only the checksum: no bytes make a dictionary that breaks them.
+//! A loader checks the invariants of the levels too, not only the checksum: no bytes make a dictionary that breaks
+//! them.
 
-use std::io::{Read, Write};
-use std::marker::PhantomData;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
-use warpset_base::file::{self, FIELDS, FileError, HEADER_BYTES, Payload, Saved};
+use warpset_base::file::{self, FIELDS, FileError, Payload, SIGNED, Saved, SavedType, Structure};
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
-use crate::cpu::Ordered;
-use crate::form::{Array, Tree};
+use crate::cpu::Dictionary;
 use crate::invariants::check_run;
 use crate::level::{Level, LevelIndex};
+use crate::policy::{Array, Tree};
 use crate::run::{Elements, Run};
 use crate::{Error, OrderedKey, Value};
 
-mod form;
 mod parts;
+mod policy;
 #[cfg(feature = "serde")]
 mod serde;
 
-pub use form::SavedForm;
 use parts::Parts;
+pub use policy::SavedPolicy;
 
-/// The numbers of the structures in headers.
-pub(crate) const LSM: u16 = 32;
-pub(crate) const SORTED_ARRAY: u16 = 33;
 /// Arrays begin at multiples of this many words, so of 64 bytes.
 const ALIGNMENT: usize = 8;
 /// Levels that there can be at most.
@@ -37,32 +32,40 @@ const MAX_LEVELS: u64 = 80;
 /// In an entry of the directory: the level has a bitmap of tombstones.
 const HAS_TOMBSTONES: u64 = 1 << 32;
 
-/// The saved words of a dictionary.
-pub(crate) struct Image<K, V, F> {
-    fields: [u64; FIELDS],
-    words: AlignedWords<u64>,
-    elements: PhantomData<(K, V, F)>,
+/// The type of the keys as it stands in the header.
+fn key_field<K: OrderedKey>() -> u64 {
+    // The key whose bits are all zero is the middle one of signed keys.
+    let signed = if K::zeroed().to_u64() == 0 { 0 } else { SIGNED };
+    size_of::<K>() as u64 | signed
 }
 
-impl<K: OrderedKey, V: Value, F: SavedForm> Saved for Image<K, V, F> {
-    const STRUCTURE: u16 = F::STRUCTURE;
-    const NAME: &'static str = F::NAME;
+/// The type of the values as it stands in the header.
+fn value_field<V: Value>() -> u64 {
+    size_of::<V>() as u64
+}
+
+impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
+    const STRUCTURE: Structure = P::STRUCTURE;
+    const NAME: &'static str = P::NAME;
     type Word = u64;
     type Layout = [u64; FIELDS];
     type Error = Error;
 
     fn layout_of(fields: [u64; FIELDS]) -> Result<[u64; FIELDS], Error> {
-        let [key_bytes, value_bytes, ..] = fields;
-        let (expected_key_bytes, expected_value_bytes) = (size_of::<K>() as u64, size_of::<V>() as u64);
-        if (key_bytes, value_bytes) != (expected_key_bytes, expected_value_bytes) {
-            let (known_key, known_value) = (matches!(key_bytes, 4 | 8), matches!(value_bytes, 0 | 4 | 8));
-            return Err(match (known_key, known_value) {
-                (false, _) => FileError::InvalidHeader { field: "bytes of a key", value: key_bytes }.into(),
-                (_, false) => FileError::InvalidHeader { field: "bytes of a value", value: value_bytes }.into(),
-                _ => Error::OtherElements { key_bytes, value_bytes, expected_key_bytes, expected_value_bytes },
-            });
+        let [key, value, ..] = fields;
+        let [keys, values] = [[4, 8, SIGNED | 4, SIGNED | 8].as_slice(), &[0, 4, 8]];
+        if !keys.contains(&key) {
+            return Err(FileError::InvalidHeader { field: "bytes of a key", value: key }.into());
         }
-        F::of(&fields)?;
+        if !values.contains(&value) {
+            return Err(FileError::InvalidHeader { field: "bytes of a value", value }.into());
+        }
+        let saved = |elements| SavedType { number: P::STRUCTURE.number, elements: Some(elements) };
+        let (expected, found) = (saved([key_field::<K>(), value_field::<V>()]), saved([key, value]));
+        if found != expected {
+            return Err(FileError::WrongStructure { expected, found }.into());
+        }
+        P::of(&fields)?;
         Ok(fields)
     }
 
@@ -71,11 +74,11 @@ impl<K: OrderedKey, V: Value, F: SavedForm> Saved for Image<K, V, F> {
     }
 
     fn fields(&self) -> [u64; FIELDS] {
-        self.fields
+        Parts::of(self.levels()).fields::<K, V>(self.policy.parameters())
     }
 
-    fn saved_words(&self) -> &[u64] {
-        self.words.as_slice()
+    fn payload(&self) -> impl Payload + '_ {
+        Parts::of(self.levels())
     }
 
     fn check(fields: &[u64; FIELDS], words: &[u64]) -> Result<(), Error> {
@@ -91,12 +94,27 @@ impl<K: OrderedKey, V: Value, F: SavedForm> Saved for Image<K, V, F> {
                 });
             }
         }
-        F::of(fields)?.check::<K, V>(&places, words)
+        P::of(fields)?.check::<K, V>(&places, words)
     }
 
-    fn from_saved(fields: [u64; FIELDS], words: AlignedWords<u64>) -> Self {
-        Image { fields, words, elements: PhantomData }
+    fn from_saved(fields: [u64; FIELDS], words: AlignedWords<u64>) -> Result<Self, Error> {
+        let words = words.as_slice();
+        let places = directory::<K, V>(words)?;
+        let mut levels = places.iter().map(|place| Ok((place.index, place.elements(words)?)));
+        let policy = P::of(&fields)?;
+        if P::ALWAYS_CLEAN {
+            let only = levels.next().transpose()?.map(|(_, elements)| Dictionary::from_live(policy, elements));
+            return Ok(only.unwrap_or_else(|| Dictionary::empty(policy)));
+        }
+        let level = |level: Result<(LevelIndex, Elements<K, V>), Error>| {
+            level.map(|(index, elements)| Arc::new(Level::new(index, elements)))
+        };
+        Ok(Dictionary::from_levels(policy, levels.map(level).collect::<Result<_, Error>>()?))
     }
+}
+
+warpset_base::saved_methods! {
+    [K: OrderedKey, V: Value, P: SavedPolicy] Dictionary<K, V, P>, Error;
 }
 
 /// Where a level is in the words.
@@ -113,6 +131,18 @@ impl Place {
         let keys = &bytemuck::cast_slice(&words[self.keys.clone()])[..self.len];
         let values = V::from_bytes(bytemuck::cast_slice(&words[self.values.clone()]), self.len);
         Run::new(keys, values, self.bitmap(words))
+    }
+
+    /// The level's elements in memory of their own; the words have been checked.
+    fn elements<K: OrderedKey, V: Value>(&self, words: &[u64]) -> Result<Elements<K, V>, OutOfMemory> {
+        let (run, bitmap) = (self.run::<K, V>(words), self.bitmap(words));
+        let mut elements = Elements::zeroed(run.len(), bitmap.is_some())?;
+        elements.keys.as_mut_slice().copy_from_slice(run.keys);
+        elements.values.copy_from_slice(run.values);
+        if let (Some(to), Some(bitmap)) = (&mut elements.tombstones, bitmap) {
+            to.copy_from_slice(bitmap);
+        }
+        Ok(elements)
     }
 
     /// Whether the level has a bitmap of tombstones.
@@ -191,100 +221,9 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Pl
     Ok(places)
 }
 
-/// A level with memory of its own.
-type OwnLevel<K, V> = (LevelIndex, Elements<K, V>);
-
-impl<K: OrderedKey, V: Value, F> Image<K, V, F> {
-    /// Levels with memory of their own; the image has been checked.
-    fn levels(&self) -> Result<Vec<OwnLevel<K, V>>, Error> {
-        let words = self.words.as_slice();
-        let level = |place: Place| {
-            let run = place.run::<K, V>(words);
-            let bitmap = place.bitmap(words);
-            let mut elements = Elements::zeroed(run.len(), bitmap.is_some())?;
-            elements.keys.as_mut_slice().copy_from_slice(run.keys);
-            elements.values.copy_from_slice(run.values);
-            if let (Some(to), Some(bitmap)) = (&mut elements.tombstones, bitmap) {
-                to.copy_from_slice(bitmap);
-            }
-            Ok((place.index, elements))
-        };
-        directory::<K, V>(words)?.into_iter().map(level).collect()
-    }
-}
-
 /// The bytes of values; none of units.
 fn bytes_of<V: Value>(values: &[V]) -> &[u8] {
     if size_of::<V>() == 0 { &[] } else { bytemuck::cast_slice(values) }
-}
-
-/// Saving and loading.
-impl<K: OrderedKey, V: Value, F: SavedForm> Ordered<K, V, F> {
-    /// Writes header and payload, each level from where it is.
-    ///
-    /// # Errors
-    /// [`Error::File`] with what the writer says.
-    pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-        let parts = Parts::of(self.levels());
-        let fields = parts.fields::<K, V>(self.form.parameters());
-        Ok(file::write_payload_to(F::STRUCTURE, fields, &parts, &mut writer)?)
-    }
-
-    /// Reads what `write_to` wrote, and not a byte more. Memory grows with what arrives, whatever the header claims.
-    ///
-    /// # Errors
-    /// [`Error::File`], [`Error::OtherElements`], [`Error::Invalid`].
-    pub fn read_from<R: Read>(mut reader: R) -> Result<Self, Error> {
-        Self::from_image(file::read_from(&mut reader, 0)?)
-    }
-
-    /// The saved form in memory.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        let len = HEADER_BYTES + Parts::of(self.levels()).bytes() as usize;
-        bytes.try_reserve_exact(len).map_err(|_| OutOfMemory { bytes: len as u64 })?;
-        self.write_to(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Reads the saved form; bytes after its end are an error.
-    ///
-    /// # Errors
-    /// As for `read_from`.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Self::from_image(file::from_bytes(bytes)?)
-    }
-
-    /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
-    ///
-    /// # Errors
-    /// As for `write_to`.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let parts = Parts::of(self.levels());
-        let fields = parts.fields::<K, V>(self.form.parameters());
-        Ok(file::save_payload(F::STRUCTURE, fields, &parts, path.as_ref())?)
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// As for `read_from`.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::from_image(file::load(path.as_ref())?)
-    }
-
-    fn from_image(image: Image<K, V, F>) -> Result<Self, Error> {
-        let (form, mut levels) = (F::of(&image.fields)?, image.levels()?);
-        if F::ALWAYS_CLEAN {
-            let only = levels.pop().map(|(_, elements)| Ordered::from_live(form, elements));
-            return Ok(only.unwrap_or_else(|| Ordered::empty(form)));
-        }
-        let levels = levels.into_iter().map(|(index, elements)| Arc::new(Level::new(index, elements)));
-        Ok(Ordered::from_levels(form, levels.collect()))
-    }
 }
 
 /// The words of a saved tree or array in bytes, without a copy; checked, or but for what is needed to find the levels.
@@ -293,9 +232,9 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
         let (_, words) = if verified { file::view::<S>(bytes)? } else { file::view_unverified::<S>(bytes)? };
         Ok(words)
     }
-    match words_of::<Image<K, V, Tree>>(bytes, verified) {
-        Err(Error::File(FileError::WrongStructure { found: SORTED_ARRAY, .. })) => {
-            words_of::<Image<K, V, Array>>(bytes, verified)
+    match words_of::<Dictionary<K, V, Tree>>(bytes, verified) {
+        Err(Error::File(FileError::WrongStructure { found, .. })) if found.number == Structure::SORTED_ARRAY.number => {
+            words_of::<Dictionary<K, V, Array>>(bytes, verified)
         }
         result => result,
     }

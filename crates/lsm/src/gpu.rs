@@ -1,9 +1,9 @@
 //! Dictionaries in device memory: the same levels as on the host, made and asked by kernels.
 //!
-//! [`Lsm`], [`SortedArray`] and [`Snapshot`] are one type, [`Ordered`], in three [forms](crate::form): they are asked in the same way, and
-//! differ in what an update does. Methods on host slices copy them to the device first. Those that end in `_device` take memory
-//! of the device; those in `_async` also a stream, and wait for nothing. What needs single keys, files or views needs a copy on
-//! the host: `to_host`.
+//! [`Lsm`], [`SortedArray`] and [`Snapshot`] are one type, [`Dictionary`], with three [policies](crate::MergePolicy):
+//! they are asked in the same way, and differ in what an update does. Methods on host slices copy them to the device
+//! first. Those that end in `_device` take memory of the device; those in `_async` also a stream, and wait for nothing.
+//! What needs single keys, files or views needs a copy on the host: `to_host`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,60 +12,60 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{Device, DeviceVec, Event, Stream};
 
-use crate::form::Frozen;
 use crate::level::LevelIndex;
+use crate::policy::ReadOnly;
 use crate::{Error, Value};
 
 mod array;
 mod batch;
 mod build;
+mod builder;
 mod contains;
-mod derived;
-mod dictionary;
 mod element;
 mod elements;
-mod kernels;
 mod live;
 mod lookup;
 mod neighbours;
+mod ordered_map;
 mod pieces;
-pub mod published;
 mod query;
 mod ranges;
+mod search_index;
 mod tree;
 mod update;
 
-pub use crate::builder::DeviceBuilder;
 pub use array::SortedArray;
-pub use derived::LookupMethod;
-use derived::Prepared;
-pub use element::{DeviceKey, DeviceValue};
+pub use builder::DeviceBuilder;
+pub use element::{DeviceKey, DeviceValue, StoredKey};
 use elements::{DeviceElements, upload_table};
 pub use live::{Iter, LiveElements};
 pub use neighbours::NeighboursMut;
 pub use pieces::{RangePiece, RangePieces};
 pub use query::DeviceRanges;
+use search_index::Indexed;
+pub use search_index::LookupMethod;
 pub use tree::Lsm;
 
-/// A dictionary in device memory, as one of its forms: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of these was at
-/// some time ([`Snapshot`]).
-pub struct Ordered<K, V: DeviceValue, F> {
-    form: F,
+/// A dictionary in device memory, by its merge policy: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of
+/// these was at some time ([`Snapshot`]).
+pub struct Dictionary<K: DeviceKey, V: DeviceValue, P> {
+    policy: P,
     device: Device,
     /// The occupied ones, ascending by their index, which is from the newest elements to the oldest.
-    levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
+    levels: Vec<Placed<K::Stored, V>>,
     /// The addresses of `levels`, for kernels.
     table: Arc<DeviceVec<u64>>,
     /// What makes queries fast, once it has been built.
-    prepared: OnceLock<Arc<Prepared>>,
+    indexed: OnceLock<Arc<Indexed>>,
     /// Keys that the dictionary has been asked for, by calls that wait, since it was changed.
     asked: AtomicU64,
     live: OnceLock<u64>,
     /// What work that was queued by `_async` methods may still read, with the event after it.
-    retired: VecDeque<(Event, Vec<Retired<K, V>>)>,
+    retired: VecDeque<AfterEvent<K::Stored, V>>,
 }
 
-/// A dictionary in device memory as it was when `snapshot` was called: answers every query while that one goes on changing.
+/// A dictionary in device memory as it was when `snapshot` was called: answers every query while that one goes on
+/// changing.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -79,26 +79,31 @@ pub struct Ordered<K, V: DeviceValue, F> {
 /// assert_eq!(lsm.get_bulk(&[1, 2])?, [None, Some(20)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Snapshot<K, V> = Ordered<K, V, Frozen>;
+pub type Snapshot<K, V> = Dictionary<K, V, ReadOnly>;
+
+/// A level at its place.
+type Placed<K, V> = (LevelIndex, Arc<DeviceElements<K, V>>);
+/// What is done with once the event has passed.
+type AfterEvent<K, V> = (Event, Vec<Retired<K, V>>);
 
 /// Levels and tables that are no longer part of the dictionary.
 enum Retired<K, V: DeviceValue> {
     Level(#[expect(dead_code, reason = "held, not read")] Arc<DeviceElements<K, V>>),
     Table(#[expect(dead_code, reason = "held, not read")] Arc<DeviceVec<u64>>),
-    Prepared(#[expect(dead_code, reason = "held, not read")] Arc<Prepared>),
+    Indexed(#[expect(dead_code, reason = "held, not read")] Arc<Indexed>),
 }
 
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
-    pub(crate) fn empty(device: &Device, form: F) -> Result<Self, Error> {
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    pub(crate) fn empty(device: &Device, policy: P) -> Result<Self, Error> {
         let stream = device.new_stream()?;
-        let table = upload_table::<K, V>(&stream, &[])?;
+        let table = upload_table::<K::Stored, V>(&stream, &[])?;
         stream.synchronize()?;
-        Ok(Ordered {
-            form,
+        Ok(Dictionary {
+            policy,
             device: device.clone(),
             levels: Vec::new(),
             table: Arc::new(table),
-            prepared: OnceLock::new(),
+            indexed: OnceLock::new(),
             asked: AtomicU64::new(0),
             live: OnceLock::from(0),
             retired: VecDeque::new(),
@@ -107,12 +112,12 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// The dictionary as it is now, to be asked while this one changes. The levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V> {
-        Ordered {
-            form: Frozen,
+        Dictionary {
+            policy: ReadOnly,
             device: self.device.clone(),
             levels: self.levels.clone(),
             table: self.table.clone(),
-            prepared: self.prepared.clone(),
+            indexed: self.indexed.clone(),
             asked: AtomicU64::new(self.asked.load(Ordering::Relaxed)),
             live: self.live.clone(),
             retired: VecDeque::new(),
@@ -129,9 +134,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         self.levels.iter().map(|(_, elements)| elements.len as u64).sum()
     }
 
-    /// Bytes of device memory that the elements take, with what [`prepare`](Ordered::prepare) made.
+    /// Bytes of device memory that the elements take, with what [`prepare`](Dictionary::prepare) made.
     pub fn memory_bytes(&self) -> u64 {
-        let of_tree = self.prepared.get().map_or(0, |prepared| prepared.memory_bytes() as u64);
+        let of_tree = self.indexed.get().map_or(0, |indexed| indexed.memory_bytes() as u64);
         of_tree + self.levels.iter().map(|(_, elements)| elements.memory_bytes()).sum::<u64>()
     }
 
@@ -153,12 +158,12 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue + Value, F: fmt::Debug> fmt::Debug for Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue + Value, P: fmt::Debug> fmt::Debug for Dictionary<K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let levels: Vec<(u32, usize)> = self.levels.iter().map(|(index, level)| (index.get(), level.len)).collect();
-        f.debug_struct("gpu::Ordered").field("form", &self.form).field("levels", &levels).finish_non_exhaustive()
+        f.debug_struct("gpu::Dictionary").field("policy", &self.policy).field("levels", &levels).finish_non_exhaustive()
     }
 }
 
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod tests;

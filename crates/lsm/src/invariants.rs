@@ -1,10 +1,10 @@
-//! The building invariants of a level (section III-D of the paper), as far as its elements show them: tests check them after
-//! every operation, loaders before they believe a file.
+//! The building invariants of a level (section III-D of the paper), as far as its elements show them: tests check them
+//! after every operation, loaders before they believe a file.
 //!
 //! 1. Keys ascend; equal keys are next to each other.
 //! 2. Of equal keys the newest is first: that is the order of merging, and shows only in answers.
-//! 3. Within a batch tombstones come before insertions of their key. After a merge an insertion of a newer batch comes before
-//!    the tombstone, so this shows only in answers, too.
+//! 3. Within a batch tombstones come before insertions of their key. After a merge an insertion of a newer batch comes
+//!    before the tombstone, so this shows only in answers, too.
 //!
 //! And what makes the bytes of a dictionary one: a tombstone has no value, a bitmap has a tombstone, bits past the last
 //! element are zero; levels are occupied, ascend, and hold no more than their capacity.

@@ -2,8 +2,8 @@
 
 use warpset_core::lsm::capacity;
 
-use crate::derived::Derived;
 use crate::run::{Elements, Run};
+use crate::search_index::SearchIndex;
 use crate::{OrderedKey, Value};
 
 /// Which level: its capacity follows from it. The smallest, which hold the newest elements, come first.
@@ -27,8 +27,8 @@ impl LevelIndex {
     }
 }
 
-/// Where a batch of `len` elements goes: the first level `j` that holds it together with the levels `0..=j`. `levels` are the
-/// occupied ones with their lengths, ascending. Says how many of them are merged with the batch.
+/// Where a batch of `len` elements goes: the first level `j` that holds it together with the levels `0..=j`. `levels`
+/// are the occupied ones with their lengths, ascending. Says how many of them are merged with the batch.
 pub(crate) fn place_for(
     batch_size: u64,
     len: usize,
@@ -52,24 +52,24 @@ pub(crate) fn place_for(
 pub struct Level<K, V> {
     pub index: LevelIndex,
     pub elements: Elements<K, V>,
-    derived: Derived<K>,
+    search_index: SearchIndex<K>,
 }
 
 impl<K: OrderedKey, V: Value> Level<K, V> {
     pub fn new(index: LevelIndex, elements: Elements<K, V>) -> Self {
-        Level { index, elements, derived: Derived::default() }
+        Level { index, elements, search_index: SearchIndex::default() }
     }
 
     /// A level of which all elements live.
     pub fn of_live(index: LevelIndex, elements: Elements<K, V>) -> Self {
-        Level { index, elements, derived: Derived::default().assume_distinct() }
+        Level { index, elements, search_index: SearchIndex::default().assume_distinct() }
     }
 }
 
-/// A sorted run with its derived data, whoever owns it.
+/// A sorted run with its search index, whoever owns it.
 pub trait Sorted<K, V> {
     fn run(&self) -> Run<'_, K, V>;
-    fn derived(&self) -> &Derived<K>;
+    fn search_index(&self) -> &SearchIndex<K>;
 }
 
 impl<K: OrderedKey, V: Value> Sorted<K, V> for Level<K, V> {
@@ -79,8 +79,8 @@ impl<K: OrderedKey, V: Value> Sorted<K, V> for Level<K, V> {
     }
 
     #[inline]
-    fn derived(&self) -> &Derived<K> {
-        &self.derived
+    fn search_index(&self) -> &SearchIndex<K> {
+        &self.search_index
     }
 }
 
@@ -91,17 +91,17 @@ impl<K, V, S: Sorted<K, V>> Sorted<K, V> for std::sync::Arc<S> {
     }
 
     #[inline]
-    fn derived(&self) -> &Derived<K> {
-        (**self).derived()
+    fn search_index(&self) -> &SearchIndex<K> {
+        (**self).search_index()
     }
 }
 
-/// Bytes of the elements and of what has been derived from them.
+/// Bytes of the elements and of their search indexes.
 pub(crate) fn memory_bytes<K: OrderedKey, V: Value>(levels: &[impl Sorted<K, V>]) -> u64 {
     let bytes = |level: &dyn Sorted<K, V>| {
         let run = level.run();
         let bitmap = if run.has_tombstones() { 4 * run.len().div_ceil(32) } else { 0 };
-        (run.len() * (size_of::<K>() + size_of::<V>()) + bitmap) as u64 + level.derived().memory_bytes()
+        (run.len() * (size_of::<K>() + size_of::<V>()) + bitmap) as u64 + level.search_index().memory_bytes()
     };
     levels.iter().map(|level| bytes(level)).sum()
 }

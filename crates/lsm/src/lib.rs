@@ -2,12 +2,13 @@
 //!
 //! | type | an update of `b` elements | a lookup | for |
 //! | --- | --- | --- | --- |
-//! | [`Lsm`] | sorts the batch, and merges it with the levels that it fills up: O(log(n / b)) per element | in each level until one has the key | many updates |
+//! | [`Lsm`] | sorts the batch, and merges it with the levels that it fills up: O(log(n / b)) per element | in the levels that may have the key | many updates |
 //! | [`SortedArray`] | sorts the batch, and merges it with everything: O(n / b) per element | in one array | few updates |
+//! | [`Snapshot`] | none: what [`Lsm::snapshot`](cpu::Dictionary::snapshot) saw stays as it is | as in its dictionary | readers beside a writer |
 //!
-//! Both hold keys `u32` or `u64`, in their order, with values `u32`, `u64` or none (`()`). The log-structured merge tree is
-//! that of Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018; what is different, and why, is in `docs/lsm.md`.
+//! Keys are `u32`, `u64`, `i32` or `i64`, in their order, with values `u32`, `u64` or none (`()`). The log-structured
+//! merge tree is that of Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for
+//! the GPU", IPDPS 2018; what is different, and why, is in `docs/lsm.md`.
 //!
 //! ```
 //! use warpset_lsm::Lsm;
@@ -24,39 +25,50 @@
 //! # Ok::<(), warpset_lsm::Error>(())
 //! ```
 //!
-//! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their threads.
+//! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their
+//! threads.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod batch;
 mod builder;
 pub mod cpu;
-mod derived;
-mod dictionary;
 mod element;
 mod error;
 mod fences;
-pub mod form;
 mod format;
+#[cfg(feature = "gpu")]
 pub mod gpu;
 mod invariants;
 mod level;
+#[cfg(feature = "mmap")]
+mod mapped;
 mod merge;
+mod ordered_map;
+mod policy;
+#[cfg(feature = "papers")]
 pub mod published;
 mod query;
 mod run;
+mod search_index;
+mod settings;
 mod view;
 
 #[cfg(target_endian = "big")]
 compile_error!("saved dictionaries are little-endian, and this crate reads them in place");
 
-pub use builder::{Builder, CleanupPolicy, DEFAULT_BATCH_SIZE, SortedArrayBuilder};
+pub use builder::{Builder, SortedArrayBuilder};
 pub use cpu::{Lsm, Snapshot, SortedArray};
-pub use dictionary::Dictionary;
 pub use element::{OrderedKey, Value, units};
 pub use error::Error;
-pub use level::LevelIndex;
+#[cfg(feature = "mmap")]
+pub use mapped::{Mapped, MappedLsm, MappedSortedArray};
+pub use ordered_map::OrderedMap;
+pub use policy::{Array, MergePolicy, ReadOnly, Tree};
 pub use query::range::Ranges;
 pub use query::scan::Range;
-pub use view::View;
+pub use settings::{CleanupPolicy, DEFAULT_BATCH_SIZE};
+pub use view::{LsmView, SortedArrayView, View};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+pub use warpset_base::file::{FileError, HEADER_BYTES};
 pub use warpset_base::words::OutOfMemory;

@@ -1,8 +1,8 @@
 //! Merging sorted runs, the newest first: all elements ([`merge_all`]), or those that live ([`merge_live`]).
 //!
-//! Large merges are cut ([`cut`]) into parts that fit in a core's cache; a task merges a part by folding neighbouring runs
-//! ([`fold`]). Runs of a log-structured merge tree double in length, so folding the two shortest first costs two steps
-//! per element, whatever the number of runs.
+//! Large merges are cut ([`cut`]) into parts that fit in a core's cache; a task merges a part by folding neighbouring
+//! runs ([`fold`]). Runs of a log-structured merge tree double in length, so folding the two shortest first costs two
+//! steps per element, whatever the number of runs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ use cut::{by_key, by_rank, parts};
 pub(crate) use fold::Folder;
 
 /// Elements of a part, about: keys and values of a part and its scratch stay in a second-level cache.
-pub(crate) const PART: usize = 1 << 14;
+pub(crate) const PART: usize = if cfg!(miri) { 64 } else { 1 << 14 };
 
 /// All elements of the runs, stale ones too: of equal keys those of the newest run first, in the order of that run.
 pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Result<Elements<K, V>, OutOfMemory> {
@@ -69,6 +69,37 @@ pub(crate) fn merge_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Res
     Ok(merged)
 }
 
+/// [`merge_live`] into `keys` and `values`, which have a place for each element of the runs. Says how many live; what
+/// is in the other places is left open.
+pub(crate) fn merge_live_into<K: OrderedKey, V: Value>(
+    runs: &[Run<'_, K, V>],
+    keys: &mut [K],
+    values: &mut [V],
+) -> usize {
+    let len: usize = runs.iter().map(Run::len).sum();
+    let cuts = by_key(runs, len.div_ceil(PART));
+    let lengths: Vec<usize> = cuts.windows(2).map(|ends| ends[1].total() - ends[0].total()).collect();
+    let targets = split(keys, &lengths).into_iter().zip(split(values, &lengths));
+    let live =
+        parallel::map_with(Folder::default, parts(runs, &cuts).zip(targets), |folder, (pieces, (keys, values))| {
+            folder.live_into(&pieces, keys, values)
+        });
+    close_gaps(keys, &lengths, &live);
+    close_gaps(values, &lengths, &live)
+}
+
+/// Brings together the first items of each part, of which `live` says how many are meant. Says how many those are.
+pub(crate) fn close_gaps<T: Copy>(items: &mut [T], lengths: &[usize], live: &[usize]) -> usize {
+    let (mut from, mut to) = (0, 0);
+    for (&len, &live) in lengths.iter().zip(live) {
+        if from != to {
+            items.copy_within(from..from + live, to);
+        }
+        (from, to) = (from + len, to + live);
+    }
+    to
+}
+
 /// How many elements live.
 pub(crate) fn count_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> u64 {
     let runs: Vec<Run<'_, K, ()>> = runs.iter().map(Run::without_values).collect();
@@ -92,12 +123,13 @@ pub(crate) fn split<'a, T>(mut items: &'a mut [T], lengths: &[usize]) -> Vec<&'a
 
 /// Words that several tasks may write.
 fn atomic(words: &mut [u32]) -> &[AtomicU32] {
-    // SAFETY: `AtomicU32` has the size and alignment of `u32`, and the mutable borrow, which lasts as long as the result,
-    // keeps other accesses out.
+    // SAFETY: `AtomicU32` has the size and alignment of `u32`, and the mutable borrow, which lasts as long as the
+    // result, keeps other accesses out.
     unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
 }
 
-/// Sets bit `first + i` where flag `i` is not zero; the words are zero there, and tasks share words at the borders only.
+/// Sets bit `first + i` where flag `i` is not zero; the words are zero there, and tasks share words at the borders
+/// only.
 fn set_bits(words: &[AtomicU32], first: usize, flags: &[u8]) {
     let mut word = first / 32;
     let mut bits = 0u32;

@@ -1,291 +1,51 @@
-//! The GPU LSM exactly as it was published, to measure the [`Lsm`](crate::Lsm) of this crate by; programs want that one.
+//! The GPU LSM exactly as it was published, to measure the [`Lsm`](crate::Lsm) of this crate by; programs want that
+//! one.
 //!
-//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018: section III for the structure, IV for how it is done. The sections and steps are named where they are implemented.
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018: section III for the structure, IV for how it is done. The sections and steps are named where they are
+//! implemented.
 //!
-//! - A *key variable* is the original key, shifted by one, and the *status bit*: one word, so original keys have 31 or 63 bits.
-//! - Batches have exactly `b` elements; shorter ones are padded with copies of their last element. Level `i` holds `2^i b` elements or
-//!   none: the full levels are the set bits of the number of batches. All are in one array.
-//! - A batch is sorted by key variables, so that tombstones (status 0) come first, and merged with one full level after the other by
-//!   original keys.
-//! - Lookups by the individual approach or by the bulk approach ([`LookupMethod`]); count and range in five steps; a cleanup that pads
-//!   with *placebos* and cuts what is left into levels again.
+//! - A *key variable* is the original key, shifted by one, and the *status bit*: one word, so original keys have 31 or
+//!   63 bits.
+//! - Batches have exactly `b` elements; shorter ones are padded with copies of their last element. Level `i` holds `2^i
+//!   b` elements or none: the full levels are the set bits of the number of batches. All are in one array.
+//! - A batch is sorted by key variables, so that tombstones (status 0) come first, and merged with one full level after
+//!   the other by original keys.
+//! - Lookups by the individual approach or by the bulk approach ([`LookupMethod`]); count and range in five steps; a
+//!   cleanup that pads with *placebos* and cuts what is left into levels again.
 //!
-//! The algorithms are written once, over steps that the host and devices take each in their way: sorts, merges, scans, searches and
-//! compactions are those of `warpset-primitives`.
+//! The algorithms are written once, over steps that the host and devices take each in their way: sorts, merges, scans,
+//! searches and compactions are those of `warpset-primitives`.
 //!
 //! Where it departs from the text:
-//! - The array grows by a level when all are full; the paper allocates it once. That copies nothing, because all levels are merged then.
-//! - The paper lets any of several insertions of a key in one batch count. Here it is the last one, because batches are packed from
-//!   their end; so answers are those of [`Lsm`](crate::Lsm).
-//! - Figure 3 empties a level as soon as it is merged, and names the level before the buffer as operands of the merge. Here levels are
-//!   emptied once the new one is written, so that a failure changes nothing; and newer elements come first, as section IV-A says.
+//! - The array grows by a level when all are full; the paper allocates it once. That copies nothing, because all levels
+//!   are merged then.
+//! - The paper lets any of several insertions of a key in one batch count. Here it is the last one, because batches are
+//!   packed from their end; so answers are those of [`Lsm`](crate::Lsm).
+//! - Figure 3 empties a level as soon as it is merged, and names the level before the buffer as operands of the merge.
+//!   Here levels are emptied once the new one is written, so that a failure changes nothing; and newer elements come
+//!   first, as section IV-A says.
 //! - Figure 2 counts `u - l + 1` candidates; `u`, the first index with `k > k2`, makes that `u - l`.
-//! - Marks of valid elements are not written over the status bits that the marking of neighbours reads, but to another array: of a
-//!   range to the one that was sorted from, of a cleanup to a bitmap.
+//! - Marks of valid elements are not written over the status bits that the marking of neighbours reads, but to another
+//!   array: of a range to the one that was sorted from, of a cleanup to a bitmap.
 //!
-//! A cleanup's placebos are tombstones of the largest key, which can be used all the same: its element stands before them in the same
-//! level.
-
-use std::fmt;
-use std::ops::RangeBounds;
-
-use bytemuck::cast_slice;
-use warpset_base::words::zeroed_vec;
-use warpset_kernels::lsm::published::layout::{Counter, KeyVariable};
-use warpset_primitives::select::Item;
-use warpset_primitives::sort::Payload;
-
-use crate::builder::Settings;
-use crate::error::one_per_key;
-use crate::gpu::DeviceValue;
-use crate::query::range::ends;
-use crate::{Bitmap, CleanupPolicy, Error, OrderedKey, Ranges};
+//! A cleanup's placebos are tombstones of the largest key, which can be used all the same: its element stands before
+//! them in the same level.
 
 mod builder;
+mod cpu;
+mod element;
+pub mod gpu;
 mod host;
 mod invariants;
-pub(crate) mod query;
-pub(crate) mod steps;
-pub(crate) mod tree;
+mod query;
+mod steps;
+mod tree;
 
 pub use builder::{Builder, DeviceBuilder};
-use host::Host;
-use query::Listed;
-use steps::{Batch, Does, Pairs};
-use tree::Tree;
-
-/// Keys with room for a status bit: `u32`, of 31 bits, and `u64`, of 63.
-pub trait PackedKey: OrderedKey + KeyVariable + Item {}
-impl PackedKey for u32 {}
-impl PackedKey for u64 {}
-
-/// Values: `u32` and `u64`.
-pub trait PairValue: DeviceValue<Stored = Self> + Payload + Item {}
-impl PairValue for u32 {}
-impl PairValue for u64 {}
-
-/// How lookups are done (section IV-B).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LookupMethod {
-    /// Each query searches the full levels by itself, from the smallest on, until one has its key. What the paper measures.
-    #[default]
-    Individual,
-    /// All queries are sorted, and searched in step with each full level.
-    Bulk,
-}
-
-/// The published structure in host memory.
-///
-/// ```
-/// use warpset_lsm::published::{LookupMethod, Lsm};
-///
-/// let mut lsm = Lsm::<u32, u32>::builder().batch_size(64).build()?;
-/// lsm.insert_bulk(&[5, 3, 5], &[50, 30, 55])?; // padded to 64
-/// lsm.remove_bulk(&[3])?;
-/// assert_eq!((lsm.batches(), lsm.resident_len()), (2, 128));
-/// assert_eq!(lsm.get_bulk_with(&[3, 5], LookupMethod::Bulk)?, [None, Some(55)]);
-/// assert_eq!(lsm.count_range_bulk(&[0..=10])?, [1]);
-///
-/// lsm.cleanup()?; // one element, and 63 placebos
-/// assert_eq!((lsm.batches(), lsm.get(5)), (1, Some(55)));
-/// assert!(lsm.insert_bulk(&[1 << 31], &[0]).is_err()); // 31 bits are left for the key
-/// # Ok::<(), warpset_lsm::Error>(())
-/// ```
-pub struct Lsm<K: PackedKey, V: PairValue> {
-    pub(crate) tree: Tree<K, V, Host>,
-}
-
-/// What a builder has been told, checked.
-fn checked(batch_size: u64) -> Result<usize, Error> {
-    let Settings { batch_size, .. } = Settings { batch_size, cleanup: CleanupPolicy::Manual }.check()?;
-    Ok(batch_size as usize)
-}
-
-/// At most a batch.
-pub(crate) fn check_batch(counter: Counter, keys: usize) -> Result<(), Error> {
-    if keys > counter.batch {
-        return Err(Error::BatchTooLong { keys, batch_size: counter.batch as u64 });
-    }
-    Ok(())
-}
-
-/// The first and the last key of each range; the last one below the first if there is none.
-pub(crate) fn bounds<K: OrderedKey>(ranges: &[impl RangeBounds<K>]) -> (Vec<K>, Vec<K>) {
-    ranges.iter().map(|range| ends(range).unwrap_or((K::MAX, K::MIN))).unzip()
-}
-
-impl<K: PackedKey, V: PairValue> Lsm<K, V> {
-    /// Settings for a dictionary.
-    pub fn builder() -> Builder<K, V> {
-        Builder::default()
-    }
-
-    fn update<'a>(&mut self, keys: &'a [K], does: Does<'a, V, Host>) -> Result<(), Error> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        check_batch(self.tree.counter, keys.len())?;
-        self.tree.insert(&Host, &Batch { keys, does }, true)
-    }
-
-    /// Inserts keys with their values, of which there are as many, in one batch. Of equal keys the last one counts.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::BatchTooLong`], [`Error::KeyTooLarge`], [`Error::OutOfMemory`].
-    pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
-        one_per_key(keys.len(), "values", values.len())?;
-        self.update(keys, Does::Insert(values))
-    }
-
-    /// Removes keys, whether they have values or not, in one batch.
-    ///
-    /// # Errors
-    /// As for [`Lsm::insert_bulk`].
-    pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.update(keys, Does::Remove)
-    }
-
-    /// Removes the keys whose flag in `removed` is set, and inserts the others, in one mixed batch. Where a key is removed and
-    /// inserted, it is removed.
-    ///
-    /// # Errors
-    /// As for [`Lsm::insert_bulk`].
-    pub fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
-        one_per_key(keys.len(), "values", values.len())?;
-        one_per_key(keys.len(), "flags", removed.len())?;
-        self.update(keys, Does::Both(values, cast_slice(removed)))
-    }
-
-    /// The value of a key, by the individual approach.
-    pub fn get(&self, key: K) -> Option<V> {
-        host::find(&self.tree.levels(), key)
-    }
-
-    /// The values of keys, by the individual approach.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        self.get_bulk_with(keys, LookupMethod::Individual)
-    }
-
-    /// The values of keys.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`]; the bulk approach takes at most 2^32 keys.
-    pub fn get_bulk_with(&self, keys: &[K], method: LookupMethod) -> Result<Vec<Option<V>>, Error> {
-        let mut values = V::zeroed_vec(keys.len())?;
-        let mut found = zeroed_vec(keys.len().div_ceil(64) as u64)?;
-        self.tree.look_up(&Host, keys, &mut values, &mut found, method)?;
-        let found = Bitmap::from_words(found, keys.len());
-        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
-    }
-
-    /// Whether each key has a value.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        Ok(self.get_bulk(keys)?.iter().map(Option::is_some).collect())
-    }
-
-    /// How many keys of each range have a value.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
-        let (lows, highs) = bounds(ranges);
-        let mut counts = vec![0; ranges.len()];
-        self.tree.count(&Host, (&lows, &highs), &mut counts)?;
-        Ok(counts)
-    }
-
-    /// The keys of each range that have a value, with their values.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
-        let (lows, highs) = bounds(ranges);
-        let Listed { offsets, pairs } = self.tree.range(&Host, (&lows, &highs))?;
-        Ok(Ranges { offsets, keys: pairs.keys, values: pairs.values })
-    }
-
-    /// Drops tombstones and stale elements, pads with placebos to whole batches, and redistributes all to levels.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn cleanup(&mut self) -> Result<(), Error> {
-        self.tree.cleanup(&Host)
-    }
-
-    /// Removes everything.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn clear(&mut self) -> Result<(), Error> {
-        self.tree = Tree::empty(&Host, self.tree.counter.batch)?;
-        Ok(())
-    }
-
-    /// How many keys have a value. Each call goes through the first three steps of a cleanup.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn len(&self) -> Result<u64, Error> {
-        Ok(self.tree.valid_elements(&Host)?.1 as u64)
-    }
-
-    /// Whether no key has a value.
-    ///
-    /// # Errors
-    /// As for [`Lsm::len`].
-    pub fn is_empty(&self) -> Result<bool, Error> {
-        Ok(self.len()? == 0)
-    }
-
-    /// Elements of a batch.
-    pub fn batch_size(&self) -> u64 {
-        self.tree.counter.batch as u64
-    }
-
-    /// Resident batches; the set bits are the full levels.
-    pub fn batches(&self) -> u64 {
-        self.tree.counter.batches
-    }
-
-    /// Elements of all levels, with tombstones, stale elements, copies that pad a batch, and placebos.
-    pub fn resident_len(&self) -> u64 {
-        self.tree.counter.resident() as u64
-    }
-
-    /// Bytes of the array of all levels, empty ones included.
-    pub fn memory_bytes(&self) -> u64 {
-        self.tree.memory_bytes()
-    }
-}
-
-impl<K: PackedKey, V: PairValue> Clone for Lsm<K, V> {
-    fn clone(&self) -> Self {
-        let Pairs { keys, values } = &self.tree.elements;
-        let elements = Pairs { keys: keys.clone(), values: values.clone() };
-        Lsm { tree: Tree::from_levels(self.tree.counter, elements) }
-    }
-}
-
-/// Same batch size, same levels, same elements in them.
-impl<K: PackedKey, V: PairValue> PartialEq for Lsm<K, V> {
-    fn eq(&self, other: &Self) -> bool {
-        let counter = self.tree.counter;
-        counter == other.tree.counter && counter.full().all(|i| self.tree.level(i) == other.tree.level(i))
-    }
-}
-
-impl<K: PackedKey, V: PairValue> fmt::Debug for Lsm<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("published::Lsm").field("counter", &self.tree.counter).finish_non_exhaustive()
-    }
-}
+pub use cpu::Lsm;
+pub use element::{PackedKey, PairValue};
+pub use query::LookupMethod;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use crate::{OrderedKey, Value};
 #[derive(Clone, Copy)]
 pub struct Run<'a, K, V> {
     pub keys: &'a [K],
-    /// As many.
+    /// The values, as many as keys.
     pub values: &'a [V],
     /// Bit `first_bit + i` is set if element `i` is a tombstone; absent if none is.
     tombstones: Option<&'a [u32]>,
@@ -51,7 +51,7 @@ impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
         }
     }
 
-    /// The same elements without their values.
+    /// The elements without their values.
     pub(crate) fn without_values(&self) -> Run<'a, K, ()> {
         let Run { keys, tombstones, first_bit, .. } = *self;
         Run { keys, values: units(keys.len()), tombstones, first_bit }

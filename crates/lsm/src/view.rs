@@ -1,36 +1,35 @@
 //! Queries over saved bytes, such as a memory-mapped file.
 
-use crate::cpu::Ordered;
-use crate::derived::Derived;
-use crate::form::Frozen;
+use crate::cpu::Dictionary;
 use crate::format::{directory, view};
 use crate::level::Sorted;
+use crate::policy::ReadOnly;
 use crate::run::Run;
+use crate::search_index::SearchIndex;
 use crate::{Error, OrderedKey, Value};
 
-/// A saved [`Lsm`](crate::Lsm) or [`SortedArray`](crate::SortedArray) in borrowed bytes: answers every query without a copy of
-/// the elements.
+/// A saved [`Lsm`](crate::Lsm) or [`SortedArray`](crate::SortedArray) in borrowed bytes: answers every query without a
+/// copy of the elements.
 ///
 /// ```
 /// use warpset_lsm::{SortedArray, View};
 ///
-/// let array = SortedArray::<u32, u64>::builder().build_from(&[1, 2], &[10, 20])?;
-/// let path = std::env::temp_dir().join("warpset-lsm-view.array");
-/// array.save(&path)?;
-///
-/// let file: Vec<u64> = words_of(&std::fs::read(&path)?); // or memmap2::Mmap
-/// let view = View::<u32, u64>::from_bytes(bytemuck::cast_slice(&file))?;
+/// let saved = SortedArray::<u32, u64>::builder().build_from(&[1, 2], &[10, 20])?.to_bytes();
+/// let words: Vec<u64> = bytemuck::pod_collect_to_vec(&saved); // at a multiple of 8
+/// let view = View::<u32, u64>::from_bytes(bytemuck::cast_slice(&words))?;
 /// assert_eq!(view.get(2), Some(20));
-/// # std::fs::remove_file(&path)?;
-/// # fn words_of(bytes: &[u8]) -> Vec<u64> { bytemuck::pod_collect_to_vec(bytes) }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type View<'a, K, V> = Ordered<K, V, Frozen, Borrowed<'a, K, V>>;
+pub type View<'a, K, V> = Dictionary<K, V, ReadOnly, Borrowed<'a, K, V>>;
+/// A saved [`Lsm`](crate::Lsm) in borrowed bytes: a [`View`].
+pub type LsmView<'a, K, V> = View<'a, K, V>;
+/// A saved [`SortedArray`](crate::SortedArray) in borrowed bytes: a [`View`].
+pub type SortedArrayView<'a, K, V> = View<'a, K, V>;
 
 /// A level in somebody else's memory.
 pub struct Borrowed<'a, K, V> {
     run: Run<'a, K, V>,
-    derived: Derived<K>,
+    search_index: SearchIndex<K>,
 }
 
 impl<K: OrderedKey, V: Value> Sorted<K, V> for Borrowed<'_, K, V> {
@@ -38,25 +37,25 @@ impl<K: OrderedKey, V: Value> Sorted<K, V> for Borrowed<'_, K, V> {
         self.run
     }
 
-    fn derived(&self) -> &Derived<K> {
-        &self.derived
+    fn search_index(&self) -> &SearchIndex<K> {
+        &self.search_index
     }
 }
 
 impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
-    /// A dictionary in saved bytes, such as a memory-mapped file: checks everything, checksum and order of the keys
-    /// included, for which it reads the bytes twice.
+    /// A dictionary in saved bytes, without a copy ([`map`](Dictionary::map) does the same with a file): checks
+    /// everything, checksum and order of the keys included, for which it reads the bytes twice.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::OtherElements`], [`Error::Invalid`].
+    /// [`Error::File`], [`Error::Invalid`].
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
         Self::open(view::<K, V>(bytes, true)?)
     }
 
-    /// [`View::from_bytes`] without checksum and order: opens in constant time and touches the directory of the levels only.
-    /// Damaged elements make wrong answers, nothing worse.
+    /// [`View::from_bytes`] without checksum and order: opens in constant time and touches the directory of the levels
+    /// only. Damaged elements make wrong answers, nothing worse.
     ///
     /// # Errors
     /// As for [`View::from_bytes`].
@@ -66,7 +65,7 @@ impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
 
     fn open(words: &'a [u64]) -> Result<Self, Error> {
         let places = directory::<K, V>(words)?;
-        let level = |run| Borrowed { run, derived: Derived::default() };
-        Ok(Ordered::from_levels(Frozen, places.iter().map(|place| level(place.run(words))).collect()))
+        let level = |run| Borrowed { run, search_index: SearchIndex::default() };
+        Ok(Dictionary::from_levels(ReadOnly, places.iter().map(|place| level(place.run(words))).collect()))
     }
 }

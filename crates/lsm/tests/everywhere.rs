@@ -1,12 +1,14 @@
-//! One body for every dictionary on every executor, against `BTreeMap`: random streams of batches over few keys, with every
-//! query after every few of them.
+//! One body for every dictionary on every executor, against `BTreeMap`: random streams of batches over few keys, with
+//! every query after every few of them.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
+use warpset_base::filter::LengthMismatch;
 
 use proptest::prelude::*;
 use warpset_gpu::testing;
-use warpset_lsm::{CleanupPolicy, Dictionary, Error, Lsm, SortedArray};
+use warpset_lsm::gpu::DeviceKey;
+use warpset_lsm::{CleanupPolicy, Error, Lsm, OrderedKey, OrderedMap, SortedArray};
 
 /// What a batch does.
 #[derive(Clone, Debug)]
@@ -15,6 +17,11 @@ enum Op {
     Remove(Vec<u64>),
     /// Key, value, whether it is removed.
     Mixed(Vec<(u64, u32, bool)>),
+    /// The key, and what its value becomes.
+    Update(u64, Option<u32>),
+    RemoveRange(u64, u64),
+    /// Keeps pairs whose values are no multiple of this number.
+    Retain(u32),
     Cleanup,
     Clear,
 }
@@ -29,29 +36,75 @@ fn op() -> impl Strategy<Value = Op> {
         6 => prop::collection::vec((key(), any::<u32>()), 0..90).prop_map(Op::Insert),
         4 => prop::collection::vec(key(), 0..60).prop_map(Op::Remove),
         4 => prop::collection::vec((key(), any::<u32>(), any::<bool>()), 0..70).prop_map(Op::Mixed),
+        2 => (key(), any::<Option<u32>>()).prop_map(|(key, value)| Op::Update(key, value)),
+        2 => (key(), key()).prop_map(|(least, end)| Op::RemoveRange(least, end)),
+        1 => (2..9u32).prop_map(Op::Retain),
         1 => Just(Op::Cleanup),
         1 => Just(Op::Clear),
     ]
 }
 
-type Model = BTreeMap<u64, u32>;
+type Model<K> = BTreeMap<K, u32>;
 
-fn apply(dictionary: &mut impl Dictionary<u64, u32>, model: &mut Model, op: &Op) -> Result<(), Error> {
+/// The keys of an [`Op`], in the order of its numbers.
+fn key_of<K: OrderedKey>(number: &u64) -> K {
+    // The highest bits are all that keys of 32 bits have room for.
+    K::from_u64(if size_of::<K>() == 8 { *number } else { number >> 32 | number & 0xff })
+}
+
+fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Model<K>, op: &Op) -> Result<(), Error> {
+    let keys = |numbers: &mut dyn Iterator<Item = &u64>| numbers.map(key_of).collect::<Vec<K>>();
     match op {
         Op::Insert(pairs) => {
-            let (keys, values): (Vec<u64>, Vec<u32>) = pairs.iter().copied().unzip();
-            model.extend(pairs.iter().copied());
+            let keys = keys(&mut pairs.iter().map(|pair| &pair.0));
+            let values: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            model.extend(keys.iter().copied().zip(values.iter().copied()));
             dictionary.insert_bulk(&keys, &values)
         }
-        Op::Remove(keys) => {
+        Op::Remove(gone) => {
+            let keys = keys(&mut gone.iter());
             model.retain(|key, _| !keys.contains(key));
-            dictionary.remove_bulk(keys)
+            dictionary.remove_bulk(&keys)
         }
         Op::Mixed(items) => {
-            model.extend(items.iter().filter(|item| !item.2).map(|item| (item.0, item.1)));
-            model.retain(|key, _| !items.iter().any(|item| item.2 && item.0 == *key));
-            let (keys, values): (Vec<u64>, Vec<u32>) = items.iter().map(|item| (item.0, item.1)).unzip();
-            dictionary.update_bulk(&keys, &values, &items.iter().map(|item| item.2).collect::<Vec<_>>())
+            let keys = keys(&mut items.iter().map(|item| &item.0));
+            let (values, removed): (Vec<u32>, Vec<bool>) = items.iter().map(|item| (item.1, item.2)).unzip();
+            let inserted = keys.iter().zip(items).filter(|(_, item)| !item.2);
+            model.extend(inserted.map(|(&key, item)| (key, item.1)));
+            model.retain(|key, _| !keys.iter().zip(items).any(|(other, item)| item.2 && other == key));
+            dictionary.update_bulk(&keys, &values, &removed)
+        }
+        Op::Update(number, value) => {
+            let key = key_of::<K>(number);
+            let before = model.get(&key).copied();
+            match value {
+                Some(value) => model.insert(key, *value),
+                None => model.remove(&key),
+            };
+            let changed = dictionary.update(key, |asked| {
+                assert_eq!(asked, before);
+                *value
+            })?;
+            assert_eq!(changed, *value);
+            Ok(())
+        }
+        Op::RemoveRange(least, end) => {
+            let range = key_of::<K>(least)..key_of::<K>(end);
+            let before = model.len();
+            model.retain(|key, _| !range.contains(key));
+            assert_eq!(dictionary.remove_range(range)?, (before - model.len()) as u64);
+            Ok(())
+        }
+        Op::Retain(of) => {
+            let pairs: Vec<(K, u32)> = model.iter().map(|(&key, &value)| (key, value)).collect();
+            let mut asked = Vec::new();
+            dictionary.retain(|key, value| {
+                asked.push((key, value));
+                value % of != 0
+            })?;
+            assert_eq!(asked, pairs);
+            model.retain(|_, value| *value % of != 0);
+            Ok(())
         }
         Op::Cleanup => dictionary.cleanup(),
         Op::Clear => {
@@ -61,24 +114,25 @@ fn apply(dictionary: &mut impl Dictionary<u64, u32>, model: &mut Model, op: &Op)
     }
 }
 
-fn agrees(dictionary: &impl Dictionary<u64, u32>, model: &Model) -> Result<(), Error> {
-    let pair = |(&key, &value): (&u64, &u32)| (key, value);
-    let mut asked = vec![0, u64::MAX, 30];
-    asked.extend(model.keys().flat_map(|&key| [key.saturating_sub(1), key, key.saturating_add(1)]));
+fn agrees<K: OrderedKey>(dictionary: &impl OrderedMap<K, u32>, model: &Model<K>) -> Result<(), Error> {
+    let pair = |(&key, &value): (&K, &u32)| (key, value);
+    let mut asked = vec![K::MIN, K::MAX, key_of(&30)];
+    asked.extend(model.keys().flat_map(|&key| [key.below().unwrap_or(key), key, key.above().unwrap_or(key)]));
     let values: Vec<Option<u32>> = asked.iter().map(|key| model.get(key).copied()).collect();
     assert_eq!(dictionary.get_bulk(&asked)?, values);
     assert_eq!(dictionary.contains_bulk(&asked)?, values.iter().map(Option::is_some).collect::<Vec<_>>());
-    let above = |&key: &u64| model.range((Bound::Excluded(key), Bound::Unbounded)).next().map(pair);
+    let above = |&key: &K| model.range((Bound::Excluded(key), Bound::Unbounded)).next().map(pair);
     assert_eq!(dictionary.successor_bulk(&asked)?, asked.iter().map(above).collect::<Vec<_>>());
-    let below = |&key: &u64| model.range(..key).next_back().map(pair);
+    let below = |&key: &K| model.range(..key).next_back().map(pair);
     assert_eq!(dictionary.predecessor_bulk(&asked)?, asked.iter().map(below).collect::<Vec<_>>());
     assert_eq!(dictionary.first_key_value()?, model.first_key_value().map(pair));
     assert_eq!(dictionary.last_key_value()?, model.last_key_value().map(pair));
-    let mut ranges: Vec<RangeInclusive<u64>> = asked.iter().map(|&low| low..=low.saturating_add(9)).collect();
-    ranges.push(0..=u64::MAX);
+    let nine_above = |low: K| K::from_u64(low.to_u64().saturating_add(9).min(K::MAX.to_u64()));
+    let mut ranges: Vec<RangeInclusive<K>> = asked.iter().map(|&low| low..=nine_above(low)).collect();
+    ranges.push(K::MIN..=K::MAX);
     let (counts, found) = (dictionary.count_range_bulk(&ranges)?, dictionary.range_bulk(&ranges)?);
     for (i, range) in ranges.into_iter().enumerate() {
-        let expected: Vec<(u64, u32)> = model.range(range).map(pair).collect();
+        let expected: Vec<(K, u32)> = model.range(range).map(pair).collect();
         assert_eq!(counts[i], expected.len() as u64);
         let (keys, values) = found.get(i);
         assert!(keys.iter().copied().zip(values.iter().copied()).eq(expected));
@@ -90,7 +144,7 @@ fn agrees(dictionary: &impl Dictionary<u64, u32>, model: &Model) -> Result<(), E
     Ok(())
 }
 
-fn behaves_like_btreemap(mut dictionary: impl Dictionary<u64, u32>, ops: &[Op]) -> Result<(), Error> {
+fn behaves_like_btreemap<K: OrderedKey>(mut dictionary: impl OrderedMap<K, u32>, ops: &[Op]) -> Result<(), Error> {
     let mut model = BTreeMap::new();
     for (i, op) in ops.iter().enumerate() {
         apply(&mut dictionary, &mut model, op)?;
@@ -106,14 +160,58 @@ proptest! {
 
     #[test]
     fn every_dictionary_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
-        let tree = Lsm::builder().batch_size(64).cleanup(CleanupPolicy::EveryBatches(7));
-        let array = SortedArray::builder();
-        behaves_like_btreemap(tree.build()?, &ops)?;
-        behaves_like_btreemap(array.build()?, &ops)?;
-        for device in testing::devices(schedule) {
-            behaves_like_btreemap(tree.on(&device).build()?, &ops)?;
-            behaves_like_btreemap(array.on(&device).build()?, &ops)?;
+        every_dictionary::<u64>(&ops, schedule)?;
+    }
+
+    #[test]
+    fn signed_keys_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
+        every_dictionary::<i64>(&ops, schedule)?;
+        every_dictionary::<i32>(&ops, schedule)?;
+    }
+}
+
+fn every_dictionary<K: DeviceKey>(ops: &[Op], schedule: u64) -> Result<(), Error> {
+    let tree = Lsm::<K, u32>::builder().batch_size(64).cleanup(CleanupPolicy::EveryBatches(7));
+    let array = SortedArray::<K, u32>::builder();
+    behaves_like_btreemap(tree.build()?, ops)?;
+    behaves_like_btreemap(array.build()?, ops)?;
+    for device in testing::devices(schedule) {
+        behaves_like_btreemap(tree.on(&device).build()?, ops)?;
+        behaves_like_btreemap(array.on(&device).build()?, ops)?;
+    }
+    Ok(())
+}
+
+/// Levels of signed keys are copied to devices and back, and made there as on the host; ranges that do not fit come in
+/// pieces, in their order.
+#[test]
+fn signed_keys_travel() {
+    for device in testing::devices(34) {
+        let builder = Lsm::<i64, u32>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(&device).build().unwrap());
+        for batch in 0..6i64 {
+            let keys: Vec<i64> = (0..60).map(|i| (i * 7 % 100 - 50) << (9 * batch)).collect();
+            let (values, removed) = ([batch as u32; 60], [batch == 4; 60]);
+            host.update_bulk(&keys, &values, &removed).unwrap();
+            there.update_bulk(&keys, &values, &removed).unwrap();
         }
+        assert!(there.to_host().unwrap() == host && host.to_device(&device).unwrap().to_host().unwrap() == host);
+        let elements: Vec<(i64, u32)> = there.iter().unwrap().collect::<Result<_, Error>>().unwrap();
+        assert!(host.iter().eq(elements));
+        let ends = [(i64::MIN, i64::MAX), (-40, 3), (5, -5)];
+        let lows = device.from_slice(&i64::stored(&ends.map(|ends| ends.0))).unwrap();
+        let highs = device.from_slice(&i64::stored(&ends.map(|ends| ends.1))).unwrap();
+        for most in [3, 1000] {
+            let mut found = Vec::new();
+            for piece in there.range_pieces_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
+                found.extend(i64::from_stored(piece.unwrap().elements.keys.to_vec().unwrap()));
+            }
+            let expected = ends.iter().flat_map(|&(low, high)| host.range(low..=high).map(|(key, _)| key));
+            assert!(expected.eq(found), "{most}");
+        }
+        let array =
+            SortedArray::<i32, ()>::builder().build_from(&[4, -4, i32::MIN, i32::MAX], warpset_lsm::units(4)).unwrap();
+        assert!(array.to_device(&device).unwrap().to_host().unwrap() == array);
     }
 }
 
@@ -155,7 +253,8 @@ fn ranges_come_in_pieces_of_any_size() {
     }
 }
 
-/// More elements than the device has memory for: host slices get all of them, callers with device memory are told what to do.
+/// More elements than the device has memory for: host slices get all of them, callers with device memory are told what
+/// to do.
 #[test]
 fn ranges_larger_than_device_memory() {
     for device in testing::devices(32) {
@@ -217,19 +316,26 @@ fn answers_in_memory_of_the_caller() {
             }
             assert_eq!(found[2] >> 2, 0, "bits past the last key");
         }
-        there.contains_device(on_device.as_slice(), found.as_mut_slice()).unwrap();
+        there.contains_bitmap_device(on_device.as_slice(), found.as_mut_slice()).unwrap();
         let bits = found.to_vec().unwrap();
+        let mut bytes = device.from_slice(&[9u8; 140]).unwrap(); // more room than keys
+        there.contains_device(on_device.as_slice(), bytes.as_mut_slice()).unwrap();
+        let bytes = bytes.to_vec().unwrap();
+        assert_eq!(bytes[130..], [9; 10]);
         let mut answers = vec![false; asked.len()];
         there.contains_bulk_into(&asked, &mut answers).unwrap();
         assert_eq!(answers, host.contains_bulk(&asked));
         assert!((0..130).all(|i| (bits[i / 64] >> (i % 64) & 1 == 1) == answers[i]));
+        assert!((0..130).all(|i| bytes[i] == u8::from(answers[i])));
+        let too_short = there.contains_device(on_device.as_slice(), device.alloc_zeroed(129).unwrap().as_mut_slice());
+        assert!(matches!(too_short, Err(Error::LengthMismatch(LengthMismatch { needed: 130, found: 129, .. }))));
         let short = warpset_lsm::gpu::NeighboursMut {
             keys: keys.slice_mut(1..),
             values: values.as_mut_slice(),
             found: found.as_mut_slice(),
         };
         let told = there.successor_device(on_device.as_slice(), short);
-        assert!(matches!(told, Err(Error::LengthMismatch { keys: 130, found: 129, .. })));
-        assert!(matches!(there.contains_bulk_into(&asked, &mut [true]), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(told, Err(Error::LengthMismatch(LengthMismatch { needed: 130, found: 129, .. }))));
+        assert!(matches!(there.contains_bulk_into(&asked, &mut [true]), Err(Error::LengthMismatch(_))));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use warpset_base::filter::LengthMismatch;
 
 use proptest::prelude::*;
 use warpset_lsm::{Bitmap, CleanupPolicy, Error, Lsm, OrderedKey, Ranges, Snapshot, SortedArray, Value, View};
@@ -16,6 +17,12 @@ enum Op {
     Mixed(Vec<(u64, u64, bool)>),
     One(u64, u64),
     RemoveOne(u64),
+    /// The key, and what its value becomes.
+    Update(u64, Option<u64>),
+    RemoveRange(u64, u64),
+    /// Keeps pairs whose keys are no multiple of this number.
+    Retain(u64),
+    Extend(Vec<(u64, u64)>),
     Cleanup,
     Clear,
 }
@@ -33,6 +40,10 @@ fn op(longest: usize) -> impl Strategy<Value = Op> {
         5 => prop::collection::vec((key(), any::<u64>(), any::<bool>()), 0..longest).prop_map(Op::Mixed),
         2 => (key(), any::<u64>()).prop_map(|(key, value)| Op::One(key, value)),
         1 => key().prop_map(Op::RemoveOne),
+        2 => (key(), any::<Option<u64>>()).prop_map(|(key, value)| Op::Update(key, value)),
+        2 => (key(), key()).prop_map(|(least, end)| Op::RemoveRange(least, end)),
+        1 => (2..9u64).prop_map(Op::Retain),
+        1 => prop::collection::vec((key(), any::<u64>()), 0..longest).prop_map(Op::Extend),
         1 => Just(Op::Cleanup),
         1 => Just(Op::Clear),
     ]
@@ -60,6 +71,21 @@ impl FromNumber for u32 {
     /// Small numbers and the largest one stay what they are.
     fn from_number(number: u64) -> u32 {
         (number as u32).max((number >> 32) as u32)
+    }
+}
+impl FromNumber for i64 {
+    /// The ends of the range stay what they are, and some of the small numbers become negative.
+    fn from_number(number: u64) -> i64 {
+        match number {
+            0 => i64::MIN,
+            u64::MAX => i64::MAX,
+            _ => number as i64 - 20,
+        }
+    }
+}
+impl FromNumber for i32 {
+    fn from_number(number: u64) -> i32 {
+        i64::from_number(number).clamp(i32::MIN.into(), i32::MAX.into()) as i32
     }
 }
 impl FromNumber for () {
@@ -92,7 +118,7 @@ macro_rules! ask {
     ($of:expr, $keys:expr, $ranges:expr) => {{
         let (of, keys, ranges) = (&$of, $keys, $ranges);
         let mut values = vec![V::NONE; keys.len()];
-        let found = of.get_bulk_into(keys, &mut values).unwrap();
+        let has_value = of.get_bulk_into(keys, &mut values).unwrap();
         let mut contains = vec![false; keys.len()];
         of.contains_bulk_into(keys, &mut contains).unwrap();
         assert_eq!(contains, of.contains_bulk(keys));
@@ -100,14 +126,18 @@ macro_rules! ask {
         assert!(keys.iter().zip(&contains).all(|(&key, &answer)| of.contains(key) == answer));
         assert!(keys.iter().zip(of.successor_bulk(keys)).all(|(&key, answer)| of.successor(key) == answer));
         assert!(keys.iter().zip(of.predecessor_bulk(keys)).all(|(&key, answer)| of.predecessor(key) == answer));
+        let found = of.range_bulk(ranges).unwrap();
+        let mut again = of.range_bulk(&ranges[..ranges.len() / 2]).unwrap();
+        of.range_bulk_into(ranges, &mut again).unwrap();
+        assert_eq!(found, again);
         assert!(of.iter().eq(of.range(..)) && of.into_iter().count() as u64 == of.len());
         Queries {
             get: keys.iter().map(|&key| of.get(key)).collect(),
             get_bulk: of.get_bulk(keys),
-            values: (values, found),
+            values: (values, has_value),
             contains,
             count_contained: of.count_contained_bulk(keys),
-            ranges: of.range_bulk(ranges).unwrap(),
+            ranges: found,
             counts: of.count_range_bulk(ranges),
             count: ranges.iter().map(|&range| of.count_range(range)).collect(),
             range: ranges.iter().map(|&range| [of.range(range).collect(), folded(of.range(range))]).collect(),
@@ -201,12 +231,17 @@ fn change<K: OrderedKey + FromNumber, V: Value + FromNumber>(model: &mut BTreeMa
         }
         Op::One(k, v) => model.extend([(key(*k), value(*v))]),
         Op::RemoveOne(k) => model.retain(|other, _| *other != key(*k)),
+        Op::Update(k, Some(v)) => model.extend([(key(*k), value(*v))]),
+        Op::Update(k, None) => model.retain(|other, _| *other != key(*k)),
+        Op::RemoveRange(least, end) => model.retain(|k, _| *k < key(*least) || *k >= key(*end)),
+        Op::Retain(of) => model.retain(|k, _| k.to_u64() % of != 0),
+        Op::Extend(pairs) => model.extend(pairs.iter().map(|&(k, v)| (key(k), value(v)))),
         Op::Cleanup => {}
         Op::Clear => model.clear(),
     }
 }
 
-/// The same to a dictionary.
+/// What an [`Op`] does to a dictionary.
 macro_rules! apply {
     ($to:expr, $op:expr, $cleanup:expr) => {{
         let (key, value) = (K::from_number, V::from_number);
@@ -223,6 +258,28 @@ macro_rules! apply {
             }
             Op::One(k, v) => $to.insert(key(*k), value(*v))?,
             Op::RemoveOne(k) => $to.remove(key(*k))?,
+            Op::Update(k, v) => {
+                let before = $to.get(key(*k));
+                let change = |asked| {
+                    assert_eq!(asked, before);
+                    v.map(value)
+                };
+                assert_eq!($to.update(key(*k), change)?, v.map(value));
+            }
+            Op::RemoveRange(least, end) => {
+                let there = $to.count_range(key(*least)..key(*end));
+                assert_eq!($to.remove_range(key(*least)..key(*end))?, there);
+            }
+            Op::Retain(of) => {
+                let mut asked = Vec::new();
+                let pairs: Vec<(K, V)> = $to.iter().collect();
+                $to.retain(|k, v| {
+                    asked.push((k, v));
+                    k.to_u64() % of != 0
+                })?;
+                assert_eq!(asked, pairs);
+            }
+            Op::Extend(pairs) => $to.extend(pairs.iter().map(|&(k, v)| (key(k), value(v)))),
             Op::Cleanup => $cleanup,
             Op::Clear => $to.clear(),
         }
@@ -239,7 +296,8 @@ trait Others<K, V>: Sized {
     fn finish(self, lsm: &Lsm<K, V>, model: &BTreeMap<K, V>) -> Result<(), Error>;
 }
 
-/// Nothing: each form of dictionary takes long to compile, and where the types of keys and values decide, the tree has all.
+/// Nothing: each form of dictionary takes long to compile, and where the types of keys and values decide, the tree has
+/// all.
 struct Nothing;
 
 impl<K, V> Others<K, V> for Nothing {
@@ -285,7 +343,7 @@ impl<K: OrderedKey + FromNumber, V: Value + FromNumber> Others<K, V> for EveryFo
     }
 
     fn finish(self, lsm: &Lsm<K, V>, model: &BTreeMap<K, V>) -> Result<(), Error> {
-        for bytes in [lsm.to_bytes()?, self.array.to_bytes()?] {
+        for bytes in [lsm.to_bytes(), self.array.to_bytes()] {
             let words: Vec<u64> = bytes.chunks(8).map(|eight| u64::from_le_bytes(eight.try_into().unwrap())).collect();
             let (keys, ranges) = questions(model);
             for open in [View::<K, V>::from_bytes, View::<K, V>::from_bytes_unverified] {
@@ -295,7 +353,7 @@ impl<K: OrderedKey + FromNumber, V: Value + FromNumber> Others<K, V> for EveryFo
                 agrees(model, &keys, &ranges, ask!(view, &keys, &ranges));
             }
         }
-        assert!(SortedArray::from_bytes(&self.array.to_bytes()?)? == self.array);
+        assert!(SortedArray::from_bytes(&self.array.to_bytes())? == self.array);
         Ok(())
     }
 }
@@ -325,7 +383,7 @@ where
         }
     }
     others.finish(&lsm, &model)?;
-    assert!(Lsm::from_bytes(&lsm.to_bytes()?)? == lsm);
+    assert!(Lsm::from_bytes(&lsm.to_bytes())? == lsm);
     Ok(())
 }
 
@@ -345,6 +403,16 @@ proptest! {
     #[test]
     fn u64_to_u64(ops in prop::collection::vec(op(40), 1..64), policy in policy()) {
         behaves_like_btreemap::<u64, u64, Nothing>(1 << 16, policy, &ops)?;
+    }
+
+    #[test]
+    fn i64_to_u32(ops in prop::collection::vec(op(60), 1..30), policy in policy()) {
+        behaves_like_btreemap::<i64, u32, EveryForm<_, _>>(256, policy, &ops)?;
+    }
+
+    #[test]
+    fn i32_to_u64(ops in prop::collection::vec(op(60), 1..30), policy in policy()) {
+        behaves_like_btreemap::<i32, u64, Nothing>(64, policy, &ops)?;
     }
 
     #[test]
@@ -425,7 +493,7 @@ fn large_batches_on_any_number_of_threads() {
                 assert_eq!(counts[i] as usize, model.range(range.clone()).count());
                 assert!(found.get(i).0.iter().eq(model.range(range.clone()).map(|(key, _)| key)));
             }
-            let bytes = lsm.to_bytes().unwrap();
+            let bytes = lsm.to_bytes();
             assert_eq!(*saved.get_or_insert_with(|| bytes.clone()), bytes, "bytes depend on the number of threads");
             lsm.cleanup().unwrap();
             assert_eq!(lsm.len(), model.len() as u64);
@@ -447,7 +515,10 @@ fn bad_arguments_are_errors_and_change_nothing() {
         assert!(matches!(built, Err(Error::InvalidStaleShare { .. })), "{share}");
     }
     assert!(matches!(builder.cleanup(CleanupPolicy::EveryBatches(0)).build(), Err(Error::NoBatches)));
-    assert!(matches!(builder.build_from(&[1, 2], &[1]), Err(Error::LengthMismatch { keys: 2, found: 1, .. })));
+    assert!(matches!(
+        builder.build_from(&[1, 2], &[1]),
+        Err(Error::LengthMismatch(LengthMismatch { needed: 2, found: 1, .. }))
+    ));
 
     let mut lsm = builder.build_from(&[1, 2, 2], &[10, 20, 21]).unwrap();
     assert_eq!(lsm.iter().collect::<Vec<_>>(), [(1, 10), (2, 21)]);
@@ -458,5 +529,68 @@ fn bad_arguments_are_errors_and_change_nothing() {
     assert!(lsm.contains_bulk_into(&[1, 2], &mut []).is_err());
     lsm.insert_bulk(&[], &[]).unwrap();
     lsm.remove_bulk(&[]).unwrap();
+    assert_eq!(lsm.remove_range(7..7).unwrap(), 0);
+    assert_eq!(lsm.update(1, |value| value).unwrap(), Some(10));
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        lsm.retain(|key, _| [true, false][key as usize - 1] || panic!())
+    }));
+    assert!(panics.is_err());
     assert!(lsm == before);
+}
+
+#[test]
+fn collected_pairs_are_built_as_by_a_builder() {
+    let pairs: Vec<(u64, u32)> = (0..5000).map(|i| (spread(i, 1) % 3000, i as u32)).collect();
+    let (keys, values): (Vec<u64>, Vec<u32>) = pairs.iter().copied().unzip();
+    let built = Lsm::builder().build_from(&keys, &values).unwrap();
+    assert!(pairs.iter().copied().collect::<Lsm<u64, u32>>() == built);
+    assert!(
+        pairs.iter().copied().collect::<SortedArray<u64, u32>>().keys()
+            == built.iter().map(|(key, _)| key).collect::<Vec<_>>()
+    );
+}
+
+/// Many elements of many levels in one range, with stale ones and tombstones, which leaves gaps to be closed.
+#[test]
+fn large_ranges_of_levels_with_copies() {
+    let mut lsm = Lsm::<i64, u64>::builder().batch_size(1 << 14).cleanup(CleanupPolicy::Manual).build().unwrap();
+    let mut model = BTreeMap::new();
+    for batch in 0..30 {
+        let keys: Vec<i64> = (0..1 << 14).map(|i| spread(i, batch) as i64 % 200_000 - 100_000).collect();
+        let values: Vec<u64> = (0..1 << 14).map(|i| i << 8 | batch).collect();
+        lsm.insert_bulk(&keys, &values).unwrap();
+        model.extend(keys.iter().copied().zip(values));
+        if batch % 7 == 3 {
+            lsm.remove_bulk(&keys[..1000]).unwrap();
+            let gone: BTreeSet<i64> = keys[..1000].iter().copied().collect();
+            model.retain(|key, _| !gone.contains(key));
+        }
+    }
+    let ranges: Vec<_> =
+        [i64::MIN..=i64::MAX, -50_000..=50_000, 5..=5].into_iter().chain((0..200).map(|i| 100 * i..=200 * i)).collect();
+    let mut found = Ranges::default();
+    for threads in [1, 4] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| lsm.range_bulk_into(&ranges, &mut found).unwrap());
+        for (i, range) in ranges.iter().enumerate() {
+            let (keys, values) = found.get(i);
+            let pairs = keys.iter().zip(values).map(|(&key, &value)| (key, value));
+            assert!(
+                pairs.eq(model_range(&model, (Bound::Included(*range.start()), Bound::Included(*range.end())))),
+                "{range:?}"
+            );
+        }
+    }
+    // Single lookups with filters, which as many build, and without.
+    for round in 0..2 {
+        for key in (-100_100..100_100).step_by(2 - round) {
+            assert_eq!(lsm.get(key), model.get(&key).copied(), "{key}");
+        }
+    }
+    let there = model.range(-100..70_000).count() as u64;
+    assert_eq!(lsm.remove_range(-100..70_000).unwrap(), there);
+    model.retain(|key, _| !(-100..70_000).contains(key));
+    assert!(lsm.iter().eq(model.iter().map(|(&key, &value)| (key, value))));
+    assert_eq!(lsm.remove_range(..).unwrap(), model.len() as u64);
+    assert!(lsm.is_empty() && lsm.resident_len() == 0);
 }

@@ -1,6 +1,7 @@
 //! What is checked of arguments before anything is queued.
 
 use bytemuck::Pod;
+use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
 use crate::{Error, Result};
@@ -10,7 +11,7 @@ const MAX_TILES: usize = i32::MAX as usize;
 
 /// Exactly as many as are needed.
 pub(crate) fn same_len(what: &'static str, needed: usize, found: usize) -> Result<()> {
-    if found != needed { Err(Error::LengthMismatch { what, needed, found }) } else { Ok(()) }
+    Ok(LengthMismatch::unless_equal(what, needed, found)?)
 }
 
 /// The blocks of a grid with a tile of `tile` items each.

@@ -1,5 +1,6 @@
 //! Everything that can go wrong.
 
+use warpset_base::filter::LengthMismatch;
 use warpset_gpu::GpuError;
 
 /// Why a primitive could not be queued. Its output is unspecified then, its input as it was.
@@ -7,7 +8,7 @@ use warpset_gpu::GpuError;
 #[non_exhaustive]
 pub enum Error {
     /// A digit that the pass cannot tell apart, or that reaches past the hash.
-    #[error("a digit of {bits} bits at bit {shift}: 1 to 8 bits, and within the 64 of a hash")]
+    #[error("a digit of {bits} bits at bit {shift}: choose 1 to 8 bits within the 64 of a hash")]
     InvalidDigit {
         /// Where the digit begins.
         shift: u32,
@@ -15,23 +16,16 @@ pub enum Error {
         bits: u32,
     },
     /// Grouping by more or fewer bits than passes are made for.
-    #[error("grouping by {bits} bits: from 1 to 24")]
+    #[error("grouping by {bits} bits: choose 1 to 24")]
     InvalidBits {
         /// Bits asked for.
         bits: u32,
     },
     /// An output or a bitmap that does not have a place for each item.
-    #[error("{needed} places needed for {what}, {found} given")]
-    LengthMismatch {
-        /// What the places are for.
-        what: &'static str,
-        /// How many it takes.
-        needed: usize,
-        /// How many there are.
-        found: usize,
-    },
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
     /// Bits of a key that end before they begin, or past the key.
-    #[error("bits {begin}..{end} of a key of {width} bits")]
+    #[error("bits {begin}..{end} of a key of {width} bits: choose a range within the key")]
     InvalidBitRange {
         /// The lowest.
         begin: u32,
@@ -41,13 +35,13 @@ pub enum Error {
         width: u32,
     },
     /// An output that shares memory with an input that is still to be read.
-    #[error("{what} overlap")]
+    #[error("{what} overlap: pass memory of its own for the output")]
     Overlap {
         /// Which two.
         what: &'static str,
     },
     /// More items than the primitive can take.
-    #[error("{len} items, and {max} is the limit")]
+    #[error("{len} items at once, where {max} are the most: pass them in parts")]
     TooLong {
         /// How many there are.
         len: usize,
@@ -55,7 +49,9 @@ pub enum Error {
         max: usize,
     },
     /// Offsets of segments that do not ascend, or end past the items.
-    #[error("offset {offset}, where {limit} is the one before it or the number of items")]
+    #[error(
+        "offset {offset}, where the one before it or the number of items is {limit}: pass ascending offsets within the items"
+    )]
     InvalidOffsets {
         /// The offset.
         offset: u64,
@@ -63,7 +59,7 @@ pub enum Error {
         limit: u64,
     },
     /// More sorted runs than are merged in one pass.
-    #[error("{runs} runs, and {max} are merged in one pass")]
+    #[error("{runs} sorted runs, where {max} are merged at once: merge groups of them first")]
     TooManyRuns {
         /// How many there are.
         runs: usize,
@@ -80,5 +76,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Fails unless there is a place for each of `needed` things.
 pub(crate) fn check_len(what: &'static str, needed: usize, found: usize) -> Result<()> {
-    if found < needed { Err(Error::LengthMismatch { what, needed, found }) } else { Ok(()) }
+    Ok(LengthMismatch::unless_room(what, needed, found)?)
+}
+
+/// Makes errors of primitives errors of a structure, which has the variants `Gpu(GpuError)`,
+/// `LengthMismatch(LengthMismatch)` and `Primitive(Box<Error>)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! from_primitives {
+    ($error:ident) => {
+        impl From<$crate::Error> for $error {
+            fn from(error: $crate::Error) -> $error {
+                match error {
+                    $crate::Error::Gpu(error) => $error::Gpu(error),
+                    $crate::Error::LengthMismatch(error) => $error::LengthMismatch(error),
+                    other => $error::Primitive(Box::new(other)),
+                }
+            }
+        }
+    };
 }

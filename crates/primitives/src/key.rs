@@ -15,17 +15,17 @@ use crate::sort::SortKey;
 pub struct KeyMask<K>(K);
 
 impl<K: SortKey> KeyMask<K> {
-    /// All bits.
+    /// A mask that keeps all bits.
     pub fn all() -> Self {
         Self(K::from_bits(!0))
     }
 
-    /// These bits.
+    /// A mask that keeps the bits that are set in `mask`.
     pub fn new(mask: K) -> Self {
         Self(mask)
     }
 
-    /// The bits from `bit` on: what is left of a key that is shifted right by that many bits.
+    /// A mask that keeps the bits from `bit` on: what is left of a key that is shifted right by that many bits.
     pub fn above(bit: u32) -> Self {
         Self(K::from_bits(if bit < 64 { !0 << bit } else { 0 }))
     }

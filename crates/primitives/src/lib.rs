@@ -10,20 +10,23 @@
 //! - [`select`]: keeps items by a bitmap, flags, a predicate or the item before, in order; and parts items in two.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
+//! [`DeviceFilter`] and [`DeviceInsert`] are what filters in device memory have in common.
+//!
 //! Every function on device slices ends in `_async`: it takes a [`Stream`](warpset_gpu::Stream) first, queues its work
 //! there and returns, and is `unsafe`, because the caller must keep the slices until the stream has passed. Memory of
 //! another device than the stream's is refused before anything is queued. Nothing is copied to the host, and nothing is
-//! waited for (but by three methods of [`non_associative`] and by [`select::select_keys_device`], which say so). Scratch memory is allocated and freed in the
-//! order of the stream, from the device's pool; each module says how many bytes. All of it runs on the emulator too.
-//! The same operations on host slices, without the suffix, are in [`cpu`].
+//! waited for (but by three methods of [`non_associative`] and by [`select::select_keys_device`], which say so).
+//! Scratch memory is allocated and freed in the order of the stream, from the device's pool; each module says how many
+//! bytes. All of it runs on the emulator too. The same operations on host slices, without the suffix, are in [`cpu`].
+
+#![warn(clippy::missing_errors_doc)]
 
 mod check;
 pub mod cpu;
+mod device_filter;
 mod error;
 mod key;
 mod look_back;
-#[doc(hidden)]
-pub mod lookups;
 pub mod merge;
 pub mod non_associative;
 pub mod radix;
@@ -34,6 +37,7 @@ pub mod segmented_sort;
 pub mod select;
 pub mod sort;
 
+pub use device_filter::{DeviceFilter, DeviceInsert};
 pub use error::{Error, Result};
 pub use key::KeyMask;
 pub use look_back::LookBack;

@@ -22,11 +22,17 @@ pub struct LookBack {
 
 impl LookBack {
     /// Memory for `words` look-back words and a ticket.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`](crate::Error::Gpu).
     pub fn new(stream: &Stream, words: usize) -> Result<LookBack> {
         LookBack::with_results(stream, words, 0)
     }
 
-    /// The same, and `results` words that the kernel writes for the host.
+    /// Zeroed words for a look-back, and after them `results` words that the kernel writes for the host.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`](crate::Error::Gpu).
     pub fn with_results(stream: &Stream, words: usize, results: usize) -> Result<LookBack> {
         Ok(LookBack { memory: stream.alloc_zeroed(words + 1 + results)?, words })
     }
@@ -48,6 +54,9 @@ impl LookBack {
     }
 
     /// Waits for the launch and copies as many results as `to` holds.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`](crate::Error::Gpu).
     pub fn download_results(&self, stream: &Stream, to: &mut [u64]) -> Result<()> {
         let first = self.words + 1;
         stream.download(self.memory.slice(first..first + to.len()), to)

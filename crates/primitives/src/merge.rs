@@ -2,10 +2,10 @@
 //!
 //! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs, [`merge_many_keys_async`] and
 //! [`merge_many_pairs_async`] up to [`MAX_RUNS`] in one pass, with a status bit for each item if asked for;
-//! [`merge_newest_keys_async`] and [`merge_newest_pairs_async`] leave out what is stale. Keys are compared by the bits of a [`KeyMask`], and the runs are
-//! sorted by those bits; keys that are not (what sorting by other bits gives) come out in some order, all of them, and
-//! nothing else is touched. Any length will do, also beyond 2^32. [`cpu::merge`](crate::cpu::merge) has the same
-//! functions for host slices.
+//! [`merge_newest_keys_async`] and [`merge_newest_pairs_async`] leave out what is stale. Keys are compared by the bits
+//! of a [`KeyMask`], and the runs are sorted by those bits; keys that are not (what sorting by other bits gives) come
+//! out in some order, all of them, and nothing else is touched. Any length will do, also beyond 2^32.
+//! [`cpu::merge`](crate::cpu::merge) has the same functions for host slices.
 //!
 //! Scratch, allocated and freed in the order of the stream: for two runs none up to 2^22 items, beyond 8 bytes for each
 //! tile of some thousands of items; for more runs 64 to 256 bytes for each tile, and a kilobyte.
@@ -17,15 +17,14 @@ use warpset_kernels::primitives::merge::{
     self as kernels, A_SKEW_SHIFT, B_SKEW_SHIFT, OUT_ALIGNED, SPLIT_BLOCK, SPLITS_KNOWN,
 };
 use warpset_kernels::primitives::tile_shape::TileShape;
-use warpset_simt::{Global, GlobalMut, KernelInfo};
+use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{KeyMask, Result};
 
 pub use many::{
-    MAX_RUNS, Marked, WithStatus, kernels_for_many_keys, kernels_for_many_pairs, kernels_for_newest_keys,
-    kernels_for_newest_pairs, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
+    MAX_RUNS, Marked, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
 
@@ -39,7 +38,7 @@ const SHORT: usize = 1 << 20;
 pub struct Pairs<'a, K, V> {
     /// The keys.
     pub keys: DeviceSlice<'a, K>,
-    /// As many values.
+    /// The values, as many as keys.
     pub values: DeviceSlice<'a, V>,
 }
 
@@ -94,7 +93,7 @@ pub unsafe fn merge_keys_async<'a, K: SortKey>(
 /// Queues the merge of two sorted runs of keys with values into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// As for [`merge_keys_async`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as
+/// The errors of [`merge_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as
 /// many.
 ///
 /// # Safety
@@ -136,7 +135,7 @@ struct Run<K, V> {
 enum Launches {
     /// One launch with small tiles, which find out themselves where they begin.
     OneShort,
-    /// One launch with large tiles, likewise.
+    /// One launch with large tiles, which find out themselves where they begin.
     One,
     /// Two launches: where the large tiles begin, and the merge.
     Two,
@@ -149,34 +148,6 @@ impl Launches {
             n if n <= ONE_LAUNCH => Launches::One,
             _ => Launches::Two,
         }
-    }
-}
-
-/// The kernels that a merge of runs of `total` keys together launches, for
-/// [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
-pub fn kernels_for_keys<K: SortKey>(total: usize) -> Vec<&'static KernelInfo> {
-    launched::<K>(Launches::of(total), Widths::keys::<K>())
-}
-
-fn launched<K: SortKey>(launches: Launches, widths: Widths) -> Vec<&'static KernelInfo> {
-    let long = || {
-        by_widths!(
-            widths,
-            kernels::{merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64},
-            |kernel| kernel::INFO
-        )
-    };
-    match launches {
-        Launches::OneShort => vec![by_widths!(
-            widths,
-            kernels::{
-                merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short,
-                merge_u64_u64_short
-            },
-            |kernel| kernel::INFO
-        )],
-        Launches::One => vec![long()],
-        Launches::Two => vec![long(), kernels::merge_splits::<K>::INFO],
     }
 }
 
@@ -193,12 +164,7 @@ unsafe fn merge<K: SortKey, V: Payload>(
 ) -> Result<()> {
     let launches = Launches::of(a.keys.len() + b.keys.len());
     // SAFETY: the caller's promise is the same.
-    let queue = || unsafe { merge_by(launches, stream, a, b, mask, out_keys, out_values, pairs) };
-    if launches != Launches::Two {
-        return queue();
-    }
-    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
-    stream.device().with_kernels(&launched::<K>(launches, widths), queue)
+    unsafe { merge_by(launches, stream, a, b, mask, out_keys, out_values, pairs) }
 }
 
 /// # Safety

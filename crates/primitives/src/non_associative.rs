@@ -121,7 +121,7 @@ struct Segments {
 
 impl Segments {
     /// # Safety
-    /// As for [`parallel_merging_async`]; there is an item.
+    /// That of [`parallel_merging_async`]; there is an item.
     unsafe fn new<R: NonAssociativeKernels<Item: Pod>>(
         stream: &Stream,
         input: DeviceSlice<'_, R::Item>,
@@ -142,7 +142,7 @@ impl Segments {
     }
 
     /// # Safety
-    /// As for [`parallel_merging_async`]; `out` has a place for each number.
+    /// That of [`parallel_merging_async`]; `out` has a place for each number.
     unsafe fn write<R: NonAssociativeKernels<Value: Pod>>(
         self,
         stream: &Stream,
@@ -161,10 +161,10 @@ impl Segments {
 /// Waits once, for the number of segments; the rest is queued.
 ///
 /// # Errors
-/// As for [`scan_async`], and [`TooLong`](Error::TooLong) past [`MAX_ITEMS`].
+/// The errors of [`scan_async`], and [`TooLong`](Error::TooLong) past [`MAX_ITEMS`].
 ///
 /// # Safety
-/// As for [`scan_async`].
+/// That of [`scan_async`].
 pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
@@ -204,10 +204,10 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
 /// Waits for each iteration.
 ///
 /// # Errors
-/// As for [`parallel_merging_async`].
+/// The errors of [`parallel_merging_async`].
 ///
 /// # Safety
-/// As for [`scan_async`].
+/// That of [`scan_async`].
 pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
@@ -246,10 +246,10 @@ pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Valu
 /// Waits for each iteration.
 ///
 /// # Errors
-/// As for [`parallel_merging_async`].
+/// The errors of [`parallel_merging_async`].
 ///
 /// # Safety
-/// As for [`scan_async`].
+/// That of [`scan_async`].
 pub unsafe fn segmented_layouts_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,

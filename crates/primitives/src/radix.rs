@@ -8,11 +8,10 @@
 //! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes per key.
 
 use warpset_gpu::{DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::batch::keys::{self, KeySlice};
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::primitives::radix::{
     self as kernels, BLOCK, GROUP_SHARED_BYTES, GROUP_TILE, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE,
 };
-use warpset_simt::KernelInfo;
 
 use crate::LookBack;
 use crate::{Error, Result, check};
@@ -31,6 +30,9 @@ pub struct Digit {
 
 impl Digit {
     /// 1 to 8 bits from bit `shift` on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDigit`].
     pub fn new(shift: u32, bits: u32) -> Result<Digit> {
         if bits == 0 || bits > MAX_DIGIT_BITS || shift.checked_add(bits).is_none_or(|end| end > 64) {
             return Err(Error::InvalidDigit { shift, bits });
@@ -39,6 +41,9 @@ impl Digit {
     }
 
     /// The highest bits of a hash.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDigit`].
     pub fn top(bits: u32) -> Result<Digit> {
         Digit::new(64u32.saturating_sub(bits), bits)
     }
@@ -83,15 +88,6 @@ pub unsafe fn group_by_digit_async<'a>(
     unsafe { pass(stream, keys, n, digit, Order::Kept, out.into()) }
 }
 
-/// The kernels of a pass.
-fn launched(order: Order) -> [&'static KernelInfo; 3] {
-    let last = match order {
-        Order::Kept => kernels::radix_pass::INFO,
-        Order::Any => kernels::radix_group::INFO,
-    };
-    [last, kernels::radix_histogram::INFO, kernels::radix_scan::INFO]
-}
-
 /// # Safety
 /// As [`group_by_digit_async`].
 unsafe fn pass(
@@ -120,7 +116,7 @@ unsafe fn pass(
     let histogram_grid = n.div_ceil(BLOCK as usize).min(resident) as u32;
     // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the
     // caller answers for `keys` and `out`.
-    stream.device().with_kernels(&launched(order), || unsafe {
+    unsafe {
         let config = LaunchConfig::new(histogram_grid, BLOCK).shared(HISTOGRAM_SHARED_BYTES);
         let counts = starts.global_mut();
         kernels::radix_histogram { keys: keys.keys, kind: keys.kind, spread: keys.spread, n, shift, bits, counts }
@@ -129,15 +125,14 @@ unsafe fn pass(
         kernels::radix_scan { counts: starts.global_mut(), digits: digit.values() as u32 }.launch(stream, config)?;
         let config = LaunchConfig::new(tiles, BLOCK).shared(shared_bytes);
         let (starts, look_back, out) = (starts.global(), look_back.words(), out.global_mut());
-        let KeySlice { keys, kind, spread } = keys;
+        let KeySlice { keys, kind, spread, .. } = keys;
         match order {
             Order::Kept => kernels::radix_pass { keys, kind, spread, n, shift, bits, starts, look_back, ticket, out }
                 .launch(stream, config)?,
             Order::Any => kernels::radix_group { keys, kind, spread, n, shift, bits, starts, look_back, ticket, out }
                 .launch(stream, config)?,
         }
-        Ok::<_, Error>(())
-    })?;
+    }
     Ok(starts)
 }
 
@@ -149,7 +144,7 @@ unsafe fn pass(
 /// [`TooLong`](Error::TooLong).
 ///
 /// # Safety
-/// As for [`group_by_digit_async`].
+/// That of [`group_by_digit_async`].
 pub unsafe fn group_by_top_bits_async<'a>(
     stream: &Stream,
     keys: KeySlice,
@@ -179,7 +174,7 @@ pub unsafe fn group_by_top_bits_async<'a>(
             Some(scratch) if remaining % 2 == 1 => scratch.as_mut_slice(),
             _ => out.reborrow(),
         };
-        let next = KeySlice::new(to.global(), keys::HASH, 0);
+        let next = KeySlice::hashes(to.global());
         // SAFETY: each pass reads what the one before wrote, which is not what it writes; the rest is the caller's.
         unsafe { pass(stream, from, n, digit, order, to)? };
         from = next;
@@ -190,8 +185,10 @@ pub unsafe fn group_by_top_bits_async<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use warpset_base::filter::LengthMismatch;
     use warpset_core::hash;
     use warpset_gpu::Device;
+    use warpset_gpu::batch::{Hashing, KeyClass};
     use warpset_gpu::testing::devices;
 
     fn random(n: usize) -> Vec<u64> {
@@ -199,7 +196,7 @@ mod tests {
     }
 
     fn of_hashes(hashes: &DeviceVec<u64>) -> KeySlice {
-        KeySlice::new(hashes.global(), keys::HASH, 0)
+        KeySlice::hashes(hashes.global())
     }
 
     fn grouped(device: &Device, hashes: &[u64], digit: Digit) -> (Vec<u64>, Vec<u64>) {
@@ -254,15 +251,16 @@ mod tests {
             let small: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
             let large: Vec<u64> = (0..n as u64).collect();
             let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());
-            let (seed, large_keys, small_keys) = (hash::spread_seed(9), large_keys.global(), small_keys.global());
+            let (large_keys, small_keys) = (large_keys.global(), small_keys.global());
+            let (xxh64, seeded) = (Hashing::xxh64(), Hashing::seeded(9));
             let (unsigned, signed) = (|i: usize| u64::from(small[i]), |i: usize| small[i] as i32 as u64);
             let cases: [(KeySlice, &dyn Fn(usize) -> u64); 6] = [
-                (KeySlice::new(large_keys, keys::XXH64_U64, 0), &|i| hash::xxh64_u64(large[i], 0)),
-                (KeySlice::new(small_keys, keys::XXH64_U32, 0), &|i| hash::xxh64_u64(unsigned(i), 0)),
-                (KeySlice::new(small_keys, keys::XXH64_I32, 0), &|i| hash::xxh64_u64(signed(i), 0)),
-                (KeySlice::new(large_keys, keys::MIX_U64, seed), &|i| hash::mix(large[i], 9)),
-                (KeySlice::new(small_keys, keys::MIX_U32, seed), &|i| hash::mix(unsigned(i), 9)),
-                (KeySlice::new(small_keys, keys::MIX_I32, seed), &|i| hash::mix(signed(i), 9)),
+                (xxh64.key_slice(KeyClass::U64, large_keys), &|i| hash::xxh64_u64(large[i], 0)),
+                (xxh64.key_slice(KeyClass::U32, small_keys), &|i| hash::xxh64_u64(unsigned(i), 0)),
+                (xxh64.key_slice(KeyClass::I32, small_keys), &|i| hash::xxh64_u64(signed(i), 0)),
+                (seeded.key_slice(KeyClass::U64, large_keys), &|i| hash::mix(large[i], 9)),
+                (seeded.key_slice(KeyClass::U32, small_keys), &|i| hash::mix(unsigned(i), 9)),
+                (seeded.key_slice(KeyClass::I32, small_keys), &|i| hash::mix(signed(i), 9)),
             ];
             for (keys, hash) in cases {
                 let mut out = device.alloc_uninit(n).unwrap();
@@ -270,7 +268,7 @@ mod tests {
                 unsafe { group_by_digit_async(&stream, keys, n, Digit::top(4).unwrap(), &mut out) }.unwrap();
                 let mut expected: Vec<u64> = (0..n).map(hash).collect();
                 expected.sort_by_key(|h| h >> 60);
-                assert_eq!(out.to_vec().unwrap(), expected, "kind {}", keys.kind);
+                assert_eq!(out.to_vec().unwrap(), expected, "{:?}", keys.kind);
             }
         }
     }
@@ -308,7 +306,7 @@ mod tests {
             // SAFETY: nothing gets queued.
             let result =
                 unsafe { group_by_digit_async(&stream, of_hashes(&keys), 2, Digit::top(1).unwrap(), &mut out) };
-            assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 3, .. })));
+            assert!(matches!(result, Err(Error::LengthMismatch(LengthMismatch { needed: 2, found: 3, .. }))));
             // SAFETY: nothing gets queued.
             let result = unsafe { group_by_top_bits_async(&stream, of_hashes(&keys), 2, 25, &mut out) };
             assert!(matches!(result, Err(Error::InvalidBits { bits: 25 })));

@@ -126,10 +126,10 @@ where
 /// Both outputs have room for all items; what lies after the runs stays as it was.
 ///
 /// # Errors
-/// As for [`reduce_by_key_async`].
+/// The errors of [`reduce_by_key_async`].
 ///
 /// # Safety
-/// As for [`reduce_by_key_async`].
+/// That of [`reduce_by_key_async`].
 pub unsafe fn run_length_encode_async<K: Pod + EncodeKernels>(
     stream: &Stream,
     items: DeviceSlice<'_, K>,

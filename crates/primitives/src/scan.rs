@@ -211,7 +211,7 @@ impl ScanLaunch {
 }
 
 /// # Safety
-/// As for [`inclusive_async`]; `input` is `n` items, exactly those of `out` or apart from them.
+/// That of [`inclusive_async`]; `input` is `n` items, exactly those of `out` or apart from them.
 unsafe fn plain<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,
@@ -233,7 +233,7 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
 }
 
 /// # Safety
-/// As for [`plain`], and no other work writes `heads`, which stay allocated.
+/// That of [`plain`], and no other work writes `heads`, which stay allocated.
 unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,

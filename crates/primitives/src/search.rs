@@ -50,7 +50,7 @@ macro_rules! functions {
         #[doc = concat!("[`", stringify!($name), "`] for needles that are sorted as the keys are.")]
         ///
         /// # Errors
-        /// As there, and [`TooLong`](crate::Error::TooLong).
+        #[doc = concat!("The errors of [`", stringify!($name), "`], and [`TooLong`](crate::Error::TooLong).")]
         ///
         /// # Safety
         #[doc = concat!("As for [`", stringify!($name), "`].")]
@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::{Error, cpu};
     use std::fmt::Debug;
+    use warpset_base::filter::LengthMismatch;
     use warpset_core::hash::mix;
     use warpset_gpu::testing::devices;
 
@@ -226,7 +227,7 @@ mod tests {
                 upper_bound_sorted_async(&stream, k, q, mask, &mut out).unwrap();
                 assert_eq!(out.to_vec().unwrap(), [0, 3, 4]);
                 let wrong = lower_bound_async(&stream, k, q, mask, &mut long);
-                assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 3, found: 4, .. })));
+                assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 3, found: 4, .. }))));
             }
         }
     }

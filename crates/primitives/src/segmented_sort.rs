@@ -8,6 +8,7 @@
 //! Scratch, allocated and freed in the order of the stream: an eighth of a byte per item; beyond 2048 items also the
 //! items' own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.
 
+use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::onesweep_tile::PassShape;
 use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS, Digit};
@@ -54,7 +55,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 /// As [`sort_keys_async`].
 ///
 /// # Safety
-/// As for [`sort_keys_async`]; `values` as `keys`, and both outputs as its `out`.
+/// That of [`sort_keys_async`]; `values` as `keys`, and both outputs as its `out`.
 pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -73,17 +74,22 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     unsafe { sort_segments::<K>(stream, Widths::pairs::<K, V>(), source, offsets, target, keys.len(), by) }
 }
 
-/// Bytes that sorting the segments of `n` keys takes beside what the caller gives, for a time.
+/// Bytes that sorting the segments of `n` keys takes beside what the caller gives, for a time; `usize::MAX` for more
+/// than 2^56.
 pub fn scratch_bytes<K: SortKey>(n: usize) -> usize {
     scratch(Widths::keys::<K>(), n)
 }
 
-/// Bytes that sorting the segments of `n` pairs takes beside what the caller gives, for a time.
+/// Bytes that sorting the segments of `n` pairs takes beside what the caller gives, for a time; `usize::MAX` for more
+/// than 2^56.
 pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
     scratch(Widths::pairs::<K, V>(), n)
 }
 
 fn scratch(widths: Widths, n: usize) -> usize {
+    if n > 1 << 56 {
+        return usize::MAX;
+    }
     let layout = ScratchLayout::new(widths, n, widths.key_bytes() as u32);
     8 * layout.words() + if layout.long == 0 { 0 } else { n * (widths.key_bytes() + widths.value_bytes()) }
 }
@@ -156,7 +162,7 @@ unsafe fn sort_segments<K: SortKey>(
 ) -> Result<()> {
     let bits = by.range::<K>()?;
     if offsets.is_empty() {
-        return Err(Error::LengthMismatch { what: "offsets", needed: 1, found: 0 });
+        return Err(LengthMismatch { what: "offsets", needed: 1, found: 0 }.into());
     }
     let segments = offsets.len() - 1;
     if n == 0 || segments == 0 {
@@ -250,36 +256,17 @@ unsafe fn sort_long(
     // SAFETY: the caller's promise; each pass reads what the one before wrote, which is not what it writes.
     unsafe {
         let config = LaunchConfig::new(grid(4), COUNT_BLOCK).shared(COUNT_SHARED_BYTES);
+        macro_rules! count {
+            ($kernel:ident) => {{
+                let (keys, bits) = (source.keys.cast(), width);
+                kernels::$kernel { keys, begin, bits, passes, flip, tile_items, long, tiles, found, counts }
+                    .launch(stream, config)?
+            }};
+        }
         if widths.wide_keys {
-            let keys = source.keys.cast();
-            kernels::segmented_sort_count_u64 {
-                keys,
-                begin,
-                bits: width,
-                passes,
-                flip,
-                tile_items,
-                long,
-                tiles,
-                found,
-                counts,
-            }
-            .launch(stream, config)?;
+            count!(segmented_sort_count_u64);
         } else {
-            let keys = source.keys.cast();
-            kernels::segmented_sort_count_u32 {
-                keys,
-                begin,
-                bits: width,
-                passes,
-                flip,
-                tile_items,
-                long,
-                tiles,
-                found,
-                counts,
-            }
-            .launch(stream, config)?;
+            count!(segmented_sort_count_u32);
         }
         let config = LaunchConfig::new(grid(4), shape.threads).shared(shape.shared_bytes);
         let mut from = source;
@@ -301,9 +288,7 @@ unsafe fn sort_long(
                     values: from.values.cast(),
                     out_keys: to.keys.cast(),
                     out_values: to.values.cast(),
-                    shift: digit.shift,
-                    mask: digit.mask,
-                    flip: digit.flip,
+                    digit,
                     at: pass,
                     passes,
                     long,

@@ -10,7 +10,6 @@ use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 pub use warpset_kernels::primitives::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
 use warpset_kernels::primitives::select::{self as kernels, FLAGS_ALIGNED, ITEMS_ALIGNED};
-use warpset_simt::KernelInfo;
 
 use crate::LookBack;
 use crate::Result;
@@ -104,11 +103,6 @@ mod sealed {
             (Kernels::BitsDiffer, self.mask, self.bits)
         }
     }
-}
-
-/// The kernel of [`select_async`], for [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
-pub fn kernel_for_items<T: Item>() -> &'static KernelInfo {
-    kernels::select::<Bits<T>>::INFO
 }
 
 /// The rules that all functions here share: how long the outputs are, and that nothing overlaps.
@@ -241,10 +235,10 @@ pub unsafe fn select_async<T: Item>(
 /// Queues the selection of places: the numbers, below `n`, of the bits that are set.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn select_indices_async(
     stream: &Stream,
     n: usize,
@@ -278,10 +272,10 @@ pub unsafe fn select_indices_async(
 /// [`select_async`] of the items whose flag is not 0.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn select_flagged_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -298,10 +292,10 @@ pub unsafe fn select_flagged_async<T: Item>(
 /// [`select_async`] of the items that a predicate keeps.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn select_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -316,10 +310,10 @@ pub unsafe fn select_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
 /// [`select_async`] of the items that differ from the one before them: of sorted items each one once.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn unique_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -333,10 +327,10 @@ pub unsafe fn unique_async<T: Item>(
 /// [`select_async`], and the items whose bit is not set go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn partition_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -355,10 +349,10 @@ pub unsafe fn partition_async<T: Item>(
 /// [`select_flagged_async`], and the items whose flag is 0 go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn partition_flagged_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -377,10 +371,10 @@ pub unsafe fn partition_flagged_async<T: Item>(
 /// [`select_if_async`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -398,10 +392,10 @@ pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
 /// `selected`.
 ///
 /// # Errors
-/// As for [`select_async`].
+/// The errors of [`select_async`].
 ///
 /// # Safety
-/// As for [`select_async`].
+/// That of [`select_async`].
 pub unsafe fn unique_by_key_async<K: Item, V: Item>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,

@@ -5,10 +5,10 @@
 //! host slices.
 //!
 //! Each digit of at most 8 bits takes one read and one write of the items; a digit that is the same in all keys takes
-//! none. How that is launched depends on how many items there are: up to [`ONE_BLOCK`] in one block; up to 2^20, or 2^21
-//! of 4 bytes each, in one launch whose blocks hold everything and wait for each other
-//! ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that; more of them in one
-//! launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
+//! none. How that is launched depends on how many items there are: up to [`ONE_BLOCK`] in one block; up to 2^20, or
+//! 2^21 of 4 bytes each, in one launch whose blocks hold everything and wait for each other
+//! ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that; more of them in
+//! one launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
 //! 2 KiB for each tile of 6,144 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
@@ -24,7 +24,6 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::radix_sort::{self as kernels, SMALL_ITEMS};
 use warpset_kernels::primitives::ranking::LOOK_BACK_ITEMS;
 use warpset_kernels::primitives::resident_sort::{IN_PLACE, REVERSED};
-use warpset_simt::KernelInfo;
 
 use crate::{Result, check};
 use one_block::sort_in_one_block;
@@ -41,8 +40,8 @@ pub const ONE_BLOCK: usize = SMALL_ITEMS;
 /// Queues a sort of `keys` into `out`.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) if `out` is not as long as `keys`, [`InvalidBitRange`](crate::Error::InvalidBitRange),
-/// [`Overlap`](crate::Error::Overlap).
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) if `out` is not as long as `keys`,
+/// [`InvalidBitRange`](crate::Error::InvalidBitRange), [`Overlap`](crate::Error::Overlap).
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -66,8 +65,8 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 /// Queues a sort of `keys` with `values` into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless all four are of one length, [`InvalidBitRange`](crate::Error::InvalidBitRange),
-/// [`Overlap`](crate::Error::Overlap).
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless all four are of one length,
+/// [`InvalidBitRange`](crate::Error::InvalidBitRange), [`Overlap`](crate::Error::Overlap).
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -89,14 +88,14 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), source, target, n, by, false) }
 }
 
-/// The same by a launch per digit, also where [`sort_pairs_async`] has one launch for all: that one's kernel takes the driver twice as long
-/// to compile, and sorts by one or two digits are not faster by it. For operations that sort among other things.
+/// [`sort_pairs_async`] with one launch per digit at every size. For operations that sort among other things: the
+/// kernel that sorts in one launch takes the driver twice as long to compile, and gains nothing for one or two digits.
 ///
 /// # Errors
-/// As for [`sort_pairs_async`].
+/// The errors of [`sort_pairs_async`].
 ///
 /// # Safety
-/// As for [`sort_pairs_async`].
+/// That of [`sort_pairs_async`].
 pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -115,10 +114,8 @@ pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
         return unsafe { sort_items::<K>(stream, widths, source, target, n, by, false) };
     }
     let bits = by.range::<K>()?;
-    stream.device().with_kernels(&launched_in_passes(widths, n), || {
-        // SAFETY: as above.
-        unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }
-    })
+    // SAFETY: as above.
+    unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }
 }
 
 /// Fails unless all four are of one length and the outputs share no byte with anything else.
@@ -166,8 +163,8 @@ pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
 /// Queues a sort of `keys` with `values` where they are.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless both are of one length, [`InvalidBitRange`](crate::Error::InvalidBitRange),
-/// [`Overlap`](crate::Error::Overlap).
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless both are of one length,
+/// [`InvalidBitRange`](crate::Error::InvalidBitRange), [`Overlap`](crate::Error::Overlap).
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -189,12 +186,12 @@ pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: SortKey, V: Payload>(
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), target.as_source(), target, n, by, true) }
 }
 
-/// Bytes that sorting `n` keys takes beside what the caller gives, for a time.
+/// Bytes that sorting `n` keys takes beside what the caller gives, for a time; `usize::MAX` for more than 2^56.
 pub fn scratch_bytes<K: SortKey>(n: usize) -> usize {
     scratch(Widths::keys::<K>(), n)
 }
 
-/// Bytes that sorting `n` pairs takes beside what the caller gives, for a time.
+/// Bytes that sorting `n` pairs takes beside what the caller gives, for a time; `usize::MAX` for more than 2^56.
 pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
     scratch(Widths::pairs::<K, V>(), n)
 }
@@ -203,62 +200,13 @@ fn scratch(widths: Widths, n: usize) -> usize {
     if n <= ONE_BLOCK {
         return 0;
     }
+    if n > 1 << 56 {
+        return usize::MAX;
+    }
     let layout = Passes::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
     // A device that does not hold the items goes through passes.
     let resident = if n <= resident::most(widths) { resident::words(n) } else { 0 };
     n * (widths.key_bytes() + widths.value_bytes()) + (8 * layout.words()).max(4 * resident)
-}
-
-/// The kernels that a sort of `n` keys launches: for operations that sort among other things, and have all their kernels
-/// loaded side by side ([`Device::with_kernels`](warpset_gpu::Device::with_kernels)).
-pub fn kernels_for_keys<K: SortKey>(n: usize) -> Vec<&'static KernelInfo> {
-    launched(Widths::keys::<K>(), n)
-}
-
-/// The same with payloads.
-pub fn kernels_for_pairs<K: SortKey, V: Payload>(n: usize) -> Vec<&'static KernelInfo> {
-    launched(Widths::pairs::<K, V>(), n)
-}
-
-/// Those of [`sort_pairs_by_digits_async`], in ascending or descending order.
-pub fn kernels_for_pairs_by_digits<K: SortKey, V: Payload>(n: usize) -> Vec<&'static KernelInfo> {
-    let widths = Widths::pairs::<K, V>();
-    if n <= ONE_BLOCK { launched(widths, n) } else { launched_in_passes(widths, n) }
-}
-
-fn launched(widths: Widths, n: usize) -> Vec<&'static KernelInfo> {
-    if n <= ONE_BLOCK {
-        return vec![by_widths!(
-            widths,
-            kernels::{
-                radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64,
-                radix_sort_small_u64_u32, radix_sort_small_u64_u64
-            },
-            |kernel| kernel::INFO
-        )];
-    }
-    if n <= resident::most(widths) {
-        return vec![resident::kernel(widths)];
-    }
-    launched_in_passes(widths, n)
-}
-
-fn launched_in_passes(widths: Widths, n: usize) -> Vec<&'static KernelInfo> {
-    let histogram = match (widths.wide_keys, n < LIMITS.many) {
-        (false, true) => kernels::radix_sort_histogram_u32::INFO,
-        (true, true) => kernels::radix_sort_histogram_u64::INFO,
-        (false, false) => kernels::radix_sort_large_histogram_u32::INFO,
-        (true, false) => kernels::radix_sort_large_histogram_u64::INFO,
-    };
-    let pass = by_widths!(
-        widths,
-        kernels::{
-            radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64,
-            radix_sort_pass_u64_u32, radix_sort_pass_u64_u64
-        },
-        |kernel| kernel::INFO
-    );
-    vec![pass, histogram]
 }
 
 /// Queues the copy of `n` items in reverse order.
@@ -320,13 +268,13 @@ unsafe fn sort_items<K: SortKey>(
         return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
     let device = stream.device();
-    if n > ONE_BLOCK && n <= resident::most(widths) {
-        let grid = device.with_kernels(&launched(widths, n), || resident::Grid::new(device, widths, n, &bits))?;
-        if let Some(grid) = grid {
-            let flags = if in_place { IN_PLACE } else { 0 } | if reversed { REVERSED } else { 0 };
-            // SAFETY: the caller's promise is the same; what is reversed is not in place.
-            return unsafe { resident::sort_resident(stream, widths, source, target, n, bits, by.flip(), flags, grid) };
-        }
+    if n > ONE_BLOCK
+        && n <= resident::most(widths)
+        && let Some(grid) = resident::Grid::new(device, widths, n, &bits)?
+    {
+        let flags = if in_place { IN_PLACE } else { 0 } | if reversed { REVERSED } else { 0 };
+        // SAFETY: the caller's promise is the same; what is reversed is not in place.
+        return unsafe { resident::sort_resident(stream, widths, source, target, n, bits, by.flip(), flags, grid) };
     }
     if reversed {
         // SAFETY: the caller's promise is the same.
@@ -335,10 +283,8 @@ unsafe fn sort_items<K: SortKey>(
             sort_items::<K>(stream, widths, target.as_source(), target, n, by.of_reversed(), true)
         };
     }
-    device.with_kernels(&launched_in_passes(widths, n), || {
-        // SAFETY: the caller's promise is the same.
-        unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS) }
-    })
+    // SAFETY: the caller's promise is the same.
+    unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS) }
 }
 
 #[cfg(test)]

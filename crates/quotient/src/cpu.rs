@@ -6,36 +6,35 @@ use std::marker::PhantomData;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::words::AlignedWords;
 
-use crate::slot_kind::{Change, Changed, SlotKind, Tally};
+use crate::slot_kind::{Change, Changed, Counts, SlotKind};
 use crate::{Error, Key, Layout, View};
 
 pub(crate) mod ahead;
 mod batch;
 mod collect;
-mod counted;
-mod fingerprints;
+pub(crate) mod counted;
+pub(crate) mod fingerprints;
 mod given;
 mod in_place;
 mod resize;
-mod rewrite;
+pub(crate) mod rewrite;
 pub(crate) mod source;
+pub(crate) mod test_and_insert;
 mod traits;
 mod two_filters;
 
-pub(crate) use fingerprints::sorted_fingerprints;
-pub(crate) use rewrite::{MOST_COPIES, check_fit, lay_out};
-
 /// A quotient filter in host memory: an approximate set, or multiset, of fingerprints.
 ///
-/// `S` is the kind of its slots; [`StandardQuotientFilter`](crate::StandardQuotientFilter) is the one with three metadata
-/// bits per slot.
+/// `S` is the kind of its slots; [`StandardQuotientFilter`](crate::StandardQuotientFilter) is the one with three
+/// metadata bits per slot.
 ///
 /// - **Cost**: all operations read the cluster around a key's slot: a few slots at a load of one half, some hundred at
 ///   0.95.
 /// - **Limits**: at most `layout().limit()` fingerprints; more are the error [`Error::Full`], and change nothing.
 ///
-/// Operations on many keys sort them and then either do the same as single-key operations in parallel, each thread in its
-/// own part of the filter, or rewrite the filter; both give the same bytes, as the layout of a set of fingerprints is unique.
+/// Operations on many keys sort them and then either do the same as single-key operations in parallel, each thread in
+/// its own part of the filter, or rewrite the filter; both give the same bytes, as the layout of a set of fingerprints
+/// is unique.
 ///
 /// ```
 /// use warpset_quotient::{Duplicates, StandardQuotientFilter};
@@ -54,18 +53,18 @@ pub struct QuotientFilter<S> {
     layout: Layout,
     words: AlignedWords<u64>,
     /// What is stored.
-    held: Tally,
+    held: Counts,
     slots: PhantomData<S>,
 }
 
 impl<S: SlotKind> QuotientFilter<S> {
     /// An empty filter with these parameters.
     pub(crate) fn with_layout(layout: Layout) -> Result<QuotientFilter<S>, Error> {
-        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, Tally::default()))
+        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, Counts::default()))
     }
 
     /// The words hold this in this layout.
-    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>, held: impl Into<Tally>) -> QuotientFilter<S> {
+    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>, held: impl Into<Counts>) -> QuotientFilter<S> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         QuotientFilter { layout, words, held: held.into(), slots: PhantomData }
     }
@@ -92,7 +91,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// What is stored.
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn held(&self) -> Counts {
         self.held
     }
 
@@ -101,39 +100,31 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.held.copies == 0
     }
 
-    /// Slots in use, as a share of the quotients: `α` in the paper.
-    pub fn load_factor(&self) -> f64 {
-        self.view().load_factor()
-    }
-
-    /// Bytes of memory that the slots take.
-    pub fn memory_bytes(&self) -> u64 {
-        self.view().memory_bytes()
-    }
-
-    /// Bits of memory per stored fingerprint.
-    pub fn bits_per_key(&self) -> f64 {
-        self.view().bits_per_key()
-    }
-
-    /// Removes everything.
+    /// Removes all keys and keeps the memory.
     pub fn clear(&mut self) {
         self.words.as_mut_slice().fill(0);
-        self.held = Tally::default();
+        self.held = Counts::default();
     }
 
     /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
+    ///
+    /// # Errors
+    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if it does not fit, [`Error::TooManyCopies`] if there would be
+    /// more copies than are counted, [`Error::KeyTooWide`] if the filter is exact and the key has too many bits.
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
         self.insert_own(self.layout.expect_fingerprint(self.layout.fingerprint(key))?)
     }
 
     /// [`QuotientFilter::insert`] for a fingerprint.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert`], and [`Error::InvalidFingerprint`] if it has too many bits.
     pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
         self.layout.check_fingerprint(fingerprint)?;
         self.insert_own(fingerprint)
     }
 
-    /// The same for a fingerprint that the layout has.
+    /// Stores a fingerprint that the layout has.
     #[inline]
     fn insert_own(&mut self, fingerprint: u64) -> Result<bool, Error> {
         let layout = &self.layout;
@@ -153,12 +144,13 @@ impl<S: SlotKind> QuotientFilter<S> {
         }
     }
 
-    /// An error if a full filter would have to store this fingerprint. Apart, as insertions are faster without the lookup.
+    /// An error if a full filter would have to store this fingerprint. Apart, as insertions are faster without the
+    /// lookup.
     #[cold]
     #[inline(never)]
     fn check_full(&self, fingerprint: u64) -> Result<(), Error> {
         if self.layout.keeps_duplicates() || !self.contains_fingerprint(fingerprint) {
-            return Err(Error::Full { items: self.held.slots + 1, limit: self.layout.limit });
+            return Err(self.layout.full(self.held.slots + 1));
         }
         Ok(())
     }
@@ -176,7 +168,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         fingerprint <= self.layout.last_fingerprint() && self.remove_own(fingerprint)
     }
 
-    /// The same for a fingerprint that the layout has.
+    /// Removes a fingerprint that the layout has.
     #[inline]
     fn remove_own(&mut self, fingerprint: u64) -> bool {
         if self.layout.is_counted() {
@@ -187,85 +179,80 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.held -= u64::from(removed).into();
         removed
     }
+}
 
-    /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.view().contains(key)
-    }
-
-    /// Whether this fingerprint is stored.
-    #[inline]
-    pub fn contains_fingerprint(&self, fingerprint: u64) -> bool {
-        self.view().contains_fingerprint(fingerprint)
-    }
-
-    /// How many copies of the key's fingerprint are stored.
-    #[inline]
-    pub fn count(&self, key: impl Key) -> u64 {
-        self.view().count(key)
-    }
-
-    /// How many copies of this fingerprint are stored.
-    #[inline]
-    pub fn count_fingerprint(&self, fingerprint: u64) -> u64 {
-        self.view().count_fingerprint(fingerprint)
-    }
-
-    /// One answer per key, in the order of the keys.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
-        self.view().contains_bulk(keys)
-    }
-
-    /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.view().contains_bulk_into(keys, answers)
-    }
-
-    /// [`QuotientFilter::contains_bulk`] as one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
-        self.view().contains_bitmap_bulk(keys)
-    }
-
-    /// [`QuotientFilter::count`] of every key.
-    pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Vec<u64> {
-        self.view().count_bulk(keys)
-    }
-
-    /// [`QuotientFilter::count_bulk`] into a slice of the same length.
-    pub fn count_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error> {
-        self.view().count_bulk_into(keys, answers)
-    }
-
-    /// How many of the keys may be in the filter.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
-        self.view().count_contained_bulk(keys)
-    }
-
-    /// The stored fingerprints in ascending order.
-    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
-        self.view().fingerprints()
-    }
-
-    /// How many different fingerprints are stored.
-    pub fn distinct(&self) -> u64 {
-        self.view().distinct()
-    }
-
-    /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
-    /// hashes of the keys asked for are uniform.
-    pub fn fpr(&self) -> f64 {
-        self.view().fpr()
-    }
-
-    /// The rate of false positives to expect, were `keys` different keys in the filter.
-    pub fn expected_fpr(&self, keys: u64) -> f64 {
-        self.view().expected_fpr(keys)
-    }
-
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
-    pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
-        self.view().measured_fpr(samples, seed)
+warpset_base::queries_of_view! {
+    [S: SlotKind] QuotientFilter<S>;
+    #[cfg(feature = "mmap")]
+    [S: SlotKind] crate::Mapped<S>;
+    => {
+        /// Slots in use, as a share of the quotients: `α` in the paper.
+        fn load_factor(&self) -> f64;
+        /// Bytes of memory that the slots take.
+        fn memory_bytes(&self) -> u64;
+        /// Bits of memory per stored fingerprint.
+        fn bits_per_key(&self) -> f64;
+        /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
+        fn contains(&self, key: impl Key) -> bool;
+        /// Whether this fingerprint is stored.
+        fn contains_fingerprint(&self, fingerprint: u64) -> bool;
+        /// How many copies of the key's fingerprint are stored.
+        fn count(&self, key: impl Key) -> u64;
+        /// How many copies of this fingerprint are stored.
+        fn count_fingerprint(&self, fingerprint: u64) -> u64;
+        /// Looks up many keys: one answer per key, in their order.
+        fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
+        /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
+        ///
+        /// # Errors
+        /// [`Error::LengthMismatch`] if there is not one answer per key.
+        fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
+        /// [`QuotientFilter::contains_bulk`] as bytes 0 and 1.
+        ///
+        /// # Errors
+        /// [`Error::LengthMismatch`] if there is not one answer per key.
+        fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
+        /// Drops the keys that are surely not in the filter; the others keep their order.
+        fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
+        /// [`QuotientFilter::contains_bulk`] as one bit per key.
+        fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
+        /// [`QuotientFilter::count`] of every key.
+        fn count_bulk<K>(&self, keys: &[K]) -> Vec<u64>;
+        /// [`QuotientFilter::count_bulk`] into a slice of the same length.
+        ///
+        /// # Errors
+        /// [`Error::LengthMismatch`] if there is not one count per key.
+        fn count_bulk_into<K>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error>;
+        /// How many of the keys may be in the filter.
+        fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
+        /// The stored fingerprints in ascending order.
+        fn fingerprints(&self) -> impl Iterator<Item = u64> + '_;
+        /// The stored fingerprints in ascending order, each once, with the number of its copies.
+        fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_;
+        /// The keys of an exact filter, copies included, in no order.
+        ///
+        /// # Errors
+        /// [`Error::NotExact`] if it is not.
+        fn keys(&self) -> Result<impl Iterator<Item = u64> + '_, Error>;
+        /// The keys of an exact filter, each once, with the number of its copies, in no order.
+        ///
+        /// # Errors
+        /// [`Error::NotExact`] if it is not.
+        fn key_counts(&self) -> Result<impl Iterator<Item = (u64, u64)> + '_, Error>;
+        /// How many fingerprints there are with each number of copies; see [`View::count_histogram`].
+        ///
+        /// # Errors
+        /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers.
+        fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error>;
+        /// How many different fingerprints are stored.
+        fn distinct(&self) -> u64;
+        /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if
+        /// the hashes of the keys asked for are uniform.
+        fn fpr(&self) -> f64;
+        /// The rate of false positives to expect, were `keys` different keys in the filter.
+        fn expected_fpr(&self, keys: u64) -> f64;
+        /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+        fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
     }
 }
 
@@ -288,6 +275,6 @@ impl<S: SlotKind> fmt::Debug for QuotientFilter<S> {
 }
 
 #[cfg(test)]
-mod exact_tests;
+pub(crate) mod exact_tests;
 #[cfg(test)]
 mod tests;

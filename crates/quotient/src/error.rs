@@ -2,31 +2,52 @@
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
-use warpset_base::number::short;
+use warpset_base::number::{count, short};
 use warpset_base::words::OutOfMemory;
+use warpset_core::quotient::slots::Container;
+
+use crate::Duplicates;
 
 /// Why an operation on a quotient filter failed; the filter is as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A filter was asked for that holds no keys.
-    #[error("capacity is zero: ask for room for at least one key")]
+    #[error("room for 0 keys: ask for room for at least one")]
     ZeroCapacity,
+    /// A filter was asked for that holds more keys than any.
+    #[error("room for {keys} keys: a filter with these settings holds at most {most}, divide the keys among several")]
+    TooManyKeys {
+        /// Keys to hold.
+        keys: u64,
+        /// The most that a filter holds.
+        most: u64,
+    },
     /// The requested rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {} is not between 0 and 1 (0.01 is one percent)", short(.fpr))]
+    #[error("a false-positive rate of {}: choose one between 0 and 1 (0.01 is one percent)", short(.fpr))]
     InvalidFpr {
         /// The rate asked for.
         fpr: f64,
     },
+    /// The filter would take more memory than it may.
+    #[error("the filter takes {needed} bytes, and may take {limit}: ask for fewer keys, a higher rate or more memory")]
+    OverMemoryLimit {
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
     /// The load limit is not above 0 and at most 0.99.
-    #[error("a load limit of {} is not above 0 and at most 0.99", short(.max_load))]
+    #[error("a load limit of {}: choose one above 0 and at most 0.99", short(.max_load))]
     InvalidMaxLoad {
         /// The limit asked for.
         max_load: f64,
     },
-    /// No filter has fingerprints of this form.
+    /// No filter has fingerprints of the form that was asked for with
+    /// [`with_bits`](crate::Builder::with_bits) or [`resized`](crate::QuotientFilter::resized).
     #[error(
-        "quotients of {quotient_bits} and remainders of {remainder_bits} bits: 1 to 48 and 1 to 61, together at most 64"
+        "quotients of {quotient_bits} bits and remainders of {remainder_bits}: choose 1 to 48 and 1 to 61 bits, together at \
+         most 64, or let the builder choose: `builder(keys).fpr(rate)`"
     )]
     InvalidBits {
         /// Bits of a quotient.
@@ -34,32 +55,87 @@ pub enum Error {
         /// Bits of a remainder.
         remainder_bits: u32,
     },
-    /// The rate takes fingerprints of more than 64 bits, or remainders of more than 61.
-    #[error("a false-positive rate of {} is out of reach for {keys} keys: ask for a higher one", short(.fpr))]
+    /// The rate is lower than that of a filter which stores 64 bits of every key's hash.
+    #[error(
+        "a false-positive rate of {} is out of reach: for {} choose one of at least {}",
+        short(.fpr), count(*keys, "key"), short(.least)
+    )]
     UnreachableFpr {
         /// Keys to hold.
         keys: u64,
         /// The rate asked for.
         fpr: f64,
+        /// The lowest rate for that many keys.
+        least: f64,
+    },
+    /// The keys of exact filters have 2 to 64 bits.
+    #[error("exact for keys of {key_bits} bits: choose 2 to 64, or build a filter that is not exact")]
+    InvalidKeyBits {
+        /// Bits of a key, as asked for.
+        key_bits: u32,
+    },
+    /// An exact filter for more keys than pay at this number of bits.
+    #[error(
+        "room for {keys} keys of {key_bits} bits: an exact filter of such keys has room for at most {most}; ask for fewer, \
+         or take a bitmap, which holds all of them in {}",
+        count((1u64 << key_bits).div_ceil(8), "byte")
+    )]
+    TooManyExactKeys {
+        /// Keys to hold.
+        keys: u64,
+        /// Bits of a key, fewer than 50.
+        key_bits: u32,
+        /// The most keys that such a filter holds.
+        most: u64,
+    },
+    /// The bits of an exact filter's keys are not those that were given beside them.
+    #[error(
+        "exact for keys of {key_bits} bits, but quotient and remainder have {bits} together: give both the same number, or \
+         let the builder choose: `builder(keys).exact(bits)`"
+    )]
+    OtherKeyBits {
+        /// Bits of a key, as asked for.
+        key_bits: u32,
+        /// Bits of quotient and remainder.
+        bits: u32,
+    },
+    /// A layout whose slots lie in memory as those of this structure never do.
+    #[error(
+        "a {structure} has no `Container::{container:?}`: take the layout of another {structure}, or build one for the same \
+         number of keys"
+    )]
+    WrongContainer {
+        /// The structure that was to be built.
+        structure: &'static str,
+        /// How the slots of the layout lie in memory.
+        container: Container,
     },
     /// The allocator refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// The filter would hold more fingerprints than its load limit permits.
+    /// The filter has no room for all that it would hold.
     #[error(
-        "{items} fingerprints would be stored; the load limit permits {limit}: double the filter, or build a larger one"
+        "the filter is full: {}, and there is room for {limit}; make room with `double`, or build for more keys",
+        match duplicates {
+            Duplicates::Dropped => format!("it would hold {items} different keys"),
+            Duplicates::Kept => format!("it would hold {items} keys, repetitions included"),
+            Duplicates::Counted => format!("keys and their counts would take the room of {items} single keys"),
+        }
     )]
     Full {
-        /// Fingerprints, those already there included.
+        /// What it would hold: different keys, keys with their repetitions, or slots that keys and counters take, by
+        /// `duplicates`. In a batch that is refused before all of it has been read, what was found until then.
         items: u64,
-        /// The most that are permitted.
+        /// The most that it holds.
         limit: u64,
+        /// What the filter does with repeated keys.
+        duplicates: Duplicates,
     },
-    /// More fingerprints belong near the end than the overflow region can take. Hashed keys do not do this; a multiset in
-    /// which one key is repeated very often can, and so can fingerprints chosen on purpose.
+    /// More fingerprints belong near the end than the overflow region can take. Hashed keys do not do this; a multiset
+    /// in which one key is repeated very often can, and so can fingerprints chosen on purpose.
     #[error(
-        "the last fingerprint would lie in slot {slot}; only slots below {limit} may be used: double the filter, or store \
-         repeated keys once"
+        "too many keys with equal or neighbouring hashes for the end of the filter: make room with `double`, or keep \
+         repeated keys once (`Duplicates::Dropped`) or counted (`Duplicates::Counted`)"
     )]
     OverflowRegionFull {
         /// The slot needed.
@@ -67,14 +143,33 @@ pub enum Error {
         /// The number of usable slots.
         limit: u64,
     },
-    /// Slots of this kind have no counters.
-    #[error("a {structure} has no counters: take a rank-and-select quotient filter, or `Duplicates::Kept`")]
+    /// The largest filter of these keys: one more doubling would leave nothing to tell keys apart by.
+    #[error(
+        "a filter with room for {} cannot double again: every doubling takes one bit of what tells keys apart, and one is \
+         left; build it anew from the keys, for more of them or a lower rate",
+        count(*limit, "key")
+    )]
+    CannotDouble {
+        /// The most that it holds now.
+        limit: u64,
+    },
+    /// The smallest filter of these keys.
+    #[error("a filter with room for {} cannot be halved again: keep it as it is", count(*limit, "key"))]
+    CannotHalve {
+        /// The most that it holds now.
+        limit: u64,
+    },
+    /// The filter has no counters.
+    #[error(
+        "this {structure} counts no repetitions: build a `RankSelectQuotientFilter` with `Duplicates::Counted`, or store each \
+         repetition, with `Duplicates::Kept`"
+    )]
     NoCounters {
         /// The structure.
         structure: &'static str,
     },
     /// The filter is exact, and a key is no integer of that many bits.
-    #[error("a key is no integer of {bits} bits, and the filter is exact: build it for more bits, or not exact")]
+    #[error("the filter is exact for integers of {bits} bits, and a key is none: build it for more bits, or not exact")]
     KeyTooWide {
         /// Bits of a key.
         bits: u32,
@@ -83,17 +178,46 @@ pub enum Error {
     #[error("only an exact filter can list its keys: build it with `exact`")]
     NotExact,
     /// There would be more copies of fingerprints than are counted.
-    #[error("there would be 2^63 copies of fingerprints or more")]
+    #[error("2^63 keys or more, repetitions included: counts end there, use several filters")]
     TooManyCopies,
     /// Two filters that differ in this cannot be merged or compared.
-    #[error("filters differ in {field}, {left} here and {right} there: build both with the same")]
+    #[error("the filters differ in {field}, {left} here and {right} there: build both with the same")]
     Incompatible {
-        /// The first parameter that differs.
+        /// The parameter that differs.
         field: &'static str,
         /// Its value in the filter that was to change.
         left: u64,
         /// Its value in the other filter.
         right: u64,
+    },
+    /// Two filters that do different things with repeated keys cannot be merged or compared.
+    #[error(
+        "the filters differ: `Duplicates::{left:?}` here and `Duplicates::{right:?}` there; build both with the same"
+    )]
+    DifferentDuplicates {
+        /// What the filter that was to change does.
+        left: Duplicates,
+        /// What the other filter does.
+        right: Duplicates,
+    },
+    /// An exact filter can be merged or compared only with one of keys of as many bits.
+    #[error("the filters differ: this one is {}, the other {}; build both with the same", exact(.left), exact(.right))]
+    DifferentKeyBits {
+        /// Bits of a key of the filter that was to change, `None` if it is not exact.
+        left: Option<u32>,
+        /// Bits of a key of the other filter, `None` if it is not exact.
+        right: Option<u32>,
+    },
+    /// The other filter stores less of every key, and what it did not store cannot be made up.
+    #[error(
+        "the other filter stores {right} bits of every key's hash and this one {left}, so that its rate would change: merge or \
+         intersect into the other one (`other.merge(&this)`), or build both for the same number of keys and the same rate"
+    )]
+    FewerBits {
+        /// Bits per key in the filter that was to change.
+        left: u32,
+        /// Bits per key in the other filter: fewer.
+        right: u32,
     },
     /// A fingerprint has more bits than those of the filter.
     #[error("{fingerprint:#x} is not a fingerprint of {bits} bits: `Layout::fingerprint` makes them from keys")]
@@ -120,26 +244,27 @@ pub enum Error {
     File(#[from] FileError),
     /// The slots are not those of any set of fingerprints.
     #[error(
-        "the slots break the invariants of a quotient filter, at slot {slot} or before: the file was not written by this \
-         library, build the filter again"
+        "the contents are those of no quotient filter, as noticed at place {slot}: they are damaged or were written by another \
+         program, build the filter again"
     )]
     InvalidSlots {
         /// Where that was noticed.
         slot: u64,
     },
     /// The driver or the device refused.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
     /// A primitive got arguments that it does not take.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
 
-impl From<warpset_primitives::Error> for Error {
-    fn from(error: warpset_primitives::Error) -> Error {
-        match error {
-            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
-            other => Error::Primitive(Box::new(other)),
-        }
-    }
+warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);
+
+fn exact(key_bits: &Option<u32>) -> String {
+    key_bits.map_or("not exact".to_owned(), |bits| format!("exact for keys of {bits} bits"))
 }

@@ -3,27 +3,25 @@
 //! The parameters: `docs/formats.md`. A loader checks the slots too, not only the checksum: no bytes make a filter that
 //! breaks its invariants.
 
-use std::io::{Read, Write};
-use std::path::Path;
-
-use warpset_base::file::{self, FIELDS, FileError, Saved};
+use warpset_base::file::{self, FIELDS, FileError, Payload, Saved, Structure};
 use warpset_base::words::AlignedWords;
 
-use crate::slot_kind::{SlotKind, Tally};
+use crate::slot_kind::{Counts, SlotKind};
 use crate::{Error, Layout, QuotientFilter, View};
 
-/// Which parameter is the number of fingerprints; the next one is the number of slots that they take, if they are counted.
+/// Which parameter is the number of fingerprints; the next one is the number of slots that they take, if they are
+/// counted.
 const ITEMS_FIELD: usize = 6;
 
 impl<S: SlotKind> Saved for QuotientFilter<S> {
-    const STRUCTURE: u16 = S::STRUCTURE;
+    const STRUCTURE: Structure = S::STRUCTURE;
     const NAME: &'static str = S::NAME;
     type Word = u64;
-    /// And what the filter holds.
-    type Layout = (Layout, Tally);
+    /// What the filter holds.
+    type Layout = (Layout, Counts);
     type Error = Error;
 
-    fn layout_of(fields: [u64; FIELDS]) -> Result<(Layout, Tally), Error> {
+    fn layout_of(fields: [u64; FIELDS]) -> Result<(Layout, Counts), Error> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
         let layout = Layout::from_fields(fields)?;
         if !S::lies_in(layout.container) {
@@ -33,17 +31,17 @@ impl<S: SlotKind> Saved for QuotientFilter<S> {
             return invalid("duplicates", layout.duplicates as u64);
         }
         let (items, slots) = (fields[ITEMS_FIELD], fields[ITEMS_FIELD + 1]);
-        let tally = if layout.is_counted() { Tally { copies: items, slots } } else { items.into() };
+        let held = if layout.is_counted() { Counts { copies: items, slots } } else { items.into() };
         if !layout.is_counted() && slots != 0 {
             return invalid("slots in use", slots);
         }
-        if tally.slots > layout.limit() {
+        if held.slots > layout.limit() {
             return invalid("items", items);
         }
-        Ok((layout, tally))
+        Ok((layout, held))
     }
 
-    fn words_of((layout, _): &(Layout, Tally)) -> u64 {
+    fn words_of((layout, _): &(Layout, Counts)) -> u64 {
         layout.words()
     }
 
@@ -51,88 +49,58 @@ impl<S: SlotKind> Saved for QuotientFilter<S> {
         let mut fields = self.layout().to_fields();
         fields[ITEMS_FIELD] = self.len();
         if self.layout().is_counted() {
-            fields[ITEMS_FIELD + 1] = self.tally().slots;
+            fields[ITEMS_FIELD + 1] = self.held().slots;
         }
         fields
     }
 
-    fn saved_words(&self) -> &[u64] {
-        self.words()
+    fn payload(&self) -> impl Payload + '_ {
+        bytemuck::cast_slice::<u64, u8>(self.words())
     }
 
-    fn check(&(layout, tally): &(Layout, Tally), words: &[u64]) -> Result<(), Error> {
-        S::validate(&View::new(layout, words, tally))
+    fn check(&(layout, held): &(Layout, Counts), words: &[u64]) -> Result<(), Error> {
+        S::validate(&View::new(layout, words, held))
     }
 
-    fn from_saved((layout, tally): (Layout, Tally), words: AlignedWords<u64>) -> QuotientFilter<S> {
-        QuotientFilter::from_parts(layout, words, tally)
+    fn from_saved((layout, held): (Layout, Counts), words: AlignedWords<u64>) -> Result<QuotientFilter<S>, Error> {
+        Ok(QuotientFilter::from_parts(layout, words, held))
     }
 }
 
-/// Saving and loading.
-impl<S: SlotKind> QuotientFilter<S> {
-    /// Writes header and payload.
-    pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-        file::write_to(self, &mut writer)
-    }
-
-    /// Reads what [`QuotientFilter::write_to`] wrote, and not a byte more. Memory grows with what arrives, whatever the
-    /// header claims.
-    pub fn read_from<R: Read>(mut reader: R) -> Result<QuotientFilter<S>, Error> {
-        file::read_from(&mut reader, 0)
-    }
-
-    /// The saved form in memory.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        file::to_bytes(self)
-    }
-
-    /// Reads the saved form; bytes after its end are an error.
-    pub fn from_bytes(bytes: &[u8]) -> Result<QuotientFilter<S>, Error> {
-        file::from_bytes(bytes)
-    }
-
-    /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        file::save(self, path.as_ref())
-    }
-
-    /// Reads a file.
-    pub fn load(path: impl AsRef<Path>) -> Result<QuotientFilter<S>, Error> {
-        file::load(path.as_ref())
-    }
+warpset_base::saved_methods! {
+    [S: SlotKind] QuotientFilter<S>, Error;
 }
 
 /// Views of saved bytes.
 impl<'a, S: SlotKind> View<'a, S> {
-    /// A filter in saved bytes, such as a memory-mapped file, without a copy: checks everything, checksum and slots
-    /// included, for which it reads the bytes twice.
+    /// A filter in saved bytes, without a copy ([`map`](QuotientFilter::map) does the same with a file): checks
+    /// everything, checksum and slots included, for which it reads the bytes twice.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///
     /// ```
-    /// use warpset_quotient::{StandardQuotientFilter, StandardView};
+    /// use warpset_quotient::{StandardQuotientFilter, StandardQuotientFilterView};
     ///
-    /// let mut filter = StandardQuotientFilter::builder(10).build()?;
-    /// filter.insert_bulk(&["a", "b"])?;
-    /// let path = std::env::temp_dir().join("warpset-quotient-view.filter");
-    /// filter.save(&path)?;
-    ///
-    /// let file: Vec<u64> = bytes_of(&std::fs::read(&path)?); // or memmap2::Mmap
-    /// let view = StandardView::from_bytes(bytemuck::cast_slice(&file))?;
+    /// let saved = StandardQuotientFilter::builder(10).build_from(&["a", "b"])?.to_bytes();
+    /// let words: Vec<u64> = bytemuck::pod_collect_to_vec(&saved); // at a multiple of 8
+    /// let view = StandardQuotientFilterView::from_bytes(bytemuck::cast_slice(&words))?;
     /// assert!(view.contains("a"));
-    /// # std::fs::remove_file(&path)?;
-    /// # fn bytes_of(bytes: &[u8]) -> Vec<u64> { bytemuck::pod_collect_to_vec(bytes) }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok::<(), warpset_quotient::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`] if the bytes are not such a filter, are damaged or not aligned, [`Error::InvalidSlots`] if the
+    /// slots are not those of any filter.
     pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
-        file::view::<QuotientFilter<S>>(bytes).map(|((layout, tally), words)| View::new(layout, words, tally))
+        file::view::<QuotientFilter<S>>(bytes).map(|((layout, held), words)| View::new(layout, words, held))
     }
 
-    /// [`View::from_bytes`] without checksum and slots: opens in constant time and touches the header only. Damaged words
-    /// make wrong answers, nothing worse.
+    /// [`View::from_bytes`] without checksum and slots: opens in constant time and touches the header only. Damaged
+    /// words make wrong answers, nothing worse.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned.
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
-        file::view_unverified::<QuotientFilter<S>>(bytes)
-            .map(|((layout, tally), words)| View::new(layout, words, tally))
+        file::view_unverified::<QuotientFilter<S>>(bytes).map(|((layout, held), words)| View::new(layout, words, held))
     }
 }

@@ -1,30 +1,33 @@
 //! Quotient filters in device memory, whatever their kind of slots: the same words as on the host, built and queried by
 //! kernels.
 //!
-//! Methods on host slices bring keys to the device in chunks, copies and kernels side by side: integers and hashes as they
-//! are, other keys as hashes. Those that end in `_device` take memory of the device; those in `_async` also a stream, and
-//! wait for nothing. What needs single keys, files or views needs a copy on the host: [`QuotientFilter::to_host`].
+//! Methods on host slices bring keys to the device in chunks, copies and kernels side by side: integers and hashes as
+//! they are, other keys as hashes. Those that end in `_device` take memory of the device; those in `_async` also a
+//! stream, and wait for nothing. What needs single keys, files or views needs a copy on the host:
+//! [`QuotientFilter::to_host`].
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::words::AlignedWords;
-use warpset_gpu::batch::{Hashing, Staging, download_large};
+use warpset_gpu::batch::{Staging, download_large};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
-use crate::slot_kind::Tally;
-use crate::{Error, Layout, OutOfMemory, RankSelect, Standard, cpu};
+use crate::slot_kind::Counts;
+use crate::{Error, Layout, RankSelect, Standard, cpu};
 
-pub(crate) mod build;
+mod build;
+mod builder;
 mod count;
-pub(crate) mod counted;
-pub(crate) mod counts;
+mod counted;
+pub(crate) mod counted_fingerprints;
 mod exact;
 mod extract;
-mod fingerprint_word;
 pub(crate) mod fingerprints;
-pub(crate) mod kernels;
+pub(crate) mod launch;
 mod lookup;
+#[cfg(feature = "papers")]
+pub(crate) mod papers;
 mod parts;
 mod rates;
 mod resize;
@@ -34,21 +37,23 @@ pub(crate) mod sorted;
 mod stencil;
 mod traits;
 mod two_filters;
-mod update;
+pub(crate) mod update;
 
+pub use builder::DeviceBuilder;
+use launch::{hashing, word_count};
 pub use lookup::LookupMethod;
 pub use slot_kind::DeviceSlotKind;
+pub use update::UpdateMethod;
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
+pub use warpset_primitives::{DeviceFilter, DeviceInsert};
 
-pub use crate::builder::DeviceBuilder;
 pub use crate::rank_select::gpu::RankSelectQuery;
-pub use crate::standard::gpu::UpdateMethod;
 
 /// [`crate::QuotientFilter`] in device memory.
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_quotient::StandardQuotientFilter;
+/// use warpset_quotient::{Filter, StandardQuotientFilter};
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
 /// let builder = StandardQuotientFilter::builder(100);
@@ -77,15 +82,6 @@ pub type StandardQuotientFilter = QuotientFilter<Standard>;
 /// [`crate::RankSelectQuotientFilter`] in device memory.
 pub type RankSelectQuotientFilter = QuotientFilter<RankSelect>;
 
-/// The words of an empty filter.
-pub(crate) fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
-    Ok(stream.alloc_zeroed(word_count(layout)?)?)
-}
-
-fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
-    usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
-}
-
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// An empty filter with these parameters.
     pub(crate) fn with_layout(device: &Device, layout: Layout) -> Result<QuotientFilter<S>, Error> {
@@ -93,40 +89,55 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(QuotientFilter::from_parts(device, layout, words, 0))
     }
 
-    /// The words hold `items` fingerprints in this layout.
-    fn from_parts(device: &Device, layout: Layout, words: DeviceVec<u64>, items: u64) -> QuotientFilter<S> {
-        QuotientFilter::from_tally(device, layout, words, items.into())
-    }
-
     /// The words hold this in this layout.
-    fn from_tally(device: &Device, layout: Layout, words: DeviceVec<u64>, held: Tally) -> QuotientFilter<S> {
-        let Tally { copies: items, slots: counted_slots } = held;
+    fn from_parts(
+        device: &Device,
+        layout: Layout,
+        words: DeviceVec<u64>,
+        held: impl Into<Counts>,
+    ) -> QuotientFilter<S> {
+        let Counts { copies: items, slots: counted_slots } = held.into();
         QuotientFilter { layout, device: device.clone(), words, items, counted_slots, slots: PhantomData }
     }
 
     /// A copy of a filter in host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn from_host(device: &Device, filter: &cpu::QuotientFilter<S>) -> Result<QuotientFilter<S>, Error> {
         let mut copy = QuotientFilter::with_layout(device, *filter.layout())?;
         copy.words.copy_from_slice(filter.words())?;
-        Tally { copies: copy.items, slots: copy.counted_slots } = filter.tally();
+        Counts { copies: copy.items, slots: copy.counted_slots } = filter.held();
         Ok(copy)
     }
 
     /// A copy in host memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
         let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.device.synchronize()?;
         download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
-        Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.tally()))
+        Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.held()))
     }
 
     /// A copy on the same device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn try_clone(&self) -> Result<QuotientFilter<S>, Error> {
         let stream = self.ready_stream()?;
+        let copy = self.queued_clone(&stream)?;
+        stream.synchronize()?;
+        Ok(copy)
+    }
+
+    /// Queues [`QuotientFilter::try_clone`].
+    fn queued_clone(&self, stream: &Stream) -> Result<QuotientFilter<S>, Error> {
         let mut words = stream.alloc_uninit(self.words.len())?;
         stream.copy(&mut words, &self.words)?;
-        stream.synchronize()?;
-        Ok(QuotientFilter::from_tally(&self.device, self.layout, words, self.tally()))
+        Ok(QuotientFilter::from_parts(&self.device, self.layout, words, self.held()))
     }
 
     /// The parameters.
@@ -170,6 +181,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// Removes everything.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.words.fill_bytes(0)?;
         (self.items, self.counted_slots) = (0, 0);
@@ -191,14 +205,12 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
 impl<S: DeviceSlotKind> cpu::QuotientFilter<S> {
     /// A copy in device memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn to_device(&self, device: &Device) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_host(device, self)
     }
-}
-
-/// How keys of a filter are hashed.
-fn hashing(layout: &Layout) -> Hashing {
-    Hashing::seeded(layout.seed())
 }
 
 impl<S: DeviceSlotKind> fmt::Debug for QuotientFilter<S> {
@@ -211,13 +223,13 @@ impl<S: DeviceSlotKind> fmt::Debug for QuotientFilter<S> {
     }
 }
 
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod api_tests;
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod build_tests;
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod counted_tests;
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod lookup_tests;
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod tests;

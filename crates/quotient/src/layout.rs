@@ -8,8 +8,8 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 use crate::key::{Key, Seed};
 use crate::{Error, FileError, rates};
 
-/// What a second copy of a fingerprint does. In both cases `count` is the number of copies of one fingerprint, `len` of
-/// all, `distinct` the number of different fingerprints.
+/// What a second copy of a fingerprint does. In all three cases `count` is the number of copies of one fingerprint,
+/// `len` of all, `distinct` the number of different fingerprints.
 ///
 /// ```
 /// use warpset_quotient::{Duplicates, StandardQuotientFilter};
@@ -22,14 +22,15 @@ use crate::{Error, FileError, rates};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// Nothing: the filter is a set. Removing a key removes its fingerprint, and with it every other key that shares it.
+    /// A second copy does nothing: the filter is a set. Removing a key removes its fingerprint, and with it every other
+    /// key that shares it.
     #[default]
     Dropped,
-    /// It takes another slot: the filter is a multiset. Removing a key removes one copy, so keys that were inserted can be
-    /// removed without losing others.
+    /// A second copy takes another slot: the filter is a multiset. Removing a key removes one copy, so keys that were
+    /// inserted can be removed without losing others.
     Kept,
-    /// It is counted: the same answers as `Kept`, in space that grows with the logarithm of the number of copies, for one bit
-    /// more per slot. For filters with rank and select.
+    /// A second copy is counted: the same answers as `Kept`, in space that grows with the logarithm of the number of
+    /// copies, for one bit more per slot. For filters with rank and select.
     Counted,
 }
 
@@ -80,17 +81,19 @@ impl FingerprintOf {
         Some(permute::permute(word, bits, self.spread))
     }
 
-    /// The same for batches of lookups: of a key without a fingerprint, one too many, whose quotient is the first slot after
-    /// those of the quotients and has no run. Exact filters of 64 bits, which have no such number, are not asked that way
-    /// for keys that may have none.
+    /// A fingerprint for batches of lookups: a key without one gets the number after the last, whose quotient is the
+    /// first slot after those of the quotients and has no run. Exact filters of 64 bits, which have no such number, are
+    /// not asked that way for keys that may have none.
     #[inline(always)]
     pub(crate) fn or_none<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.of(key).unwrap_or(lowest(self.split.fingerprint_bits()).wrapping_add(1))
     }
 }
 
-/// That of fingerprints of 64 bits.
-pub(crate) const WIDEST: Split = Split { quotient_bits: 3, remainder_bits: 61 };
+/// The most fingerprints in that many quotients.
+fn limit_at(split: Split, max_load: f64) -> u64 {
+    ((split.quotients() as f64 * max_load) as u64).max(1)
+}
 
 /// Fields of the header, one word each.
 pub(crate) const FIELDS: usize = 8;
@@ -111,8 +114,15 @@ impl Layout {
         }
         let split =
             Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
-        let limit = ((split.quotients() as f64 * max_load) as u64).max(1);
-        Ok(Layout::with_limit(split, limit, container, duplicates, seed, exact))
+        Ok(Layout::with_limit(split, limit_at(split, max_load), container, duplicates, seed, exact))
+    }
+
+    /// The load limit that was asked for, as far as the rounded number of slots tells: the `usual` one, else whole per
+    /// cent if they give that number.
+    fn max_load(&self, usual: f64) -> f64 {
+        let share = self.limit as f64 / self.quotients() as f64;
+        let asked = [usual, (100.0 * share).ceil() / 100.0].into_iter();
+        asked.filter(|&load| load <= 0.99).find(|&load| limit_at(self.split, load) == self.limit).unwrap_or(share)
     }
 
     /// Parameters with an overflow region as large as this limit asks for; it is below the number of quotients.
@@ -132,17 +142,26 @@ impl Layout {
         Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks }
     }
 
-    /// The same for quotients of another width; fingerprints stay as they are, so one more quotient bit is one remainder bit
-    /// less.
-    pub(crate) fn with_quotient_bits(&self, quotient_bits: u32) -> Result<Layout, Error> {
+    /// This layout for twice as many keys; fingerprints stay as they are.
+    pub(crate) fn doubled(&self, usual_load: f64) -> Result<Layout, Error> {
+        let doubled = self.with_quotient_bits(self.quotient_bits() + 1, usual_load);
+        doubled.map_err(|_| Error::CannotDouble { limit: self.limit })
+    }
+
+    /// This layout for half as many keys; fingerprints stay as they are.
+    pub(crate) fn halved(&self, usual_load: f64) -> Result<Layout, Error> {
+        let halved = self.with_quotient_bits(self.quotient_bits() - 1, usual_load);
+        halved.map_err(|_| Error::CannotHalve { limit: self.limit })
+    }
+
+    /// This layout for quotients of another width; fingerprints stay as they are, so one more quotient bit is one
+    /// remainder bit less. It is the layout that a filter which is built at that size gets, if the load limit is the
+    /// `usual_load` of its kind of slots, or whole per cent of at least 2^7 slots.
+    pub(crate) fn with_quotient_bits(&self, quotient_bits: u32, usual_load: f64) -> Result<Layout, Error> {
         let remainder_bits = self.split.fingerprint_bits().saturating_sub(quotient_bits);
         let split =
             Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
-        let limit = if quotient_bits >= self.split.quotient_bits {
-            self.limit << (quotient_bits - self.split.quotient_bits)
-        } else {
-            (self.limit >> (self.split.quotient_bits - quotient_bits)).max(1)
-        };
+        let limit = limit_at(split, self.max_load(usual_load));
         Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact))
     }
 
@@ -214,8 +233,8 @@ impl Layout {
         self.exact
     }
 
-    /// The fingerprint of a key: the high bits of its hash, or, in an exact filter, a bijection of the key. `None` if the
-    /// filter is exact and the key is no integer of [`fingerprint_bits`](Layout::fingerprint_bits).
+    /// The fingerprint of a key: the high bits of its hash, or, in an exact filter, a bijection of the key. `None` if
+    /// the filter is exact and the key is no integer of [`fingerprint_bits`](Layout::fingerprint_bits).
     #[inline]
     pub fn fingerprint(&self, key: impl Key) -> Option<u64> {
         self.fingerprints_of().of(&key)
@@ -241,27 +260,30 @@ impl Layout {
 
     /// How many low bits the fingerprints of another filter lose where they are combined with those of this one.
     pub(crate) fn bits_to_drop(&self, other: &Layout) -> Result<u32, Error> {
-        let incompatible = |field, left, right| Err(Error::Incompatible { field, left, right });
         let (left, right) = (self.fingerprint_bits(), other.fingerprint_bits());
         if self.seed != other.seed {
-            return incompatible("seed", self.seed(), other.seed());
+            return Err(Error::Incompatible { field: "seed", left: self.seed(), right: other.seed() });
         }
         if self.exact != other.exact || self.exact && left != right {
-            let bits = |layout: &Layout| if layout.exact { layout.fingerprint_bits() as u64 } else { 0 };
-            return incompatible("exact key bits", bits(self), bits(other));
+            return Err(Error::DifferentKeyBits {
+                left: self.exact.then_some(left),
+                right: other.exact.then_some(right),
+            });
         }
         if self.duplicates != other.duplicates {
-            return incompatible("duplicates", self.duplicates as u64, other.duplicates as u64);
+            return Err(Error::DifferentDuplicates { left: self.duplicates, right: other.duplicates });
         }
-        match right.checked_sub(left) {
-            Some(dropped) => Ok(dropped),
-            None => incompatible("fingerprint bits", left as u64, right as u64),
-        }
+        right.checked_sub(left).ok_or(Error::FewerBits { left, right })
     }
 
     /// The largest fingerprint.
     pub(crate) fn last_fingerprint(&self) -> u64 {
         !0 >> (64 - self.fingerprint_bits())
+    }
+
+    /// The filter would hold this, which is too much.
+    pub(crate) fn full(&self, items: u64) -> Error {
+        Error::Full { items, limit: self.limit, duplicates: self.duplicates }
     }
 
     /// There is no slot for a fingerprint up to the last one.
@@ -354,13 +376,37 @@ mod tests {
         assert_eq!(layout(23, 5, 0.95).slots() - (1 << 23), 640);
     }
 
+    /// So that filters of the same keys are equal, however they came to their size.
+    #[test]
+    fn resized_layouts_are_those_of_their_size() {
+        for percent in 1..=99 {
+            let load = f64::from(percent) / 100.0;
+            for q in 7..20 {
+                for other in [q + 1, q + 7, 48, 7] {
+                    assert_eq!(
+                        layout(q, 52 - q, load).with_quotient_bits(other, 0.9).unwrap(),
+                        layout(other, 52 - other, load)
+                    );
+                }
+            }
+        }
+        for (q, load) in (1..7).flat_map(|q| [(q, 0.95), (q, 0.9), (q, 0.123)]) {
+            let resized = layout(q, 52 - q, load).with_quotient_bits(20, load).unwrap();
+            assert_eq!(resized, layout(20, 32, load));
+        }
+        // Others keep the share of the slots.
+        let layout = layout(20, 20, 0.123_456_7);
+        assert_eq!(layout.with_quotient_bits(25, 0.9).unwrap().limit(), 32 * layout.limit());
+        assert_eq!(layout.with_quotient_bits(15, 0.9).unwrap().limit(), layout.limit() / 32);
+    }
+
     #[test]
     fn other_quotients_same_fingerprints() {
         let small = layout(10, 10, 0.9);
-        let large = small.with_quotient_bits(11).unwrap();
+        let large = small.with_quotient_bits(11, 0.9).unwrap();
         assert_eq!((large.fingerprint_bits(), large.remainder_bits()), (20, 9));
-        assert_eq!(large.limit(), 2 * small.limit());
-        assert_eq!(large.with_quotient_bits(10).unwrap(), small);
-        assert!(matches!(small.with_quotient_bits(20), Err(Error::InvalidBits { .. })));
+        assert_eq!((small.limit(), large.limit()), (921, 1843));
+        assert_eq!(large.with_quotient_bits(10, 0.9).unwrap(), small);
+        assert!(matches!(small.with_quotient_bits(20, 0.9), Err(Error::InvalidBits { .. })));
     }
 }

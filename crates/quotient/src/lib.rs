@@ -14,22 +14,34 @@
 //! # Ok::<(), warpset_quotient::Error>(())
 //! ```
 //!
-//! A filter stores a *fingerprint* of every key, the high bits of its hash, without loss: a false positive is a key whose
-//! fingerprint equals that of another. So a filter can list its fingerprints, be merged with others, and grow or shrink,
-//! and it does all of that without the keys.
+//! A filter stores a *fingerprint* of every key, the high bits of its hash, without loss: a false positive is a key
+//! whose fingerprint equals that of another. So a filter can list its fingerprints, be merged with others, and grow or
+//! shrink, and it does all of that without the keys.
 //!
-//! [`QuotientFilter`] is generic over the kind of its slots ([`SlotKind`]): building, batches, merging, resizing, files and
-//! views are the same for all kinds. [`StandardQuotientFilter`] has the slots of [`standard`], [`RankSelectQuotientFilter`]
-//! those of [`rank_select`]: which to take, and when, is in `docs/quotient.md`.
+//! | you want | take |
+//! | --- | --- |
+//! | lookups that cost the same at any load, up to 0.95; single lookups | [`RankSelectQuotientFilter`] |
+//! | to count keys that repeat often, in little space | [`RankSelectQuotientFilter`] with [`Duplicates::Counted`] |
+//! | integers without false positives, listed again by their keys | [`RankSelectQuotientFilter`] with [`Builder::exact`] |
+//! | large batches into half-empty filters on a GPU; the paper's structure | [`StandardQuotientFilter`] |
+//!
+//! Both are one type, [`QuotientFilter`], over the kind of its slots ([`SlotKind`]): building, batches, merging,
+//! resizing, files and views are the same for both. [`Duplicates`] says whether a filter is a set or a multiset. Where
+//! keys are only ever added and known in number, a Bloom filter is faster at rates of 0.1% and more.
 //!
 //! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod builder;
 mod cpu;
 mod error;
 mod format;
+#[cfg(feature = "gpu")]
 pub mod gpu;
 mod layout;
+#[cfg(feature = "mmap")]
+mod mapped;
 pub mod rank_select;
 mod rates;
 #[cfg(feature = "serde")]
@@ -41,23 +53,26 @@ mod view;
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
-pub use builder::{Builder, DEFAULT_FPR, DeviceBuilder};
+pub use builder::{Builder, DEFAULT_FPR};
 pub use cpu::QuotientFilter;
 pub use error::Error;
 pub use layout::{Duplicates, Layout};
+#[cfg(feature = "mmap")]
+pub use mapped::{Mapped, MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
 pub use rank_select::RankSelect;
 pub use slot_kind::SlotKind;
-pub use standard::{BuildMethod, Standard};
+pub use standard::Standard;
 pub use view::View;
-pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+pub use warpset_base::bitmap::Bitmap;
+pub use warpset_base::file::{FileError, HEADER_BYTES};
 pub use warpset_base::filter::{Count, Filter, Insert, LengthMismatch, Remove};
 use warpset_base::key;
-pub use warpset_base::key::{Bytes, Hashed, Key};
+pub use warpset_base::key::{Bytes, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;
 pub use warpset_core::quotient::slots::Container;
 
-/// The standard quotient filter: three metadata bits per slot, `r + 3` bits in all for remainders of `r` bits. At a load of
-/// 0.9 a rate of false positives of 1% takes 10.5 bits per key, 0.1% 13.9.
+/// The standard quotient filter: three metadata bits per slot, `r + 3` bits in all for remainders of `r` bits. At a
+/// load of 0.9 a rate of false positives of 1% takes 10.5 bits per key, 0.1% 13.9.
 ///
 /// ```
 /// use warpset_quotient::{Duplicates, StandardQuotientFilter};
@@ -71,10 +86,10 @@ pub type StandardQuotientFilter = QuotientFilter<Standard>;
 /// Settings of a [`StandardQuotientFilter`].
 pub type StandardBuilder = Builder<Standard>;
 /// A borrow of the words of a [`StandardQuotientFilter`] that answers queries.
-pub type StandardView<'a> = View<'a, Standard>;
+pub type StandardQuotientFilterView<'a> = View<'a, Standard>;
 
-/// The rank-and-select quotient filter: two metadata bits per slot and an offset per 64, `r + 3` bits per slot in all for
-/// remainders of `r` bits. Lookups cost the same at any load up to 0.95, its default.
+/// The rank-and-select quotient filter: two metadata bits per slot and an offset per 64, `r + 3` bits per slot in all
+/// for remainders of `r` bits. Lookups cost the same at any load up to 0.95, its default.
 ///
 /// ```
 /// use warpset_quotient::RankSelectQuotientFilter;
@@ -88,4 +103,4 @@ pub type RankSelectQuotientFilter = QuotientFilter<RankSelect>;
 /// Settings of a [`RankSelectQuotientFilter`].
 pub type RankSelectBuilder = Builder<RankSelect>;
 /// A borrow of the words of a [`RankSelectQuotientFilter`] that answers queries.
-pub type RankSelectView<'a> = View<'a, RankSelect>;
+pub type RankSelectQuotientFilterView<'a> = View<'a, RankSelect>;

@@ -1,23 +1,25 @@
-//! The rank-and-select quotient filter's slots: blocks of 64 with `occupieds`, `runends` and an offset (section III-B of the
-//! paper).
+//! The rank-and-select quotient filter's slots: blocks of 64 with `occupieds`, `runends` and an offset (section III-B
+//! of the paper).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018;
 //! algorithms 2 and 9. The arithmetic on blocks is in `warpset_core::quotient::rank_select`.
 
+use warpset_base::file::Structure;
 use warpset_base::processor::Pdep;
 use warpset_core::bits::Portable;
 use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::Container;
 
 use crate::cpu::ahead::prefetch;
-use crate::slot_kind::{Change, Changed, Copies, PlacedItem, SlotKind, Tally, WriteJob, sealed};
+use crate::slot_kind::{Change, Changed, Copies, Counts, PlacedItem, SlotKind, WriteJob};
 use crate::{Error, Layout, View};
 
 mod append;
+mod blocks_mut;
 mod change;
-pub mod gpu;
+#[cfg(feature = "gpu")]
+pub(crate) mod gpu;
 mod lookup;
-mod near;
 mod run;
 mod validate;
 mod walk;
@@ -30,6 +32,16 @@ pub use walk::{BlockWalk, Runs};
 /// [`RankSelectQuotientFilter`](crate::RankSelectQuotientFilter).
 #[derive(Clone, Copy, Debug)]
 pub struct RankSelect;
+
+/// How ascending fingerprints are laid out in a rank-and-select quotient filter on a device. All give the same bytes.
+#[cfg(feature = "papers")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BuildMethod {
+    /// An associative scan gives each item its slot in one pass, as in a standard quotient filter.
+    Scan,
+    /// The paper's insertion by regions (section V-B, algorithm 9) into an empty filter, one thread per region.
+    RegionInserts,
+}
 
 /// The blocks of a filter.
 #[inline(always)]
@@ -71,12 +83,13 @@ macro_rules! ask_each {
     };
 }
 
-impl sealed::Sealed for RankSelect {}
-
 impl SlotKind for RankSelect {
-    const STRUCTURE: u16 = 25;
     const NAME: &'static str = "rank-and-select quotient filter";
     const MAX_LOAD: f64 = 0.95;
+}
+
+impl crate::slot_kind::Slots for RankSelect {
+    const STRUCTURE: Structure = Structure::RANK_SELECT_QUOTIENT_FILTER;
     const COUNTS: bool = true;
 
     fn lies_in(container: Container) -> bool {
@@ -178,7 +191,7 @@ impl SlotKind for RankSelect {
     }
 
     #[inline]
-    fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Tally> {
+    fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Counts> {
         match change {
             Change::Insert => apply_one::<_, false>(layout, words, fingerprint, Many(copies)),
             Change::Remove => apply_one::<_, true>(layout, words, fingerprint, Many(copies)),
@@ -192,9 +205,9 @@ impl SlotKind for RankSelect {
         fingerprints: &[u64],
         change: Change,
         mut leave: impl FnMut(u64),
-    ) -> Tally {
+    ) -> Counts {
         let (split, block_words) = (layout.split, layout.block_words() as usize);
-        let mut done = Tally::default();
+        let mut done = Counts::default();
         if layout.is_counted() {
             with_select!(|select| for equal in fingerprints.chunk_by(|a, b| a == b) {
                 let parts = (split.quotient(equal[0]) - first_slot, split.remainder(equal[0]));

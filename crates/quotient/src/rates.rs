@@ -1,7 +1,7 @@
 //! Rates of false positives, and how far a filter spills over its end: the theory.
 
-/// The rate of false positives with `distinct` different fingerprints of `bits` bits: exact for hashes that are uniform,
-/// since fingerprints are stored without loss.
+/// The rate of false positives with `distinct` different fingerprints of `bits` bits: exact for hashes that are
+/// uniform, since fingerprints are stored without loss.
 pub(crate) fn of_distinct(distinct: u64, bits: u32) -> f64 {
     distinct as f64 / 2f64.powi(bits as i32)
 }
@@ -17,9 +17,9 @@ pub(crate) fn expected(keys: u64, bits: u32) -> f64 {
 /// load` hashed keys are in the filter.
 ///
 /// Some item lies `x` slots or more after the end only if, for some `j`, the last `j` quotients have more than `j + x`
-/// items. Their number is binomial with mean at most `load * j`, so by Chernoff's bound the chance for one `j` is at most
-/// `exp(load * j * (e^t - 1) - t * (j + x))` for any `t > 0`. With the `t` at which `load * (e^t - 1) = t`, that is
-/// `exp(-t * x)`, whatever `j` is; `2^quotient_bits` values of `j` at most multiply it.
+/// items. Their number is binomial with mean at most `load * j`, so by Chernoff's bound the chance for one `j` is at
+/// most `exp(load * j * (e^t - 1) - t * (j + x))` for any `t > 0`. With the `t` at which `load * (e^t - 1) = t`, that
+/// is `exp(-t * x)`, whatever `j` is; `2^quotient_bits` values of `j` at most multiply it.
 pub(crate) fn overflow_bound(quotient_bits: u32, load: f64) -> u64 {
     let grows = |t: f64| load * t.exp_m1() > t;
     // The root above zero; convexity makes it unique. At a load of 0.1 it is below 4.

@@ -1,26 +1,35 @@
 //! What a quotient filter has to know of its slots; everything else is the same for all quotient filters.
 //!
-//! A kind of slots says how ascending fingerprints lie in words: it lays them out, walks through them, looks them up, and
-//! changes them in place. Building, batches, combining two filters, resizing, files and views use nothing else.
+//! A kind of slots says how ascending fingerprints lie in words: it lays them out, walks through them, looks them up,
+//! and changes them in place. Building, batches, combining two filters, resizing, files and views use nothing else.
 
 use std::fmt;
 
+use warpset_base::file::Structure;
 use warpset_core::quotient::slots::Container;
 
 use crate::{Error, Layout, View};
 
-/// How fingerprints lie in slots, on the host. Sealed: [`Standard`](crate::standard::Standard) and
-/// [`RankSelect`](crate::rank_select::RankSelect) implement it.
-///
-/// In all methods `words` are the words of a sound filter of this `layout`, or of whole blocks of 64 slots of one where
-/// a method says so. Damaged words make wrong answers, nothing worse.
-pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
-    /// The number of the structure in headers of saved filters.
-    const STRUCTURE: u16;
+/// How fingerprints lie in slots. Sealed: [`Standard`](crate::Standard) and [`RankSelect`](crate::RankSelect) implement
+/// it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no kind of slots of a quotient filter",
+    note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`, or their kinds `Standard` and `RankSelect`"
+)]
+pub trait SlotKind: Slots {
     /// For messages: "standard quotient filter".
     const NAME: &'static str;
     /// The share of slots that may be used unless the user says otherwise.
     const MAX_LOAD: f64;
+}
+
+/// What [`SlotKind`] promises on the host; not for other crates.
+///
+/// In all methods `words` are the words of a sound filter of this `layout`, or of whole blocks of 64 slots of one where
+/// a method says so. Damaged words make wrong answers, nothing worse.
+pub trait Slots: Copy + fmt::Debug + Send + Sync + 'static {
+    /// What the header of saved filters says: number and version.
+    const STRUCTURE: Structure;
 
     /// Whether there are slots of this kind with counters.
     const COUNTS: bool;
@@ -78,17 +87,17 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// Stores or removes one fingerprint.
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed;
 
-    /// Stores `copies >= 1` copies of a fingerprint, or removes as many as there are up to that number, in a filter with
-    /// counters. Returns what the change came to, `None` if there are no slots for it, and then nothing was written. Kinds
-    /// without counters are not asked.
-    fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Tally> {
+    /// Stores `copies >= 1` copies of a fingerprint, or removes as many as there are up to that number, in a filter
+    /// with counters. Returns what the change came to, `None` if there are no slots for it, and then nothing was
+    /// written. Kinds without counters are not asked.
+    fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Counts> {
         let _ = (layout, words, fingerprint, copies, change);
         None
     }
 
-    /// Stores or removes the ascending fingerprints of a part of a filter: `words` are its blocks, `first_slot` is its first
-    /// slot. Fingerprints whose clusters reach out of the part, or that have no slot in it, go to `leave`. Returns what was
-    /// stored or removed.
+    /// Stores or removes the ascending fingerprints of a part of a filter: `words` are its blocks, `first_slot` is its
+    /// first slot. Fingerprints whose clusters reach out of the part, or that have no slot in it, go to `leave`.
+    /// Returns what was stored or removed.
     fn change_part(
         layout: &Layout,
         words: &mut [u64],
@@ -96,7 +105,7 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
         fingerprints: &[u64],
         change: Change,
         leave: impl FnMut(u64),
-    ) -> Tally;
+    ) -> Counts;
 
     /// An error unless the slots are those of a filter that holds what the view says.
     fn validate(view: &View<'_, Self>) -> Result<(), Error>;
@@ -107,7 +116,7 @@ pub trait Walk {
     /// Writes the next fingerprints; returns how many, zero only at the end.
     fn next_block(&mut self, fingerprints: &mut [u64; 64]) -> usize;
 
-    /// The same of fingerprints with their copies; equal ones may come one after the other.
+    /// [`Walk::next_block`] with copies; equal fingerprints may come one after the other.
     fn next_copies(&mut self, into: &mut [Copies; 64]) -> usize {
         let mut fingerprints = [0; 64];
         let count = self.next_block(&mut fingerprints);
@@ -129,7 +138,7 @@ pub struct Copies {
 
 /// What a filter holds, or what was stored or removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Counts {
     /// Fingerprints, copies included.
     pub copies: u64,
     /// Slots that they take: as many, unless they are counted.
@@ -137,22 +146,22 @@ pub struct Tally {
 }
 
 /// Without counters.
-impl From<u64> for Tally {
-    fn from(items: u64) -> Tally {
-        Tally { copies: items, slots: items }
+impl From<u64> for Counts {
+    fn from(items: u64) -> Counts {
+        Counts { copies: items, slots: items }
     }
 }
 
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        // Counts that someone gives may come to more than there are numbers for; that is too many in any case.
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        // Caller-supplied counts may overflow; saturate, the total is above the limit anyway.
         self.copies = self.copies.saturating_add(other.copies);
         self.slots += other.slots;
     }
 }
 
-impl std::ops::SubAssign for Tally {
-    fn sub_assign(&mut self, other: Tally) {
+impl std::ops::SubAssign for Counts {
+    fn sub_assign(&mut self, other: Counts) {
         self.copies -= other.copies;
         self.slots -= other.slots;
     }
@@ -160,8 +169,8 @@ impl std::ops::SubAssign for Tally {
 
 /// Writes items of ascending slots into zero words.
 pub trait SlotWriter {
-    /// Says that the next item has this quotient; it may be the same as in the last call. `free` is the first slot that the
-    /// items before leave free, those of earlier parts of the filter included.
+    /// Says that the next item has this quotient; it may be the same as in the last call. `free` is the first slot that
+    /// the items before leave free, those of earlier parts of the filter included.
     fn occupy(&mut self, quotient: u64, free: u64);
 
     /// Puts an item into a slot after the last one.
@@ -213,8 +222,4 @@ pub enum Changed {
     Unchanged,
     /// There is no empty slot for it; nothing was written.
     NoSlot,
-}
-
-pub(crate) mod sealed {
-    pub trait Sealed {}
 }

@@ -3,23 +3,28 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018;
 //! algorithms 1, 3, 7 and 8. The arithmetic on slots is in `warpset_core::quotient`.
 
+use warpset_base::file::Structure;
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Fingerprints};
 
-use crate::slot_kind::{Change, Changed, PlacedItem, SlotKind, Tally, Walk, WriteJob, sealed};
+use crate::slot_kind::{Change, Changed, Counts, PlacedItem, SlotKind, Walk, WriteJob};
 use crate::{Error, Layout, View};
 
 mod bytes;
-pub(crate) mod gpu;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod packed;
+#[cfg(feature = "papers")]
 mod paper_builds;
 mod validate;
 
 use bytes::ByteWriter;
 use packed::{Packed, PackedMut, PackedWalk, PackedWriter, WaitingRuns};
+#[cfg(feature = "papers")]
 pub use paper_builds::BuildMethod;
 
-/// Lookups per block from which on the pass that counts waiting runs is worth its time, in filters of at least this load.
+/// Lookups per block from which on the pass that counts waiting runs is worth its time, in filters of at least this
+/// load.
 const LOOKUPS_PER_BLOCK: u64 = 4;
 const LEAST_LOAD_TO_COUNT: f64 = 0.6;
 
@@ -49,12 +54,13 @@ macro_rules! with_slots {
 }
 pub(crate) use with_slots;
 
-impl sealed::Sealed for Standard {}
-
 impl SlotKind for Standard {
-    const STRUCTURE: u16 = 24;
     const NAME: &'static str = "standard quotient filter";
     const MAX_LOAD: f64 = 0.9;
+}
+
+impl crate::slot_kind::Slots for Standard {
+    const STRUCTURE: Structure = Structure::STANDARD_QUOTIENT_FILTER;
     const COUNTS: bool = false;
 
     fn lies_in(_: Container) -> bool {
@@ -167,7 +173,7 @@ impl SlotKind for Standard {
         fingerprints: &[u64],
         change: Change,
         leave: impl FnMut(u64),
-    ) -> Tally {
+    ) -> Counts {
         let done = match layout.container {
             Container::Packed => PackedMut::new(words, layout).change_part(first_slot, fingerprints, change, leave),
             Container::Bytes => bytes::change_part(layout, words, first_slot, fingerprints, change, leave),

@@ -9,7 +9,7 @@ use warpset_base::parallel;
 use warpset_core::hash;
 
 use crate::cpu::source;
-use crate::slot_kind::{SlotKind, Tally};
+use crate::slot_kind::{Counts, SlotKind};
 use crate::{Error, Hashed, Key, Layout, rates};
 
 /// Keys that one task of a parallel operation takes; a multiple of 64.
@@ -32,7 +32,7 @@ const TASK: usize = 1 << 13;
 pub struct View<'a, S> {
     layout: Layout,
     words: &'a [u64],
-    held: Tally,
+    held: Counts,
     slots: PhantomData<S>,
 }
 
@@ -41,9 +41,23 @@ fn is_serial(len: usize) -> bool {
     len < 2 * TASK || rayon::current_num_threads() == 1
 }
 
+/// Runs `task` with parts of the keys and their answers, of which one is for `keys_per_answer` keys, on all threads.
+fn in_tasks<K: Sync, T: Send>(
+    keys: &[K],
+    answers: &mut [T],
+    keys_per_answer: usize,
+    task: impl Fn(&[K], &mut [T]) + Sync,
+) {
+    if is_serial(keys.len()) {
+        return task(keys, answers);
+    }
+    let parts = keys.chunks(TASK).zip(answers.chunks_mut(TASK / keys_per_answer));
+    parallel::for_each(parts, |(keys, answers)| task(keys, answers));
+}
+
 impl<'a, S: SlotKind> View<'a, S> {
     /// `words` are exactly the words of `layout`.
-    pub(crate) fn new(layout: Layout, words: &'a [u64], held: Tally) -> View<'a, S> {
+    pub(crate) fn new(layout: Layout, words: &'a [u64], held: Counts) -> View<'a, S> {
         debug_assert_eq!(words.len() as u64, layout.words());
         View { layout, words, held, slots: PhantomData }
     }
@@ -64,7 +78,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     }
 
     /// What the filter holds.
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn held(&self) -> Counts {
         self.held
     }
 
@@ -131,31 +145,40 @@ impl<'a, S: SlotKind> View<'a, S> {
         S::prepass(&self.layout, self.words, self.held.slots, lookups)
     }
 
-    /// [`View::contains_bulk`] into a slice of the same length, on all threads.
-    fn fill_contains<K: Key>(&self, keys: &[K], answers: &mut [bool]) {
+    /// Whether each key may be in the filter, as answers of some form, on all threads.
+    fn fill_contains<K: Key, T: Send>(&self, keys: &[K], answers: &mut [T], of: impl Fn(bool) -> T + Sync) {
         let prepass = self.prepass(keys.len());
-        let task = |keys: &[K], answers: &mut [bool]| {
-            self.contains_each(keys, prepass.as_ref(), |i, yes| answers[i] = yes);
-        };
-        if is_serial(keys.len()) {
-            return task(keys, answers);
-        }
-        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
+        in_tasks(keys, answers, 1, |keys, answers| {
+            self.contains_each(keys, prepass.as_ref(), |i, yes| answers[i] = of(yes));
+        });
     }
 
-    /// One answer per key, in the order of the keys.
+    /// Looks up many keys: one answer per key, in their order.
     ///
     /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool.
     pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
         let mut answers = vec![false; keys.len()];
-        self.fill_contains(keys, &mut answers);
+        self.fill_contains(keys, &mut answers, |yes| yes);
         answers
     }
 
     /// [`View::contains_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one answer per key.
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
-        self.fill_contains(keys, answers);
+        self.fill_contains(keys, answers, |yes| yes);
+        Ok(())
+    }
+
+    /// [`View::contains_bulk`] as bytes 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one answer per key.
+    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.fill_contains(keys, answers, u8::from);
         Ok(())
     }
 
@@ -163,30 +186,28 @@ impl<'a, S: SlotKind> View<'a, S> {
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let prepass = self.prepass(keys.len());
         let mut words = vec![0u64; keys.len().div_ceil(64)];
-        let task = |keys: &[K], words: &mut [u64]| {
+        in_tasks(keys, &mut words, 64, |keys, words| {
             self.contains_each(keys, prepass.as_ref(), |i, yes| words[i / 64] |= u64::from(yes) << (i % 64));
-        };
-        if is_serial(keys.len()) {
-            task(keys, &mut words);
-        } else {
-            parallel::for_each(keys.chunks(TASK).zip(words.chunks_mut(TASK / 64)), |(keys, words)| task(keys, words));
-        }
+        });
         Bitmap::from_words(words, keys.len())
+    }
+
+    /// Drops the keys that are surely not in the filter; the others keep their order.
+    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
+        let answers = self.contains_bitmap_bulk(keys);
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
     }
 
     fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
         let (layout, of) = (&self.layout, self.layout.fingerprints_of());
-        let task = |keys: &[K], answers: &mut [u64]| {
+        in_tasks(keys, answers, 1, |keys, answers| {
             if self.asks_one_by_one::<K>() {
                 return keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.count(key));
             }
             let fingerprint = |i: usize| of.or_none(&keys[i]);
             S::count_each(layout, self.words, keys.len(), fingerprint, |i, count| answers[i] = count);
-        };
-        if is_serial(keys.len()) {
-            return task(keys, answers);
-        }
-        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
+        });
     }
 
     /// [`View::count`] of every key.
@@ -197,6 +218,9 @@ impl<'a, S: SlotKind> View<'a, S> {
     }
 
     /// [`View::count_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one count per key.
     pub fn count_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
         self.fill_counts(keys, answers);

@@ -65,7 +65,8 @@ impl BitVec {
         self.push(other.open, rest);
     }
 
-    /// Puts all bits at position `start` of `to`, where there are zeros so far. Other threads may do the same with other bits at the same time.
+    /// Puts all bits at position `start` of `to`, where there are zeros so far. Other threads may do the same with
+    /// other bits at the same time.
     pub(crate) fn copy_to(&self, to: &[AtomicU64], start: u64) {
         if self.len == 0 {
             return;

@@ -3,8 +3,8 @@
 //! Source: sections 5.1, 5.8 (threads) and 5.9.
 //!
 //! 1. Keys are hashed and spread over *partitions*, each a range of buckets small enough for the cache ([`partition`]).
-//! 2. Partition by partition, on any thread, while its keys are in cache: keys are sorted into buckets ([`bucket_sort`]),
-//!    the numbers of their trees are found ([`crate::find`]), and encoded ([`crate::encode`]).
+//! 2. Partition by partition, on any thread, while its keys are in cache: keys are sorted into buckets
+//!    ([`bucket_sort`]), and the kind finds their codes ([`HashKind::encode`]).
 //! 3. The parts of all partitions are joined, and the lists of buckets are made ([`join`]).
 //!
 //! [`external`] does this for one range of buckets after the other.
@@ -17,11 +17,10 @@ mod join;
 pub(crate) mod partition;
 pub(crate) mod work_stealing;
 
-use crate::RecSplit;
+use crate::HashKind;
 use crate::elias_fano::Least;
-use crate::encode::{Bucket, CodeTable, Encoder, Part};
-use crate::find::cpu::CpuFinder;
-use crate::find::{Finder, Simd, Trees, Unsolved};
+use crate::function::PerfectHash;
+use crate::kind::{Bucket, Part, Unsolved};
 use crate::progress::{Interrupted, Meter};
 use bucket_sort::BucketSort;
 use huge_vec::HugeVec;
@@ -29,27 +28,24 @@ use partition::{Partition, PartitionedKeys, Partitions};
 use std::ops::Range;
 use warpset_base::key::Hash128;
 use warpset_core::recsplit::shape::MAX_BUCKET;
-use warpset_core::recsplit::{Method, Remix, TreeShape};
 
 /// The settings of one attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    pub shape: TreeShape,
-    pub bucket_size: u32,
-    pub remix: Remix,
-    pub simd: Simd,
-    pub seed: u64,
+pub struct Settings<M: HashKind> {
+    pub(crate) code: M::Code,
+    pub(crate) options: M::Options,
+    pub(crate) bucket_size: u32,
+    pub(crate) seed: u64,
 }
 
-impl Settings {
+impl<M: HashKind> Settings<M> {
     pub(crate) fn buckets(&self, keys: u64) -> u64 {
         keys.div_ceil(u64::from(self.bucket_size))
     }
 
-    /// The trees of a function of `keys` keys.
-    pub(crate) fn trees(&self, keys: u64) -> Trees {
-        let largest = u64::from(self.largest_bucket()).min(keys) as u32;
-        Trees::new(self.shape, self.remix, largest)
+    /// The search for the codes of a function of `keys` keys.
+    pub(crate) fn search(&self, keys: u64) -> M::Search {
+        M::search(self, u64::from(self.largest_bucket()).min(keys) as u32)
     }
 
     /// A bound for bucket sizes that hashed keys exceed with a probability of less than 2^-64 for each bucket.
@@ -61,7 +57,7 @@ impl Settings {
 
 /// Why there is no function under one seed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Two keys have this bucket and this low half of their hash.
     Collision { bucket: u64, low: u64 },
     /// No two keys have, and still there was no solution, or a bucket is too large: another seed helps.
@@ -76,22 +72,15 @@ impl From<Interrupted> for Failure {
     }
 }
 
-/// Expected hashes from which on threads share a tree: they take a tenth of a millisecond or more, and starting another
-/// thread takes a hundredth of that.
-const SHARED: f64 = 1e6;
-
 /// The construction of one function under one seed.
-pub(crate) struct Construction {
-    settings: Settings,
-    trees: Trees,
-    codes: CodeTable,
+pub(crate) struct Construction<M: HashKind> {
+    settings: Settings<M>,
+    search: M::Search,
     keys: u64,
     buckets: u64,
-    /// Expected hashes from which on threads share a tree, if there are few partitions.
-    share_from: f64,
 }
 
-/// The trees of a function's first buckets.
+/// The codes of a function's first buckets.
 pub(crate) struct Parts {
     parts: Vec<Part>,
     buckets: HugeVec<Bucket>,
@@ -99,22 +88,23 @@ pub(crate) struct Parts {
 }
 
 /// The space that one thread keeps from partition to partition.
-pub(crate) struct Scratch<F: Finder> {
+struct Scratch<M: HashKind> {
     sort: BucketSort,
-    numbers: Vec<u64>,
-    find: F::Scratch,
-    encoder: Encoder,
+    least: Least,
+    encode: M::Scratch,
 }
 
-impl<F: Finder> Default for Scratch<F> {
+impl<M: HashKind> Default for Scratch<M> {
     fn default() -> Self {
-        let (sort, find) = (BucketSort::default(), F::Scratch::default());
-        Self { sort, numbers: Vec::new(), find, encoder: Encoder::default() }
+        Self { sort: BucketSort::default(), least: Least::default(), encode: M::Scratch::default() }
     }
 }
 
 /// What remains of a build, only to be dropped.
-type Used = Option<(PartitionedKeys, Vec<Scratch<CpuFinder>>)>;
+struct Used<M: HashKind> {
+    _keys: PartitionedKeys,
+    _scratches: Vec<Scratch<M>>,
+}
 
 /// Keys in one partition: their data fills a third of a usual second-level cache.
 const PARTITION_KEYS: u64 = 1 << 15;
@@ -122,12 +112,12 @@ const PARTITION_KEYS: u64 = 1 << 15;
 const MOST_PARTITIONS: u64 = 1024;
 
 /// The function of `keys` hashes, of which `hash` gives each by its position, the same each time.
-pub(crate) fn build(
-    settings: Settings,
+pub(crate) fn build<M: HashKind>(
+    settings: Settings<M>,
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
     meter: &Meter,
-) -> Result<RecSplit, Failure> {
+) -> Result<PerfectHash<M>, Failure> {
     let construction = Construction::new(settings, keys as u64);
     let mut parts = construction.no_parts();
     let used = construction.build(keys, hash, 0..construction.buckets, meter, &mut parts)?;
@@ -135,32 +125,30 @@ pub(crate) fn build(
     rayon::join(|| construction.join(parts), || drop(used)).0
 }
 
-impl Construction {
-    pub(crate) fn new(settings: Settings, keys: u64) -> Self {
-        let trees = settings.trees(keys);
-        let codes = CodeTable::new(&trees);
-        Self { settings, trees, codes, keys, buckets: settings.buckets(keys), share_from: SHARED }
+impl<M: HashKind> Construction<M> {
+    pub(crate) fn new(settings: Settings<M>, keys: u64) -> Self {
+        Self { settings, search: settings.search(keys), keys, buckets: settings.buckets(keys) }
     }
 
     pub(crate) fn buckets(&self) -> u64 {
         self.buckets
     }
 
-    /// Without any trees.
+    /// Without any codes.
     pub(crate) fn no_parts(&self) -> Parts {
         Parts { parts: Vec::new(), buckets: HugeVec::new(self.buckets as usize), least: Least::default() }
     }
 
-    /// Builds the trees of the buckets `within`, which come after those in `parts`; the `keys` hashes are those of these
+    /// Finds the codes of the buckets `within`, which come after those in `parts`; the `keys` hashes are those of these
     /// buckets.
-    pub(crate) fn build(
+    fn build(
         &self,
         keys: usize,
         hash: impl Fn(usize) -> Hash128 + Sync,
         within: Range<u64>,
         meter: &Meter,
         parts: &mut Parts,
-    ) -> Result<Used, Failure> {
+    ) -> Result<Option<Used<M>>, Failure> {
         if within.is_empty() {
             return Ok(None);
         }
@@ -171,10 +159,8 @@ impl Construction {
         let threads = rayon::current_num_threads();
         // While the last partitions are built, each thread is idle for half of one, on average.
         let few = threads > 1 && partitions.count() < threads * 16;
-        let share_from = if few { self.share_from } else { f64::INFINITY };
-        let finder = CpuFinder::new(self.settings.simd, self.settings.remix, share_from);
-        let scratches = self.find_and_encode(&finder, &partitioned, &partitions, meter, parts)?;
-        Ok(Some((partitioned, scratches)))
+        let scratches = self.encode_all(few, &partitioned, &partitions, meter, parts)?;
+        Ok(Some(Used { _keys: partitioned, _scratches: scratches }))
     }
 
     /// Keys of a partition: fewer where partitions would be too few for the threads to share evenly.
@@ -184,28 +170,27 @@ impl Construction {
             return PARTITION_KEYS;
         }
         // One key is enough for a partition where a bucket of the usual size takes much work.
-        let usual = (self.settings.bucket_size as usize).min(self.trees.nodes().len() - 1);
-        let least = if self.trees.works[usual] >= SHARED / 4.0 { 1 } else { 1 << 9 };
+        let least = if M::is_slow(&self.search, self.settings.bucket_size) { 1 } else { 1 << 9 };
         PARTITION_KEYS.min((keys as u64 / (threads * 64)).max(least))
     }
 
-    /// Adds the trees of all partitions to `parts`.
-    fn find_and_encode<F: Finder>(
+    /// Adds the codes of all partitions, of which there may be few, to `parts`.
+    fn encode_all(
         &self,
-        finder: &F,
+        are_few: bool,
         keys: &PartitionedKeys,
         partitions: &Partitions,
         meter: &Meter,
         parts: &mut Parts,
-    ) -> Result<Vec<Scratch<F>>, Failure> {
+    ) -> Result<Vec<Scratch<M>>, Failure> {
         let Range { start, end } = partitions.buckets();
         let (first, end) = (start as usize, end as usize);
         assert_eq!(parts.buckets.as_slice().len(), first, "ranges come one after the other");
         let slots = parts.buckets.slots()[first..end].chunks_mut(partitions.len());
-        let work = |scratch: &mut Scratch<F>, (index, slots)| {
+        let work = |scratch: &mut Scratch<M>, (index, slots)| {
             let found = huge_vec::fill(slots, Bucket::default());
             let first = start + (index * partitions.len()) as u64;
-            let part = self.part(finder, keys.partition(index), first, found, scratch)?;
+            let part = self.part(are_few, keys.partition(index), first, found, scratch)?;
             meter.add(part.keys)?;
             Ok::<_, Failure>(part)
         };
@@ -213,34 +198,27 @@ impl Construction {
         // SAFETY: those before `first` were there, the others were filled.
         unsafe { parts.buckets.set_len(end) };
         parts.parts.append(&mut new);
-        scratches.iter().for_each(|scratch| parts.least.merge(&scratch.encoder.least));
+        scratches.iter().for_each(|scratch| parts.least.merge(&scratch.least));
         Ok(scratches)
     }
 
-    /// The trees of one partition, whose first bucket is `first`. Says in `found` what each bucket has.
-    fn part<F: Finder>(
+    /// The codes of one partition, whose first bucket is `first`. Says in `found` what each bucket has.
+    fn part(
         &self,
-        finder: &F,
+        are_few: bool,
         keys: Partition,
         first: u64,
         found: &mut [Bucket],
-        scratch: &mut Scratch<F>,
+        scratch: &mut Scratch<M>,
     ) -> Result<Part, Failure> {
-        let Scratch { sort, numbers, find, encoder } = scratch;
-        let by_lowest_byte = self.settings.shape.method() == Method::Grouped;
-        sort.sort(keys, found.len(), by_lowest_byte);
-        let count = self.trees.count(sort.bounds()).map_err(|unsolved| explain(sort, first, unsolved))?;
-        if numbers.len() < count {
-            numbers.resize(count, 0);
-        }
-        let numbers = &mut numbers[..count];
-        let found_all = finder.find(&self.trees, sort.buckets(), numbers, find);
-        found_all.map_err(|unsolved| explain(sort, first, unsolved))?;
-        Ok(encoder.encode((&self.trees, &self.codes), sort.bounds(), numbers, found))
+        let Scratch { sort, least, encode } = scratch;
+        sort.sort(keys, found.len(), M::wants_lowest_byte_first(&self.settings.code));
+        let encoded = M::encode(&self.search, are_few, sort.buckets(), found, least, encode);
+        encoded.map_err(|unsolved| explain(sort, first, unsolved))
     }
 }
 
-/// Why a bucket has a node without a solution, or too many keys. The first of the sorted buckets is `first`.
+/// Why a bucket has no code, or too many keys. The first of the sorted buckets is `first`.
 #[cold]
 fn explain(sort: &mut BucketSort, first: u64, Unsolved { bucket }: Unsolved) -> Failure {
     let keys = sort.keys_of(bucket);
@@ -254,7 +232,7 @@ fn explain(sort: &mut BucketSort, first: u64, Unsolved { bucket }: Unsolved) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stage;
+    use crate::{Method, RecSplit, Stage};
     use warpset_base::key::Seed;
 
     #[test]
@@ -270,7 +248,7 @@ mod tests {
                 let settings = builder.settings().unwrap();
                 let build = |share_from: f64| {
                     let mut construction = Construction::new(settings, keys as u64);
-                    construction.share_from = share_from;
+                    construction.search.share_from = share_from;
                     let mut parts = construction.no_parts();
                     let reporter = builder.reporter();
                     let meter = reporter.meter(Stage::Building, keys as u64, 0);
@@ -295,11 +273,11 @@ mod tests {
         keys[count - 1] = 1;
         let builder = RecSplit::builder().leaf_size(4).bucket_size(2000).threads(4);
         let mut construction = Construction::new(builder.settings().unwrap(), keys.len() as u64);
-        construction.share_from = 0.0;
+        construction.search.share_from = 0.0;
         let reporter = builder.reporter();
         let meter = reporter.meter(Stage::Building, keys.len() as u64, 0);
         let parts = &mut construction.no_parts();
-        let failure = builder.run(|| {
+        let failure = builder.run(count as u64, || {
             construction.build(count, |i| Seed::new(0).hash128(&keys[i]), 0..1, &meter, parts).map(|_| ()).err()
         });
         assert!(matches!(failure.unwrap(), Some(Failure::Collision { bucket: 0, .. })));

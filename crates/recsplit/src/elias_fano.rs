@@ -1,14 +1,14 @@
 //! Double Elias-Fano: where each bucket's keys and its tree begin.
 //!
 //! Source: section 4.5, construction as in 5.9. Departures:
-//! - Tree positions are taken relative to a line in both the number of keys and the number of buckets before. The thesis
-//!   takes the average of bits per key and then the least difference; here the line is the one below all buckets that is
-//!   highest for a bucket of average size (an edge of the lower convex hull of keys and bits), which is what makes the
-//!   differences small: 0.02 to 0.1 bits per key at 5 to 50 keys per bucket.
+//! - Tree positions are taken relative to a line in both the number of keys and the number of buckets before. The
+//!   thesis takes the average of bits per key and then the least difference; here the line is the one below all buckets
+//!   that is highest for a bucket of average size (an edge of the lower convex hull of keys and bits), which is what
+//!   makes the differences small: 0.02 to 0.1 bits per key at 5 to 50 keys per bucket.
 //! - Positions of every 256th one become every 4th to 128th one, by bucket size: with large buckets a denser jump array
 //!   costs nothing and saves the query its linear search.
-//! - Construction (`encode.rs`) takes stretches of buckets in parallel, which write to their places. The jump array needs no
-//!   selection: the position of a one is known when it is written.
+//! - Construction (`encode.rs`) takes stretches of buckets in parallel, which write to their places. The jump array
+//!   needs no selection: the position of a one is known when it is written.
 //!
 //! Lookups are in `warpset_core::recsplit::lookup`.
 //!
@@ -70,7 +70,8 @@ impl Layout {
         entries / BLOCK * self.block_words() + rest_words
     }
 
-    /// Where the upper bits of keys, those of tree positions and the jump array begin, in words after the lower bits' first.
+    /// Where the upper bits of keys, those of tree positions and the jump array begin, in words after the lower bits'
+    /// first.
     pub(crate) fn parts(&self) -> [u64; 3] {
         let upper_keys = self.lower_words();
         let upper_bits = upper_keys + self.upper_keys_words;
@@ -121,9 +122,9 @@ pub(crate) const fn log_stride(bucket_size: u32) -> u32 {
 
 /// A layout, and where its parts begin within the words of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lists {
-    pub layout: Layout,
-    pub places: Places,
+pub struct Lists {
+    pub(crate) layout: Layout,
+    pub(crate) places: Places,
 }
 
 impl Lists {

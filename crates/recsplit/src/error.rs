@@ -4,7 +4,7 @@ use crate::Stage;
 use std::io;
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
-use warpset_base::number::short;
+use warpset_base::number::{count, short};
 
 /// Why a function could not be built, saved, opened or asked.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +22,8 @@ pub enum Error {
     },
     /// Leaf size or fanouts outside of what a splitting tree can have.
     #[error(
-        "no splitting tree with leaf size {leaf_size} (2 to 24) and fanouts {first_fanout} (2 to 9) and \
-         {second_fanout} (1 to 9), with fewer than 255 keys below the second level"
+        "leaf size {leaf_size} with fanouts {first_fanout} and {second_fanout}: choose 2 to 24, 2 to 9 and 1 to 9, with leaf \
+         size times first fanout below 255"
     )]
     InvalidShape {
         /// Keys in a leaf.
@@ -34,7 +34,7 @@ pub enum Error {
         second_fanout: u32,
     },
     /// The expected bucket size is zero or too large.
-    #[error("bucket size {bucket_size} is not between 1 and {largest}")]
+    #[error("bucket size {bucket_size}: choose 1 to {largest}")]
     InvalidBucketSize {
         /// What was asked for.
         bucket_size: u32,
@@ -42,7 +42,7 @@ pub enum Error {
         largest: u32,
     },
     /// The load factor or the number of keys for a value is out of range.
-    #[error("{what} is {}, but must be {allowed}", short(.value))]
+    #[error("{what} {}: choose {allowed}", short(.value))]
     InvalidParameter {
         /// The parameter.
         what: &'static str,
@@ -51,8 +51,8 @@ pub enum Error {
         /// What is accepted.
         allowed: &'static str,
     },
-    /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do not
-    /// do. Ready-made hashes that are not random can be the reason.
+    /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do
+    /// not do. Ready-made hashes that are not random can be the reason.
     #[error("hash values collided with each of {seeds} seeds: pass the keys themselves, or hashes that are random")]
     HashesCollide {
         /// Seeds that were tried.
@@ -70,7 +70,8 @@ pub enum Error {
     },
     /// A file of keys of one width ends within a key.
     #[error(
-        "the file of keys of {width} bytes ends {rest} bytes into a key: it was cut, or its keys have another width"
+        "the file of keys of {} ends {} into a key: it was cut, or its keys have another width",
+        count(*width, "byte"), count(*rest, "byte")
     )]
     PartialKey {
         /// Bytes in a key.
@@ -126,18 +127,15 @@ pub enum Error {
         found: u64,
     },
     /// The driver or the device refused.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
     /// A device-wide primitive could not be queued.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
 
-impl From<warpset_primitives::Error> for Error {
-    fn from(error: warpset_primitives::Error) -> Error {
-        match error {
-            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
-            other => Error::Primitive(Box::new(other)),
-        }
-    }
-}
+warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);

@@ -24,26 +24,24 @@
 //!       20… trees, lower bits, upper bits of keys, upper bits of tree positions, jump array
 //! ```
 
+use crate::HashKind;
 use crate::elias_fano::{LOG_STRIDES, Layout};
 use bytemuck::{cast, cast_slice};
-use warpset_base::file::{self, FileError, HEADER_BYTES};
+use warpset_base::file::{self, FileError, HEADER_BYTES, Structure};
 use warpset_core::recsplit::shape::MAX_BUCKET;
-use warpset_core::recsplit::{Method, Remix, TreeShape};
 
-/// Words before the trees.
+/// Words before the codes.
 pub(crate) const HEADER_WORDS: u64 = 20;
 /// Words of the header that every structure has, with its checksum as the last one.
 pub(crate) const COMMON_WORDS: usize = HEADER_BYTES / 8;
-/// The number of this structure.
-pub(crate) const STRUCTURE: u16 = 16;
 
 /// The first words of a saved structure; the checksum is still to come.
-pub(crate) fn common(structure: u16, payload_words: u64, fields: [u64; file::FIELDS]) -> [u64; COMMON_WORDS] {
+pub(crate) fn common(structure: Structure, payload_words: u64, fields: [u64; file::FIELDS]) -> [u64; COMMON_WORDS] {
     cast(file::Header { payload_bytes: payload_words * 8, fields, checksum: 0 }.to_bytes(structure))
 }
 
 /// What is first in every header, from these words, `COMMON_WORDS` of them or more.
-pub(crate) fn parse_common(words: &[u64], structure: u16) -> Result<file::Header, FileError> {
+pub(crate) fn parse_common(words: &[u64], structure: Structure) -> Result<file::Header, FileError> {
     let needed = HEADER_BYTES as u64;
     let head = cast_slice(words).first_chunk();
     let header = file::Header::parse(head.ok_or(FileError::Truncated { needed, found: bytes(words) })?, structure)?;
@@ -55,7 +53,7 @@ pub(crate) fn parse_common(words: &[u64], structure: u16) -> Result<file::Header
 }
 
 /// [`parse_common`] of a whole structure, whose length is compared too.
-pub(crate) fn parse_whole(words: &[u64], structure: u16) -> Result<file::Header, FileError> {
+pub(crate) fn parse_whole(words: &[u64], structure: Structure) -> Result<file::Header, FileError> {
     let header = parse_common(words, structure)?;
     let (needed, found) = (HEADER_BYTES as u64 + header.payload_bytes, bytes(words));
     if found < needed {
@@ -88,36 +86,29 @@ pub(crate) fn verify(words: &[u64]) -> Result<(), FileError> {
 
 /// What the first words say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub keys: u64,
-    pub seed: u64,
-    pub shape: TreeShape,
-    pub remix: Remix,
-    pub largest_bucket: u32,
-    pub bucket_size: u32,
-    pub tree_bits: u64,
-    pub layout: Layout,
+pub struct Header<M: HashKind> {
+    pub(crate) keys: u64,
+    pub(crate) seed: u64,
+    /// What the kind has to say.
+    pub(crate) code: M::Code,
+    pub(crate) largest_bucket: u32,
+    pub(crate) bucket_size: u32,
+    /// Bits of the codes of all buckets.
+    pub(crate) code_bits: u64,
+    pub(crate) layout: Layout,
 }
 
-impl Header {
+impl<M: HashKind> Header<M> {
     /// Words of the whole function.
     pub(crate) fn words(&self) -> u64 {
-        HEADER_WORDS + self.tree_bits.div_ceil(64) + self.layout.words()
+        HEADER_WORDS + self.code_bits.div_ceil(64) + self.layout.words()
     }
 
     /// The first words.
     pub(crate) fn to_words(self) -> [u64; HEADER_WORDS as usize] {
         let layout = &self.layout;
-        let bytes = [
-            self.shape.leaf() as u8,
-            self.shape.first_fanout() as u8,
-            self.shape.second_fanout() as u8,
-            self.shape.method() as u8,
-            self.remix as u8,
-            layout.log_stride as u8,
-            layout.low_keys as u8,
-            layout.low_bits as u8,
-        ];
+        let ([a, b, c, d, e], word) = M::to_fields(&self.code);
+        let bytes = [a, b, c, d, e, layout.log_stride as u8, layout.low_keys as u8, layout.low_bits as u8];
         let fields = [
             self.keys,
             layout.buckets,
@@ -130,49 +121,28 @@ impl Header {
         ];
         let mut words = [0; HEADER_WORDS as usize];
         let (head, rest) = words.split_at_mut(COMMON_WORDS);
-        head.copy_from_slice(&common(STRUCTURE, self.words() - COMMON_WORDS as u64, fields));
-        rest.copy_from_slice(&[
-            self.tree_bits,
-            layout.upper_keys_words,
-            layout.upper_bits_words,
-            self.shape.positions().into(),
-        ]);
+        head.copy_from_slice(&common(M::KIND.structure(), self.words() - COMMON_WORDS as u64, fields));
+        rest.copy_from_slice(&[self.code_bits, layout.upper_keys_words, layout.upper_bits_words, word]);
         words
     }
 }
 
-/// Checks words and reads their header. Never panics and allocates nothing.
-pub(crate) fn parse(words: &[u64]) -> Result<Header, FileError> {
+/// Checks all of a function's words but the checksum, and reads their header. Never panics and allocates nothing.
+pub(crate) fn parse<M: HashKind>(words: &[u64]) -> Result<Header<M>, FileError> {
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
-    let file::Header { payload_bytes, fields, .. } = parse_whole(words, STRUCTURE)?;
+    let file::Header { payload_bytes, fields, .. } = parse_whole(words, M::KIND.structure())?;
     let [keys, buckets, seed, bytes, sizes, key_slope, least_keys, bucket_slope] = fields;
-    let &[tree_bits, upper_keys_words, upper_bits_words, positions, ..] = &words[COMMON_WORDS..] else {
+    let &[code_bits, upper_keys_words, upper_bits_words, word, ..] = &words[COMMON_WORDS..] else {
         return invalid("payload bytes", payload_bytes);
     };
-    let [leaf, first, second, method, remix, log_stride, low_keys, low_bits] = bytes.to_le_bytes();
-    let method = match method {
-        0 => Method::BruteForce,
-        1 => Method::Rotation,
-        2 => Method::Grouped,
-        _ => return invalid("method", method.into()),
-    };
-    let remix = match remix {
-        0 => Remix::Bits32,
-        1 => Remix::Bits64,
-        _ => return invalid("remix", remix.into()),
-    };
-    let shape = TreeShape::new(leaf.into(), first.into(), second.into(), method);
-    let Some(shape) = shape.and_then(|shape| shape.with_positions(u32::try_from(positions).ok()?)) else {
-        return invalid("shape", bytes);
-    };
+    let [a, b, c, d, e, log_stride, low_keys, low_bits] = bytes.to_le_bytes();
     let header = Header {
         keys,
         seed,
-        shape,
-        remix,
+        code: M::from_fields([a, b, c, d, e], word, bytes)?,
         largest_bucket: sizes as u32,
         bucket_size: (sizes >> 32) as u32,
-        tree_bits,
+        code_bits,
         layout: Layout {
             buckets,
             key_slope: key_slope as i64,
@@ -197,20 +167,19 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, FileError> {
     if upper_bits_words > limit || buckets >= upper_bits_words * 64 {
         return invalid("words of the upper bits of tree positions", upper_bits_words);
     }
-    if tree_bits / 64 > limit {
-        return invalid("bits of the trees", tree_bits);
+    if code_bits / 64 > limit {
+        return invalid("bits of the trees", code_bits);
     }
     if header.words() != limit {
         return invalid("payload bytes", payload_bytes);
     }
     if header.largest_bucket as usize > MAX_BUCKET
         || u64::from(header.largest_bucket) > keys
-        || u64::from(header.largest_bucket) > (tree_bits + 1) * u64::from(leaf)
         || (keys > 0) != (buckets > 0)
         || u128::from(keys) > u128::from(buckets) * u128::from(header.largest_bucket)
+        || !M::is_possible(&header)
     {
         return invalid("largest bucket", sizes);
     }
-    verify(words)?;
     Ok(header)
 }

@@ -1,39 +1,74 @@
-//! Functions and filters in device memory: built there, or brought there, and asked by kernels. The words are those that the CPU has
-//! for the same keys and settings.
+//! Functions and filters in device memory: built there, or brought there, and asked by kernels. The words are those
+//! that the CPU has for the same keys and settings.
 //!
-//! Keys in host memory are staged through pinned memory in chunks; keys in device memory are read where they are. Operations on device
-//! memory wait, or, with names that end in `_async`, are queued on the caller's stream.
+//! Keys in host memory are staged through pinned memory in chunks; keys in device memory are read where they are.
+//! Operations on device memory wait, or, with names that end in `_async`, are queued on the caller's stream.
 
+mod attempt;
 mod buckets;
 mod build;
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod build_tests;
 mod builder;
-mod encode;
-mod filter;
 mod filter_build;
-mod filter_query;
 mod function;
 mod join;
+mod key_store;
+mod kind;
 mod lists;
-mod node_lists;
-mod number;
-mod query;
-mod rows;
-mod search;
-#[cfg(all(test, not(warpset_host_tests)))]
+mod plan;
+#[cfg(test)]
 mod several_tests;
-mod share;
 mod source;
-mod strategy;
-mod supply;
-mod tables;
+mod static_filter;
+mod stored;
+#[cfg(feature = "papers")]
 mod watch;
 
-pub use builder::Builder;
-pub(crate) use builder::build_from_slice;
-pub use filter::StaticFilter;
-pub use function::RecSplit;
-pub use number::Number;
-pub use strategy::Strategy;
+#[cfg(feature = "papers")]
+pub use crate::recsplit::gpu::Strategy;
+use crate::{Fingerprints, Function, RecSplitKind};
+pub(crate) use attempt::Reported;
+pub(crate) use buckets::{Sorted, covering};
+pub use builder::{BackendBuilder, DeviceBuilder};
+pub(crate) use function::Numbers;
+pub use kind::{DeviceHashKind, FoundCodes};
+pub(crate) use plan::AttemptError;
+pub use stored::{DeviceStructure, Stored};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys128, DeviceStrings, Offset, StringVec};
+pub use warpset_primitives::DeviceFilter;
+
+/// A perfect hash function of the kind `M` in device memory: the words of the host's, asked by kernels.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_recsplit::RecSplit;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let function = RecSplit::builder().build_from(&["one", "two", "three"])?;
+/// let on_device = function.to_device(&device)?;
+/// assert_eq!((on_device.len(), on_device.values()), (3, 3));
+/// assert!(on_device.to_host()? == function);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type PerfectHash<M> = Stored<Function<M>>;
+
+/// [`crate::RecSplit`] in device memory.
+pub type RecSplit = PerfectHash<RecSplitKind>;
+
+/// A static filter around a function of the kind `M` in device memory: the words of the host's, asked by kernels.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_recsplit::{Filter, StaticFilter};
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let filter = StaticFilter::builder().width(16).build_from(&["one", "two", "three"])?.to_device(&device)?;
+/// assert_eq!(filter.contains_bulk(&["three", "one"])?, [true, true]);
+/// assert!(filter.get_bulk(&["two"])?[0].is_some_and(|number| number < 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type StaticFilterOf<M> = Stored<Fingerprints<M>>;
+
+/// [`crate::StaticFilter`] in device memory.
+pub type StaticFilter = StaticFilterOf<RecSplitKind>;

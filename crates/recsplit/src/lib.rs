@@ -1,7 +1,7 @@
 //! Minimal perfect hashing with RecSplit.
 //!
-//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.5 to 3 bits per key, without
-//! storing the keys.
+//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.5 to 3 bits per key,
+//! without storing the keys.
 //!
 //! ```
 //! use warpset_recsplit::RecSplit;
@@ -17,44 +17,59 @@
 //! # Ok::<(), warpset_recsplit::Error>(())
 //! ```
 //!
-//! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D. Bez,
-//! "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022.
+//! | you want | take |
+//! | --- | --- |
+//! | a dense array of values, and every key that is asked is one of the set | [`RecSplit`] |
+//! | the same, and most other keys rejected: one in `2^bits` passes | [`StaticFilter`] |
+//! | the same from a file, without a copy | [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
+//! | the same over borrowed bytes | [`RecSplitView`], [`StaticFilterView`] |
+//! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
+//! | yes or no alone, for known keys | a binary fuse filter, crate `xorf`: smaller and faster than a [`StaticFilter`] |
+//! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
+//!
+//! Leaf size and bucket size trade build time for space: [`Builder::estimate`] predicts both.
+//!
+//! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
+//! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod batch;
 mod bit_vec;
-mod borrowed;
 mod build;
 mod builder;
-mod cost;
+mod bulk;
 mod elias_fano;
-mod encode;
 mod error;
-mod find;
+mod estimate;
 mod format;
 mod function;
+#[cfg(feature = "gpu")]
 pub mod gpu;
-mod mapped;
+mod kind;
+mod number;
 mod processor;
 mod progress;
-mod query;
-mod shape_tables;
+mod recsplit;
 mod static_filter;
-mod storage;
-mod view;
+mod stored;
 mod windows;
 
 pub use build::external::{External, KeyFile, KeySource};
 pub use builder::Builder;
-pub use cost::Estimate;
 pub use error::Error;
-pub use find::Simd;
-pub use function::{RecSplit, Space};
-pub use mapped::{MappedRecSplit, MappedStaticFilter};
+pub use estimate::Estimate;
+pub use function::{Function, PerfectHash, Space};
+pub use kind::{HashKind, Kind};
+pub use number::Number;
 pub use progress::{Progress, Stage, Verdict};
-pub use static_filter::{StaticFilter, StaticFilterView};
-pub use view::View;
+pub use recsplit::{
+    MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitKind, RecSplitView, Simd, StaticFilter, StaticFilterView,
+};
+pub use static_filter::{Fingerprints, StaticFilterOf};
+pub use stored::{Mapped, Stored, Structure};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::FileError;
+pub use warpset_base::file::{FileError, HEADER_BYTES};
 pub use warpset_base::filter::{Filter, LengthMismatch};
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
 pub use warpset_core::recsplit::{Method, Remix, TreeShape};

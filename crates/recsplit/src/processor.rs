@@ -17,8 +17,8 @@ mod x86 {
         FAST_PDEP.load(Ordering::Relaxed) == 2
     }
 
-    /// Whether the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and is fast at `pdep`, which AMD's before Zen 3 are
-    /// not.
+    /// Whether the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and is fast at `pdep`, which AMD's before Zen 3
+    /// are not.
     #[inline]
     pub(crate) fn has_fast_pdep() -> bool {
         match FAST_PDEP.load(Ordering::Relaxed) {

@@ -68,7 +68,7 @@ pub(crate) fn callback<V: Verdict>(callback: impl Fn(Progress) -> V + Send + Syn
 
 /// Where a build was stopped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Interrupted(Progress);
+pub struct Interrupted(Progress);
 
 impl From<Interrupted> for Error {
     fn from(Interrupted(progress): Interrupted) -> Self {
@@ -94,6 +94,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Whether anything is reported.
+    #[cfg(feature = "gpu")]
     pub(crate) fn is_asked(&self) -> bool {
         self.callback.is_some()
     }
@@ -123,6 +124,7 @@ impl Meter<'_> {
     }
 
     /// Whether anything is reported.
+    #[cfg(feature = "gpu")]
     pub(crate) fn is_asked(&self) -> bool {
         self.reporter.is_asked()
     }

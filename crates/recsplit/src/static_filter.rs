@@ -6,76 +6,169 @@
 mod build;
 mod format;
 mod lookup;
-mod view;
 
+use crate::function::PerfectHash;
+use crate::stored::{self, Stored, Structure};
+use crate::{Bitmap, Error, HashKind, Key, Number};
+#[cfg(feature = "gpu")]
 pub(crate) use format::fingerprint_words;
-pub(crate) use lookup::{Lookup, Parameters};
-pub use view::StaticFilterView;
-pub(crate) use view::filter_methods;
+use lookup::Lookup;
+pub(crate) use lookup::Parameters;
+use std::fmt;
+use std::marker::PhantomData;
+use warpset_base::file::{self, FileError};
+use warpset_base::filter::{Filter, Take, same_length};
 
-use crate::borrowed::of_words;
-use crate::storage::saving;
-use crate::{Builder, Error};
+/// The structure of [`StaticFilterOf`]: fingerprints next to a function of the kind `M`.
+pub struct Fingerprints<M>(PhantomData<M>);
 
-/// A set that cannot change, of which `contains` is sometimes wrong: it never denies a member, and takes a key that is no
-/// member for one with probability 2^-w.
-///
-/// ```
-/// use warpset_recsplit::StaticFilter;
-///
-/// let filter = StaticFilter::builder(16).leaf_size(8).build_from(&["one", "two", "three"])?;
-/// assert!(filter.contains("one") && filter.contains("three"));
-/// assert!(filter.get("two").is_some_and(|number| number < 3));
-/// # Ok::<(), warpset_recsplit::Error>(())
-/// ```
-///
-/// Space: `w` bits per key and those of the function, 1.5 to 3. Queries: one of the function, and one more cache miss for
-/// large filters.
-#[derive(Clone)]
-pub struct StaticFilter {
-    words: Vec<u64>,
-    parameters: Parameters,
+/// A static filter around a function of the kind `M`, in `W`. [`StaticFilter`](crate::StaticFilter) is the one around
+/// RecSplit that has its words.
+pub type StaticFilterOf<M, W = Vec<u64>> = Stored<Fingerprints<M>, W>;
+
+impl<M: HashKind> Structure for Fingerprints<M> {}
+
+impl<M: HashKind> stored::sealed::Structure for Fingerprints<M> {
+    const STRUCTURE: file::Structure = format::STRUCTURE;
+    const NAME: &'static str = "static filter";
+    type Parameters = Parameters<M>;
+
+    fn parse(words: &[u64]) -> Result<Parameters<M>, FileError> {
+        Parameters::of(words)
+    }
+
+    fn keys(parameters: &Parameters<M>) -> u64 {
+        parameters.keys()
+    }
+
+    fn seed(parameters: &Parameters<M>) -> u64 {
+        parameters.function.header.seed
+    }
+
+    fn debug(parameters: &Parameters<M>, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("width", &parameters.width);
+    }
 }
 
-impl StaticFilter {
-    /// Settings for building a filter with fingerprints of `width` bits, 1 to 32: for the function, the default ones.
-    pub fn builder(width: u32) -> Builder<Self> {
-        Builder::new(width)
-    }
-
-    /// Takes over words that [`StaticFilter::words`] gave, checked as in [`View::from_words`](crate::View::from_words).
-    pub fn from_words(words: Vec<u64>) -> Result<Self, Error> {
-        let parameters = of_words(Parameters::of(&words), words.len())?;
-        Ok(Self { words, parameters })
-    }
-
-    /// As `from_words`, for words that are known to be right.
-    pub(crate) fn trusted(words: Vec<u64>, parameters: Parameters) -> Self {
-        Self { words, parameters }
-    }
-
-    /// The filter, borrowed.
-    pub fn view(&self) -> StaticFilterView<'_> {
-        StaticFilterView::of(&self.words, &self.parameters)
-    }
-
-    /// The words, in the saved form.
-    pub fn words(&self) -> &[u64] {
-        &self.words
-    }
-
+impl<M: HashKind, W: AsRef<[u64]>> StaticFilterOf<M, W> {
     #[inline(always)]
-    fn lookup(&self) -> Lookup<'_> {
-        Lookup { words: &self.words, parameters: &self.parameters }
+    fn lookup(&self) -> Lookup<'_, M> {
+        Lookup { words: self.words(), parameters: self.parameters() }
+    }
+
+    /// Bits of a fingerprint.
+    pub fn width(&self) -> u32 {
+        self.parameters().width
+    }
+
+    /// The probability that a key that is no member looks like one: 2^-width, and 0 for an empty filter.
+    pub fn fpr(&self) -> f64 {
+        self.parameters().fpr()
+    }
+
+    /// The function that numbers the members.
+    pub fn function(&self) -> PerfectHash<M, &[u64]> {
+        let function = self.lookup().function();
+        PerfectHash::trusted(function.words, function.parameters.clone())
+    }
+
+    /// Whether `key` is a member, or looks like one.
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.lookup().get(&key).is_some()
+    }
+
+    /// The number of `key`, below `len`, unless it is certain that it is no member.
+    #[inline]
+    pub fn get(&self, key: impl Key) -> Option<u64> {
+        self.lookup().get(&key)
+    }
+
+    /// The number of each key, as `get` gives it, on all threads of the current rayon pool; a few thousand keys stay on
+    /// the calling thread.
+    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<Option<u64>> {
+        let mut numbers = vec![None; keys.len()];
+        self.lookup().fill(keys, &mut numbers, |number, is_member| is_member.then_some(number));
+        numbers
+    }
+
+    /// `get_bulk` into a slice of the same length, of `u64` or of `u32`: which keys have a number; the others get zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a filter of more than 2^32 members.
+    pub fn get_bulk_into<K: Key, N: Number>(&self, keys: &[K], numbers: &mut [N]) -> Result<Bitmap, Error> {
+        same_length(keys.len(), numbers.len())?;
+        N::check(self.len())?;
+        Ok(self.lookup().numbers_and_bits(keys, numbers))
+    }
+
+    /// Whether each key is a member, or looks like one, on all threads of the current rayon pool; a few thousand
+    /// keys stay on the calling thread. Several times faster than one by one where there is AVX-512.
+    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.lookup().fill(keys, &mut answers, |_, is_member| is_member);
+        answers
+    }
+
+    /// `contains_bulk` into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.lookup().fill(keys, answers, |_, is_member| is_member);
+        Ok(())
+    }
+
+    /// `contains_bulk` as bytes 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.lookup().fill(keys, answers, |_, is_member| is_member.into());
+        Ok(())
+    }
+
+    /// `contains_bulk` as one bit per key.
+    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+        self.lookup().bits(keys)
+    }
+
+    /// How many of the keys are members, or look like one.
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
+        self.contains_bitmap_bulk(keys).count_ones()
+    }
+
+    /// Drops the keys that are surely no members; the others keep their order.
+    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
+        let answers = self.contains_bitmap_bulk(keys);
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
     }
 }
 
-filter_methods!([] StaticFilter);
-saving!(StaticFilter, format::STRUCTURE, "static filter");
+impl<M: HashKind, W: AsRef<[u64]>> Filter for StaticFilterOf<M, W> {
+    type Error = Error;
 
-/// Whether both are the same filter, bit for bit.
-impl PartialEq for StaticFilter {
-    fn eq(&self, other: &Self) -> bool {
-        self.words == other.words
+    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        self.contains_bulk_into(keys, answers)
+    }
+
+    fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        self.contains_bytes_bulk_into(keys, answers)
+    }
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        take(0, self.contains_bitmap_bulk(keys).as_words());
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    fn contains(&self, key: impl Key) -> Result<bool, Error> {
+        Ok(self.contains(key))
     }
 }

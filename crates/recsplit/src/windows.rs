@@ -1,14 +1,14 @@
 //! Reads of unaligned bits, and walks to the ones after them: one load or a few words at a time.
 //!
-//! [`bits_from`] and [`scan`] do what `window` and `select_from` of `warpset_core::bits` do, faster: a lookup is a chain of
-//! them. Reads past the end give zeros.
+//! [`bits_from`] and [`scan`] do what `window` and `select_from` of `warpset_core::bits` do, faster: a lookup is a
+//! chain of them. Reads past the end give zeros.
 
 use warpset_core::bits::{Portable, Select, field, word};
 use warpset_core::recsplit::lookup::Words;
 
 /// Words in host memory as lookups read them.
 #[derive(Clone, Copy)]
-pub(crate) struct HostWords<'a>(pub(crate) &'a [u64]);
+pub struct HostWords<'a>(pub(crate) &'a [u64]);
 
 impl Words for HostWords<'_> {
     #[inline(always)]
@@ -52,7 +52,8 @@ pub(crate) fn far_unary_part(words: &[u64], at: u64, skip: u32) -> (u64, u64) {
 #[inline(always)]
 pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
     if at / 64 + 1 < words.len() as u64 {
-        // SAFETY: there is a word after the one with position `at`, so that eight bytes from that position's on are within the words.
+        // SAFETY: there is a word after the one with position `at`, so that eight bytes from that position's on are
+        // within the words.
         let low = unsafe { words.as_ptr().cast::<u8>().add((at / 8) as usize).cast::<u64>().read_unaligned() };
         low >> (at % 8)
     } else {
@@ -60,8 +61,8 @@ pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
     }
 }
 
-/// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none. Takes
-/// `N` words at a time without a branch among them.
+/// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none.
+/// Takes `N` words at a time without a branch among them.
 #[inline(always)]
 pub(crate) fn scan<const N: usize>(words: &[u64], from: u64, mut rank: u32, select: impl Select) -> u64 {
     let mut index = (from / 64) as usize;

@@ -12,8 +12,8 @@ pub fn opaque(x: u32) -> u32 {
 
 /// The upper half of the product of `x` and `y`, in one instruction.
 ///
-/// As `(x as u64 * y as u64) >> 32` it takes more where LLVM moves the conversion of a factor out of a loop, for it does not see then that
-/// the upper half of that factor is zero.
+/// `(x as u64 * y as u64) >> 32` takes more instructions where LLVM moves the conversion of a factor out of a loop: it
+/// does not see then that the upper half of that factor is zero.
 #[inline(always)]
 #[must_use]
 pub fn multiply_high(x: u32, y: u32) -> u32 {

@@ -60,13 +60,23 @@ pub struct Module {
     pub name: &'static str,
     /// Its PTX; `None` where a program registers it under the name.
     pub ptx: Option<&'static str>,
-    /// What the PTX was assembled to for some architectures, in a container (`warpset_builder::Containers`), which is loaded in place of the
-    /// PTX where a driver takes it; `None` or empty where the driver compiles the PTX.
+    /// Device code for some architectures, in a container (`warpset_builder::Containers`); `None` or empty where there
+    /// is none. [`Module::device_code`] tells whether it belongs to the PTX.
     pub code: Option<&'static [u8]>,
 }
 
 impl Module {
-    /// That of a crate's modules which stands at `path`, a `module_path!()`, or above it. A module's name is its path
+    /// What the PTX was assembled to, which is loaded in place of the PTX where a driver takes it. `None` where the
+    /// container was made from other sources than the PTX: both carry the stamp of their sources.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[must_use]
+    pub fn device_code(&self) -> Option<&'static [u8]> {
+        let stamp = self.ptx?.lines().find_map(|line| line.strip_prefix("// Sources: "))?;
+        let mark = format!("warpset:{stamp}");
+        self.code.filter(|code| code.windows(mark.len()).any(|bytes| bytes == mark.as_bytes()))
+    }
+
+    /// The crate's module that stands at `path`, a `module_path!()`, or above it. A module's name is its path
     /// after the crate's name, with `_` for `::`.
     #[must_use]
     pub const fn find(modules: &[&'static Module], crate_name: &str, path: &str) -> Option<&'static Module> {
@@ -154,14 +164,14 @@ impl LaunchConfig {
         Self::new(blocks as u32, block)
     }
 
-    /// The same with `bytes` of dynamic shared memory.
+    /// This launch with `bytes` of dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Self {
         Self { shared_bytes: bytes, ..self }
     }
 
-    /// The same for blocks that wait for each other: the launch begins when all of them can run, and is refused if the device
-    /// never has room for as many.
+    /// This launch for blocks that wait for each other: it begins when all of them can run, and is refused if the
+    /// device never has room for that many.
     #[must_use]
     pub fn cooperative(self) -> Self {
         Self { cooperative: true, ..self }

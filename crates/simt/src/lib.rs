@@ -8,9 +8,10 @@
 //! | [`warp`], [`thread::sync_threads`] | LLVM's convergent intrinsics | suspension points, checked for divergence |
 //! | [`atomic`], [`fence`] | PTX operations at GPU scope | host atomics with seeded delays |
 //!
-//! Kernels are written once, with [`kernel!`], and use nothing but this crate and
-//! arithmetic. The names follow `cuda_std`. The documentation is here; the two
-//! implementations are in `src/device` and `src/emulator`.
+//! Kernels are written once, with [`kernel!`], and use nothing but this crate and arithmetic. The names follow
+//! `cuda_std`. The documentation is here; the two implementations are in `src/device` and `src/emulator`.
+//!
+//! The API makes no promise of stability: programs with kernels of their own pin the version with `=`.
 //!
 //! ```
 //! use warpset_simt::{Global, GlobalMut, LaunchConfig, kernel, thread};

@@ -38,15 +38,15 @@ macro_rules! common {
                 Self(imp::at(self.0, i))
             }
 
-            /// The same as [`at`](Self::at), for handles that stand for an array.
+            /// [`at`](Self::at) under another name, for handles that stand for an array.
             #[inline(always)]
             #[must_use]
             pub fn offset(self, i: usize) -> Self {
                 self.at(i)
             }
 
-            /// The same bytes as elements of another type. Alignment is checked at the
-            /// access, by the emulator only.
+            /// A handle to these bytes as elements of another type. Alignment is checked at the access, by the emulator
+            /// only.
             #[inline(always)]
             #[must_use]
             pub fn cast<U>(self) -> $name<U> {
@@ -192,7 +192,7 @@ impl<T> From<GlobalMut<T>> for Global<T> {
 }
 
 impl<T> GlobalMut<T> {
-    /// The same elements, for reading.
+    /// A handle to these elements for reading.
     #[inline(always)]
     #[must_use]
     pub fn as_const(self) -> Global<T> {

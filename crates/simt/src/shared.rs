@@ -44,7 +44,7 @@ impl<T> Shared<T> {
         Self(self.0.wrapping_add(i.wrapping_mul(size_of::<T>() as u32)), PhantomData)
     }
 
-    /// The same bytes as elements of another type.
+    /// A handle to these bytes as elements of another type.
     #[inline(always)]
     #[must_use]
     pub fn cast<U>(self) -> Shared<U> {

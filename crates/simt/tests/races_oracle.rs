@@ -14,7 +14,7 @@ const WORDS: usize = 3;
 /// A step of a program, in an order in which it could happen.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Of actor `actor` in block `block` to a word; of shared memory the block's own.
+    /// Actor `actor` of block `block` accesses a word; in shared memory, the block's own.
     Access { block: u32, actor: usize, word: usize, write: bool, shared: bool },
     /// A barrier of all threads of a block.
     Barrier { block: u32 },

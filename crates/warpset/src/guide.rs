@@ -11,8 +11,9 @@
 //! [static filters]: crate::recsplit::StaticFilter
 //! [dictionaries]: crate::lsm
 //! [perfect hashing]: crate::recsplit
-//! [asked on a device]: crate::recsplit::gpu
-//! [shared by several devices]: crate::gpu::Devices
+//! [devices]: crate::gpu::Devices
+//! [host memory]: crate::bloom::gpu
 //! [integers as keys]: crate::bloom::Key
+//! [counters]: crate::quotient::Duplicates
 #![doc = include_str!("../guide.md")]
 // The page is that of `docs`, whose links name other pages there; the first definition of a link counts.

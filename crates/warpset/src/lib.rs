@@ -1,31 +1,116 @@
-//! [docs/guide.md]: crate::guide
-//! [docs/bloom.md]: crate::bloom
-//! [docs/quotient.md]: crate::quotient
-//! [docs/lsm.md]: crate::lsm
-//! [docs/recsplit.md]: crate::recsplit
-//! [docs/primitives.md]: crate::primitives
-#![doc = include_str!("../README.md")]
-// Links of the README name files of the repository; of two definitions of a link the first one counts.
+//! Fast sets, counters, ordered maps and perfect-hash tables for millions of keys, on CPUs and NVIDIA GPUs, in pure
+//! Rust.
+//!
+//! ```
+//! use warpset::prelude::*;
+//!
+//! let mut seen = SplitBlockBloom::builder(1_000_000).fpr(0.01).build()?;
+//! assert!(seen.test_and_insert("https://example.org/"));
+//! assert!(!seen.test_and_insert("https://example.org/"));
+//! # Ok::<(), warpset::bloom::Error>(())
+//! ```
+//!
+//! | type | what it is | take it to |
+//! | --- | --- | --- |
+//! | [`SplitBlockBloom`] | Parquet's split-block Bloom filter, bit for bit | test membership fast, at 1 % or 0.1 % false positives |
+//! | [`BlockedBloom`] | Bloom filter with blocks of 64 to 1024 bits | choose between speed and bits per key |
+//! | [`RaoBloom`] | Rao's two-level Bloom filter | reproduce the paper; get a classic filter's rate |
+//! | [`StandardQuotientFilter`] | quotient filter | remove keys, merge sizes, grow without the keys |
+//! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
+//! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
+//! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
+//! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
+//! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
+//!
+//! The [`guide`] goes from the choice of a structure to a pipeline on a GPU, and says what each can do and what is
+//! promised. [`prelude`] has what most programs need.
+//!
+//! Each structure is built by its `builder`, and by the same builder in device memory after `.on(&device)`
+//! ([`gpu::Device`]). A suffix says where the keys live: none takes one key; `_bulk` a host slice, on all cores or
+//! copied to the device; `_device` device memory; `_async` device memory and a stream, whose work it only queues. What
+//! one backend saves, the others open, and answers are the same.
+//!
+//! | feature | brings |
+//! | --- | --- |
+//! | `bloom`, `quotient`, `lsm`, `recsplit` | one structure each, for the CPU (default) |
+//! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
+//! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
+//! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
+//! | `serde` | structures that can be saved, as values of serde |
+//! | `papers` | methods as papers have them, to measure ours by; no promise of stability |
+//! | `cust` | exchange of contexts, streams and memory with the crate `cust` |
+//!
+//! [`SplitBlockBloom`]: bloom::SplitBlockBloom
+//! [`BlockedBloom`]: bloom::BlockedBloom
+//! [`RaoBloom`]: bloom::RaoBloom
+//! [`StandardQuotientFilter`]: quotient::StandardQuotientFilter
+//! [`RankSelectQuotientFilter`]: quotient::RankSelectQuotientFilter
+//! [`Lsm`]: lsm::Lsm
+//! [`SortedArray`]: lsm::SortedArray
+//! [`RecSplit`]: recsplit::RecSplit
+//! [`StaticFilter`]: recsplit::StaticFilter
 
+#[cfg(feature = "bloom")]
 pub use warpset_bloom as bloom;
 #[cfg(feature = "cust")]
 pub use warpset_cust as cust;
+#[cfg(feature = "gpu")]
 pub use warpset_gpu as gpu;
+#[cfg(feature = "lsm")]
 pub use warpset_lsm as lsm;
+#[cfg(feature = "gpu")]
 pub use warpset_primitives as primitives;
+#[cfg(feature = "quotient")]
 pub use warpset_quotient as quotient;
+#[cfg(feature = "recsplit")]
 pub use warpset_recsplit as recsplit;
 
+#[cfg(all(
+    feature = "bloom",
+    feature = "gpu",
+    feature = "lsm",
+    feature = "mmap",
+    feature = "quotient",
+    feature = "recsplit"
+))]
 pub mod guide;
 
 /// What most programs need: `use warpset::prelude::*;`
 pub mod prelude {
-    pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, Insert, RaoBloom, SplitBlockBloom, TestAndInsert};
-    pub use crate::gpu::{Backend, Device, Devices};
-    pub use crate::lsm::{Lsm, SortedArray};
-    pub use crate::quotient::{Count, Duplicates, RankSelectQuotientFilter, Remove, StandardQuotientFilter};
-    pub use crate::recsplit::{RecSplit, StaticFilter};
+    pub use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
+    pub use warpset_base::key::{Bytes, Hashed, Key};
+
+    #[cfg(feature = "bloom")]
+    pub use crate::bloom::{
+        BlockedBloom, BlockedBloomView, RaoBloom, RaoBloomView, SplitBlockBloom, SplitBlockBloomView,
+    };
+    #[cfg(all(feature = "bloom", feature = "mmap"))]
+    pub use crate::bloom::{MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBloom};
+    #[cfg(feature = "gpu")]
+    pub use crate::gpu::{Backend, Device, Devices, batch::DeviceKeys};
+    #[cfg(feature = "lsm")]
+    pub use crate::lsm::{CleanupPolicy, Lsm, LsmView, OrderedMap, Snapshot, SortedArray, SortedArrayView};
+    #[cfg(all(feature = "lsm", feature = "mmap"))]
+    pub use crate::lsm::{MappedLsm, MappedSortedArray};
+    #[cfg(feature = "gpu")]
+    pub use crate::primitives::{DeviceFilter, DeviceInsert};
+    #[cfg(feature = "quotient")]
+    pub use crate::quotient::{
+        Duplicates, RankSelectQuotientFilter, RankSelectQuotientFilterView, StandardQuotientFilter,
+        StandardQuotientFilterView,
+    };
+    #[cfg(all(feature = "quotient", feature = "mmap"))]
+    pub use crate::quotient::{MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
+    #[cfg(feature = "recsplit")]
+    pub use crate::recsplit::{
+        MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
+    };
 }
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "bloom", feature = "gpu", feature = "quotient"))]
 pub mod promises;
+
+/// The program of the README, which is a page of the repository and no page of this documentation.
+#[cfg(all(doctest, feature = "bloom"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

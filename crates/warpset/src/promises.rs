@@ -19,7 +19,7 @@
 /// assert!(!view.contains(7u64));
 /// ```
 ///
-/// The same for Bloom filters.
+/// Bloom filters that must not compile.
 ///
 /// ```
 /// use warpset::bloom::BlockedBloom;

@@ -13,8 +13,8 @@ use warpset_datafusion::register_all;
 
 use crate::MESSAGE_BYTES;
 
-/// The settings of a client: Ballista's, with room for filters in messages, and with the adaptive planner, which hangs where
-/// the other one can lose rows when an executor dies.
+/// The settings of a client: Ballista's, with room for filters in messages, and with the adaptive planner, which hangs
+/// where the other one can lose rows when an executor dies.
 pub fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista()
         .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES as usize)
@@ -44,8 +44,8 @@ pub struct Refused {
     pub answer: String,
 }
 
-/// All rows of a query, or an error after `limit`: a query whose executor dies may otherwise never end. The scheduler is
-/// not told to stop. An executor without the functions is the error [`Refused`], where Ballista names no cause.
+/// All rows of a query, or an error after `limit`: a query whose executor dies may otherwise never end. The scheduler
+/// is not told to stop. An executor without the functions is the error [`Refused`], where Ballista names no cause.
 pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<RecordBatch>> {
     /// What Ballista 55 says for every task that an executor cannot read.
     const REFUSED: &str = "rejected by executor";

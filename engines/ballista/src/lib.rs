@@ -14,8 +14,8 @@
 //! # }
 //! ```
 //!
-//! Ballista 55 does not survive an executor that dies in the middle of a query: with the settings of [`session_config`] the query
-//! waits for ever, so ask with [`collect_within`]; with others it can answer wrongly (`docs/engines.md`).
+//! Ballista 55 does not survive an executor that dies in the middle of a query: with the settings of [`session_config`]
+//! the query waits for ever, so ask with [`collect_within`]; with others it can answer wrongly (`docs/engines.md`).
 
 mod client;
 mod executor;

@@ -13,11 +13,11 @@ use crate::client;
 /// How long the processes have to start.
 const START: Duration = Duration::from_secs(60);
 
-/// A scheduler and executors of one core each as processes of this machine, on free ports of the loopback device. They end
-/// when this is dropped.
+/// A scheduler and executors of one core each as processes of this machine, on free ports of the loopback device. They
+/// end when this is dropped.
 ///
-/// Executors write into folders of their own, and a client with [`LocalCluster::session_config`] reads what others wrote
-/// through the network, as it would be between machines.
+/// Executors write into folders of their own, and a client with [`LocalCluster::session_config`] reads what others
+/// wrote through the network, as it would be between machines.
 #[derive(Debug)]
 pub struct LocalCluster {
     processes: Processes,
@@ -26,8 +26,8 @@ pub struct LocalCluster {
 }
 
 impl LocalCluster {
-    /// Starts `program`, which is the program of this crate, as a scheduler and this many executors, and waits until they can
-    /// work. They write into `folder`, which has to be there.
+    /// Starts `program`, which is the program of this crate, as a scheduler and this many executors, and waits until
+    /// they can work. They write into `folder`, which has to be there.
     pub async fn start(program: &Path, executors: usize, folder: &Path) -> Result<LocalCluster> {
         let mut cluster = LocalCluster { processes: Processes::default(), port: 0, folder: folder.to_owned() };
         cluster.port = cluster.processes.spawn(program, &["scheduler", "--port", "0", "--executor-timeout", "8"])?;
@@ -45,7 +45,8 @@ impl LocalCluster {
         Ok(cluster)
     }
 
-    /// The settings of a client whose queries read what another executor wrote through the network, also on one machine.
+    /// The settings of a client whose queries read what another executor wrote through the network, also on one
+    /// machine.
     pub fn session_config() -> SessionConfig {
         use ballista::prelude::SessionConfigExt;
         client::session_config().with_ballista_shuffle_reader_force_remote_read(true)

@@ -61,8 +61,8 @@ impl Job {
         Ok(())
     }
 
-    /// Runs all queries everywhere, and prints a table of what they cost. Joins and aggregates are partitioned, as those
-    /// of tables are that are too large for one machine; and as the engine has it.
+    /// Runs all queries everywhere, and prints a table of what they cost. Joins and aggregates are partitioned, as
+    /// those of tables are that are too large for one machine; and as the engine has it.
     pub async fn run(&self, engines: Engines) -> Result<()> {
         println!("| engine | query | seconds | processor seconds | rows exchanged | MB exchanged |");
         println!("| --- | --- | ---: | ---: | ---: | ---: |");

@@ -8,7 +8,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::ScalarUDF;
 use warpset_base::key::Key;
-use warpset_bloom::{Error, SplitBlockBloom, gpu};
+use warpset_bloom::{Error, Filter, HEADER_BYTES, SplitBlockBloom, gpu};
 use warpset_gpu::Device;
 
 use crate::error::Cause;
@@ -16,15 +16,13 @@ use crate::lookup::{Ask, Lookup, MightContain};
 
 /// Filters that stay on the device.
 const KEPT: usize = 4;
-/// Bytes that a saved filter starts with: its size, its seed, its checksum.
-const HEADER_BYTES: usize = 128;
 
 /// `might_contain` that looks batches of `least_rows` rows and more up on `device`. Register it after
 /// [`register_all`](crate::register_all), whose function it replaces; its answers are the same.
 ///
-/// A batch has `datafusion.execution.batch_size` rows, 8192 unless set, which is less than what pays: set both to a million.
-/// The last four filters stay in device memory; where there is no room for a filter, the processor looks up. Other
-/// errors of the device are errors of the query. Strings and binaries are hashed on the processor.
+/// A batch has `datafusion.execution.batch_size` rows, 8192 unless set, which is less than what pays: set both to a
+/// million. The last four filters stay in device memory; where there is no room for a filter, the processor looks up.
+/// Other errors of the device are errors of the query. Strings and binaries are hashed on the processor.
 ///
 /// ```
 /// use datafusion::prelude::{SessionConfig, SessionContext};

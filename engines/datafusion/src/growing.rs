@@ -1,13 +1,14 @@
 //! Filters that start as a list: groups of few rows, of which there can be millions, take the memory of their rows.
 //!
-//! A group is a list of items (hashes or fingerprints, 8 bytes each) until they take more than a quarter of the filter's
-//! memory, and the filter from then on. The result is the filter in both cases, with the same bytes. A partial result
-//! is the list after the tag `WARPFEW\0`, or the saved filter. So an engine that gives up aggregating early and passes each
-//! row on as a group of its own sends 16 bytes for it, not a filter.
+//! A group is a list of items (hashes or fingerprints, 8 bytes each) until they take more than a quarter of the
+//! filter's memory, and the filter from then on. The result is the filter in both cases, with the same bytes. A partial
+//! result is the list after the tag `WARPFEW\0`, or the saved filter. So an engine that gives up aggregating early and
+//! passes each row on as a group of its own sends 16 bytes for it, not a filter.
 //!
-//! What comes in smaller batches than the filter likes goes on being gathered: beside the filter stands a list of as many
-//! items, which are inserted together when it is full. For a quotient filter these are the engine's own batches of 8192 rows, a
-//! thousandth of a large filter, which cost it three times as much per row; for every filter, single rows of many groups.
+//! What comes in smaller batches than the filter likes goes on being gathered: beside the filter stands a list of as
+//! many items, which are inserted together when it is full. For a quotient filter these are the engine's own batches of
+//! 8192 rows, a thousandth of a large filter, which cost it three times as much per row; for every filter, single rows
+//! of many groups.
 
 use std::fmt::Debug;
 

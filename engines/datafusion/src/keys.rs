@@ -9,8 +9,9 @@
 //! | strings and binaries of all layouts | the bytes |
 //! | dictionaries of any of these | the value |
 //!
-//! Integers hash by their value, so that a filter of an `INT` column answers for a `BIGINT` column. Units and scales are not
-//! stored: a timestamp in seconds and one in milliseconds are different keys, as are `1.5` and `1.50` as decimals; cast one.
+//! Integers hash by their value, so that a filter of an `INT` column answers for a `BIGINT` column. Units and scales
+//! are not stored: a timestamp in seconds and one in milliseconds are different keys, as are `1.5` and `1.50` as
+//! decimals; cast one.
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{

@@ -36,19 +36,21 @@
 //! # }
 //! ```
 //!
-//! **Results** are saved structures: the bytes that `to_bytes` of the structure's crate gives for the same keys, whatever the
-//! number of partitions and machines. Their type is `Dictionary(Int32, Binary)`, so that the engine copies four bytes where
-//! it repeats a row; functions take every binary type. An aggregate of no values is NULL, and a lookup in NULL or of NULL
-//! is NULL. Wrong bytes are an error; a thread checks each filter once ([`Cause`] lists what else can go wrong).
+//! **Results** are saved structures: the bytes that `to_bytes` of the structure's crate gives for the same keys,
+//! whatever the number of partitions and machines. Their type is `Dictionary(Int32, Binary)`, so that the engine copies
+//! four bytes where it repeats a row; functions take every binary type. An aggregate of no values is NULL, and a lookup
+//! in NULL or of NULL is NULL. Wrong bytes are an error; a thread checks each filter once ([`Cause`] lists what else
+//! can go wrong).
 //!
 //! **Keys**: see the table in `docs/engines.md`. Integers hash by their value, with XXH64 as in Parquet, strings and
-//! binaries by their bytes, dates, timestamps and decimals by the stored integer. Spark's functions of the same names hash
-//! otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: neither engine opens the other's filters.
+//! binaries by their bytes, dates, timestamps and decimals by the stored integer. Spark's functions of the same names
+//! hash otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: neither engine opens the other's
+//! filters.
 //!
-//! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of one call
-//! all have that size, whatever they hold. More keys raise the rate of false positives of a Bloom filter; a quotient filter
-//! grows. `column` names a Parquet column's physical type, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType):
-//! such columns hash integers as four bytes.
+//! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
+//! one call all have that size, whatever they hold. More keys raise the rate of false positives of a Bloom filter; a
+//! quotient filter grows. `column` names a Parquet column's physical type, for
+//! [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such columns hash integers as four bytes.
 //!
 //! **On a GPU**: [`might_contain_on`] gives a `might_contain` that looks large batches up on a device; nothing else
 //! needs one. The feature `cuda` binds the driver at run time.

@@ -1,14 +1,14 @@
 //! `perfect_hash_agg`: gathers the hashes of keys, and builds a minimal perfect hash function of them at the end.
 //!
-//! A function cannot be merged with another, so a partial result is the hashes: 16 bytes per different key. They are those that
-//! the function takes of its keys with seed 0, so it answers for the keys as if it were built from them.
+//! A function cannot be merged with another, so a partial result is the hashes: 16 bytes per different key. They are
+//! those that the function takes of its keys with seed 0, so it answers for the keys as if it were built from them.
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use warpset_base::key::{Hash128, Key, Seed};
-use warpset_recsplit::{RecSplit, View};
+use warpset_recsplit::{RecSplit, RecSplitView};
 
 use crate::error::Cause;
 use crate::gather::{Gather, OfKeys, Slots, add_keys};
@@ -123,7 +123,7 @@ impl Ask for PerfectHashIndex {
     type Answer = u64;
 
     fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
-        Ok(View::from_bytes(saved)?.get_bulk_into(keys, answers)?)
+        Ok(RecSplitView::from_bytes(saved)?.get_bulk_into(keys, answers)?)
     }
 
     fn array(answers: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {

@@ -8,15 +8,18 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use warpset_base::key::Key;
-use warpset_quotient::{Duplicates, Error, Layout, RankSelectBuilder, RankSelectQuotientFilter, RankSelectView};
+use warpset_quotient::{
+    Duplicates, Error, Layout, RankSelectBuilder, RankSelectQuotientFilter, RankSelectQuotientFilterView,
+};
 
 use crate::error::Cause;
 use crate::growing::Filter;
 use crate::lookup::Ask;
 use crate::{blobs, parameters, verified};
 
-/// Does `change` to the filter; where it is full, doubles it and tries again. A fingerprint keeps its bits, so the rate of
-/// false positives grows as it does with more keys, and the size follows from what the filter holds, not from the order.
+/// Does `change` to the filter; where it is full, doubles it and tries again. A fingerprint keeps its bits, so the rate
+/// of false positives grows as it does with more keys, and the size follows from what the filter holds, not from the
+/// order.
 fn with_room<T>(
     filter: &mut RankSelectQuotientFilter,
     mut change: impl FnMut(&mut RankSelectQuotientFilter) -> Result<T, Error>,
@@ -24,7 +27,7 @@ fn with_room<T>(
     loop {
         match change(filter) {
             Err(Error::Full { .. }) => match filter.double() {
-                Err(Error::InvalidBits { .. }) => {
+                Err(Error::CannotDouble { .. }) => {
                     return Err(Cause::Saturated { fingerprint_bits: filter.layout().fingerprint_bits() });
                 }
                 doubled => doubled?,
@@ -110,7 +113,11 @@ impl Ask for QuotientFilterCount {
     type Answer = u64;
 
     fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
-        let view = verified::open(saved, RankSelectView::from_bytes, RankSelectView::from_bytes_unverified)?;
+        let view = verified::open(
+            saved,
+            RankSelectQuotientFilterView::from_bytes,
+            RankSelectQuotientFilterView::from_bytes_unverified,
+        )?;
         Ok(view.count_bulk_into(keys, answers)?)
     }
 

@@ -1,9 +1,9 @@
 //! `shared_filter`: a saved structure that the engine hands on without copying it.
 //!
-//! The engine's scalars own their bytes: where the result of a subquery stands in an expression, each batch of rows gets a copy,
-//! and a filter of 100 MB costs more to copy than a batch costs to look up. A scalar struct is one reference to an
-//! array, so a structure in a struct is copied never. Its field is a dictionary, because joins repeat the fields of a
-//! struct row by row.
+//! The engine's scalars own their bytes: where the result of a subquery stands in an expression, each batch of rows
+//! gets a copy, and a filter of 100 MB costs more to copy than a batch costs to look up. A scalar struct is one
+//! reference to an array, so a structure in a struct is copied never. Its field is a dictionary, because joins repeat
+//! the fields of a struct row by row.
 
 use std::sync::Arc;
 

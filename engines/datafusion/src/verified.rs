@@ -1,17 +1,17 @@
 //! Which saved structures have been checked already.
 //!
-//! A checksum costs one pass over a filter, the lookups of a batch touch a small part of it. So a thread remembers the last
-//! structures that it checked, by address, length and header, which holds the checksum: a query reads its filter once per
-//! thread, not once per batch. (Memory that is given back and used again for bytes with the same header, but damaged
-//! since, would go unnoticed; what storage or a network damaged does not.)
+//! A checksum costs one pass over a filter, the lookups of a batch touch a small part of it. So a thread remembers the
+//! last structures that it checked, by address, length and header, which holds the checksum: a query reads its filter
+//! once per thread, not once per batch. (Memory that is given back and used again for bytes with the same header, but
+//! damaged since, would go unnoticed; what storage or a network damaged does not.)
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use warpset_bloom::HEADER_BYTES;
+
 /// Structures that a thread remembers.
 const REMEMBERED: usize = 64;
-/// Bytes that a saved structure starts with.
-const HEADER_BYTES: usize = 128;
 
 #[derive(PartialEq)]
 struct Checked {

@@ -1,4 +1,5 @@
-//! Prints which of its arguments have been arguments before: a Bloom filter on the GPU, or on the CPU where there is none.
+//! Prints which of its arguments have been arguments before: a Bloom filter on the GPU, or on the CPU where there is
+//! none.
 
 use warpset_bloom::{SplitBlockBloom, TestAndInsert};
 use warpset_gpu::Backend;

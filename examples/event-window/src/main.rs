@@ -1,10 +1,11 @@
 //! A sliding window over readings of sensors: `event-window [SECONDS [READINGS_PER_SECOND]]`.
 //!
-//! Every second new readings arrive, some readings of the last seconds are corrected, and what is older than ten seconds is
-//! dropped. Then the program asks for the readings of single tenths of a second, and how many there were in each second.
+//! Every second new readings arrive, some readings of the last seconds are corrected, and what is older than ten
+//! seconds is dropped. Then the program asks for the readings of single tenths of a second, and how many there were in
+//! each second.
 
 use warpset_gpu::Backend;
-use warpset_lsm::{Dictionary, Lsm};
+use warpset_lsm::{Lsm, OrderedMap};
 
 /// Seconds that a reading is kept for.
 const WINDOW: u64 = 10;
@@ -34,10 +35,11 @@ fn arriving(second: u64, per_second: u64) -> (Vec<u64>, Vec<u64>) {
 }
 
 /// Goes on by one second.
-fn step(readings: &mut impl Dictionary<u64, u64>, second: u64, per_second: u64) -> anyhow::Result<Summary> {
+fn step(readings: &mut impl OrderedMap<u64, u64>, second: u64, per_second: u64) -> anyhow::Result<Summary> {
     let oldest = (second + 1).saturating_sub(WINDOW);
-    // All changes are one batch: what is too old goes, new readings come, and every tenth reading of the second before is corrected.
-    // Everything older went a second ago. In tenths of a second, so that threads and warps share the work.
+    // All changes are one batch: what is too old goes, new readings come, and every tenth reading of the second before
+    // is corrected. Everything older went a second ago. In tenths of a second, so that threads and warps share the
+    // work.
     let tenths = (0..10).map(|tenth| oldest.saturating_sub(1) * 1000 + tenth * 100);
     let tenths: Vec<_> = tenths.map(|begin| key(begin, 0)..key(begin + 100, 0)).collect();
     let dropped = if oldest > 0 { readings.range_bulk(&tenths)?.keys } else { Vec::new() };
@@ -64,7 +66,7 @@ fn step(readings: &mut impl Dictionary<u64, u64>, second: u64, per_second: u64) 
     })
 }
 
-fn run(mut readings: impl Dictionary<u64, u64>, seconds: u64, per_second: u64) -> anyhow::Result<()> {
+fn run(mut readings: impl OrderedMap<u64, u64>, seconds: u64, per_second: u64) -> anyhow::Result<()> {
     let start = std::time::Instant::now();
     for second in 0..seconds {
         let Summary { kept, dropped, last_tenth: (count, sum), oldest_second } =
@@ -96,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by the standard library's map.
+    /// The summaries as the standard library's map gives them.
     fn expected(seconds: u64, per_second: u64) -> Vec<Summary> {
         let mut map = BTreeMap::new();
         let step = |second: u64| {
@@ -119,7 +121,7 @@ mod tests {
         (0..seconds).map(step).collect()
     }
 
-    fn slides(mut readings: impl Dictionary<u64, u64>, seconds: u64, per_second: u64) {
+    fn slides(mut readings: impl OrderedMap<u64, u64>, seconds: u64, per_second: u64) {
         let steps = (0..seconds).map(|second| step(&mut readings, second, per_second).unwrap());
         assert_eq!(steps.collect::<Vec<_>>(), expected(seconds, per_second));
     }

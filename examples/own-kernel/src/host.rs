@@ -20,8 +20,8 @@ pub fn extremes(device: &Device, readings: &[u32]) -> Result<Option<(u32, u32)>>
     let readings = device.from_slice(readings)?;
     let mut pairs = device.alloc_uninit::<u64>(n)?;
     let mut result = device.alloc_uninit::<u64>(1)?;
-    // SAFETY: both vectors hold `n` items and live until `to_vec` has waited for the stream, which is the only one to use
-    // them. The shape is what the kernel asks for.
+    // SAFETY: both vectors hold `n` items and live until `to_vec` has waited for the stream, which is the only one to
+    // use them. The shape is what the kernel asks for.
     unsafe {
         pair { readings: readings.global(), pairs: pairs.global_mut(), n }
             .launch(&stream, LaunchConfig::covering(n, 256))?;
@@ -53,7 +53,8 @@ pub fn sums_of_known(
     let stream = device.new_stream()?;
     let (sensors, readings) = (device.from_slice(sensors)?, device.from_slice(readings)?);
     let mut sums = device.alloc_zeroed::<u64>(2)?;
-    // SAFETY: all vectors have the lengths that the kernel asks for, and live, as the filters do, until `to_vec` has waited.
+    // SAFETY: all vectors have the lengths that the kernel asks for, and live, as the filters do, until `to_vec` has
+    // waited.
     unsafe {
         sum_known {
             split_words: split.words().global(),

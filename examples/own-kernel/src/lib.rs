@@ -66,8 +66,8 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Adds to `sums[0]` the readings whose sensor is in the split-block filter, and to `sums[1]` those whose sensor is in
-    /// the blocked filter.
+    /// Adds to `sums[0]` the readings whose sensor is in the split-block filter, and to `sums[1]` those whose sensor is
+    /// in the blocked filter.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.

@@ -1,7 +1,7 @@
 //! Kernels that ask filters, on the emulator, and on CUDA where there is a device: as the filters themselves answer.
 
 use own_kernel::{sums_of_known, weighed};
-use warpset_bloom::{BlockedBloom, SplitBlockBloom};
+use warpset_bloom::{BlockedBloom, Filter, SplitBlockBloom};
 use warpset_gpu::testing::devices;
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 

@@ -7,13 +7,14 @@
 //! SELECT store, count(*), sum(cents) FROM sales JOIN stores USING (store) WHERE country = COUNTRY GROUP BY store
 //! ```
 //!
-//! Few sales belong to stores of one country, and a plain join reads all of them. Two filters save that, and neither changes the
-//! result, because a Bloom filter never says no to a key that it holds:
+//! Few sales belong to stores of one country, and a plain join reads all of them. Two filters save that, and neither
+//! changes the result, because a Bloom filter never says no to a key that it holds:
 //!
-//! 1. Each row group of the sales has a Bloom filter of its stores, which the writer of the file put there. It is asked for the wanted
-//!    stores, where it lies in the mapped file; a row group that holds none of them is not read.
-//! 2. A filter of the wanted stores, of a few bytes per store, is asked for each sale of the other row groups. What it keeps is read in
-//!    full and joined. The filter is small enough to be sent to whoever reads the file, and its bytes are those that Parquet prescribes.
+//! 1. Each row group of the sales has a Bloom filter of its stores, which the writer of the file put there. It is asked
+//!    for the wanted stores, where it lies in the mapped file; a row group that holds none of them is not read.
+//! 2. A filter of the wanted stores, of a few bytes per store, is asked for each sale of the other row groups. What it
+//!    keeps is read in full and joined. The filter is small enough to be sent to whoever reads the file, and its bytes
+//!    are those that Parquet prescribes.
 //!
 //! The program makes the plain join as well, and fails if the results differ.
 

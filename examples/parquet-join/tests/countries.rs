@@ -29,7 +29,7 @@ fn a_country_is_joined_from_its_row_group() {
         stores with sales: 50, revenue in cents: 3054127\n\
         the same as without filters\n";
     assert_eq!(revenue(folder.path(), "country-11"), expected);
-    // Of a country without stores nothing is read.
+    // Nothing is read for a country without stores.
     let nothing = revenue(folder.path(), "Atlantis");
     assert!(nothing.contains("row groups read: 0 of 16\n") && nothing.contains("revenue in cents: 0\n"), "{nothing}");
 

@@ -1,9 +1,9 @@
 //! A table in a file: `table-on-disk build INPUT TABLE`, then `table-on-disk get TABLE KEY...`.
 //!
-//! INPUT has a key, a tab and a value per line; no key comes twice. A minimal perfect hash function gives each key the number of its
-//! record, so that a lookup reads two cache lines of the function, the record's place, and the record. The record holds the
-//! key too: a key that is not in the table gets some record, which is then another key's. The file is mapped, not read, and
-//! processes that ask share its pages.
+//! INPUT has a key, a tab and a value per line; no key comes twice. A minimal perfect hash function gives each key the
+//! number of its record, so that a lookup reads two cache lines of the function, the record's place, and the record.
+//! The record holds the key too: a key that is not in the table gets some record, which is then another key's. The file
+//! is mapped, not read, and processes that ask share its pages.
 //!
 //! ```text
 //! words of the function, u64 │ the function │ where each record begins, n + 1 u64 │ records: key, tab, value
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use memmap2::Mmap;
-use warpset_recsplit::{RecSplit, View};
+use warpset_recsplit::{RecSplit, RecSplitView};
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -72,7 +72,7 @@ fn get(table: &Path, keys: &[&str]) -> anyhow::Result<()> {
 
 /// A table in mapped memory.
 struct Table<'a> {
-    function: View<'a>,
+    function: RecSplitView<'a>,
     begins: &'a [u64],
     records: &'a [u8],
 }
@@ -85,7 +85,7 @@ impl<'a> Table<'a> {
         let (&len, rest) = words.split_first().context("the table is empty")?;
         ensure!(len <= rest.len() as u64, "the table has been cut");
         let (function, rest) = rest.split_at(len as usize);
-        let function = View::from_words(function)?;
+        let function = RecSplitView::from_words(function)?;
         let n = function.len() as usize;
         ensure!(n < rest.len(), "the table has been cut");
         let records = &bytes[8 * (1 + len as usize + n + 1)..];

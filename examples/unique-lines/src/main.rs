@@ -1,10 +1,10 @@
 //! Prints each line of its input the first time that it comes: `unique-lines [RATE] < INPUT > OUTPUT`.
 //!
-//! As `awk '!seen[$0]++'`, but with a few bytes per line instead of the lines themselves: a Bloom filter says whether a line has
-//! been there. Of lines that have not, it says yes to the share RATE (one in a million unless said otherwise), and those are
-//! missing in the output. Nobody knows how many lines will come, so there is a chain of filters: when one is full, the next is
-//! twice as large, and its rate half as high, so that all rates together stay below RATE. (Almeida, Baquero, Preguiça,
-//! Hutchison, "Scalable Bloom Filters", 2007.)
+//! As `awk '!seen[$0]++'`, but with a few bytes per line instead of the lines themselves: a Bloom filter says whether a
+//! line has been there. Of lines that have not, it says yes to the share RATE (one in a million unless said otherwise),
+//! and those are missing in the output. Nobody knows how many lines will come, so there is a chain of filters: when one
+//! is full, the next is twice as large, and its rate half as high, so that all rates together stay below RATE.
+//! (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom Filters", 2007.)
 
 use std::io::{BufRead, Write};
 

@@ -1,42 +1,93 @@
 //! How a kernel gets the hash of its i-th key.
 //!
-//! The kind of key is a launch argument and not a version of the kernel: the branch is the same for all threads and
-//! costs two or three instructions, while every further version costs compile time when the module is loaded.
+//! [`KeyKind`] is a launch argument and not a version of the kernel: the branch is the same for all threads and
+//! costs two or three instructions, while every further version costs code.
 
 use warpset_core::hash;
 use warpset_simt::Global;
 
-/// 64-bit hashes, taken as they are.
-pub const HASH: u32 = 0;
-/// Integers, XXH64 with seed 0 of their value in eight bytes.
-const XXH64: u32 = 1;
-/// Integers, the seeded finaliser of their value in 64 bits.
-const MIX: u32 = 2;
-/// Integers, as Parquet hashes a column of type INT32.
-const INT32: u32 = 3;
-/// The bits of a kind that name the function.
-const FUNCTION: u32 = 3;
-/// Added to a function: integers of 32 bits instead of 64.
-pub(super) const NARROW: u32 = 4;
-/// Added to [`NARROW`]: their sign is carried to 64 bits.
-pub(super) const SIGNED: u32 = 8;
+/// What a key is in memory. Integers of any width are hashed by their value in 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum KeyClass {
+    /// Unsigned integers of 32 bits.
+    U32,
+    /// Signed integers of 32 bits.
+    I32,
+    /// Integers of 64 bits; signed ones have the same words.
+    U64,
+    /// 64-bit hashes.
+    Hashes,
+    /// Hashes of 128 bits: two words per key, the high half first.
+    Hashes128,
+}
 
-/// `u64` keys (and `i64`, which have the same words), XXH64 with seed 0.
-pub const XXH64_U64: u32 = XXH64;
-/// `u32` keys, hashed as the `u64` of the same value.
-pub const XXH64_U32: u32 = XXH64 | NARROW;
-/// `i32` keys, hashed as the `i64` of the same value.
-pub const XXH64_I32: u32 = XXH64 | NARROW | SIGNED;
-/// `u64` keys, the seeded finaliser.
-pub const MIX_U64: u32 = MIX;
-/// `u32` keys, hashed as the `u64` of the same value.
-pub const MIX_U32: u32 = MIX | NARROW;
-/// `i32` keys, hashed as the `i64` of the same value.
-pub const MIX_I32: u32 = MIX | NARROW | SIGNED;
-/// `u64` keys, asked of a Parquet column of type INT32.
-pub const INT32_U64: u32 = INT32;
-/// `u32` or `i32` keys, the same: their bytes are those of the column.
-pub const INT32_U32: u32 = INT32 | NARROW;
+impl KeyClass {
+    /// Bytes of a key.
+    pub const fn bytes(self) -> usize {
+        match self {
+            KeyClass::U32 | KeyClass::I32 => 4,
+            KeyClass::U64 | KeyClass::Hashes => 8,
+            KeyClass::Hashes128 => 16,
+        }
+    }
+
+    /// Words of 64 bits that hold `keys` keys.
+    pub const fn words(self, keys: usize) -> usize {
+        (keys * self.bytes()).div_ceil(8)
+    }
+
+    /// Whether keys take 32 bits.
+    #[inline(always)]
+    const fn is_narrow(self) -> bool {
+        matches!(self, KeyClass::U32 | KeyClass::I32)
+    }
+
+    /// What [`widened`] takes: all bits set for a class whose sign is carried to 64 bits, else none.
+    #[inline(always)]
+    const fn sign(self) -> u32 {
+        if matches!(self, KeyClass::I32) { !0 } else { 0 }
+    }
+}
+
+/// The hash function of a structure. A new one is a variant here, and an arm of every `match` that the compiler then
+/// finds incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum HashFunction {
+    /// XXH64 with seed 0 of the eight bytes of an integer.
+    Xxh64,
+    /// XXH64 of four bytes, as Parquet hashes a column of type INT32.
+    Int32,
+    /// The seeded finaliser; kernels take the spread seed.
+    Seeded,
+    /// The hash of 128 bits; kernels take the seed. [`KeyClass::Hashes`] are hashed again, by their value.
+    Wide,
+    /// The bijection of exact quotient filters; kernels take the spread of the bijections. Only integers have one.
+    Permutation,
+}
+
+/// How a kernel gets the hash of a key: from what, and by which function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct KeyKind {
+    /// What the keys are.
+    pub class: KeyClass,
+    /// The structure's function.
+    pub function: HashFunction,
+}
+
+const _: () = assert!(size_of::<KeyKind>() == 8);
+
+impl KeyKind {
+    /// 64-bit hashes that are taken as they are.
+    pub const HASHES: KeyKind = KeyKind::new(KeyClass::Hashes, HashFunction::Seeded);
+
+    /// Keys of a class for a structure's function.
+    pub const fn new(class: KeyClass, function: HashFunction) -> KeyKind {
+        KeyKind { class, function }
+    }
+}
 
 /// A 32-bit integer in 64 bits; `sign` has all bits set if its sign is carried, else none.
 #[inline(always)]
@@ -45,22 +96,16 @@ const fn widened(value: u32, sign: u32) -> u64 {
     (high as u64) << 32 | value as u64
 }
 
-/// What [`widened`] takes for a kind.
-#[inline(always)]
-const fn sign_of(kind: u32) -> u32 {
-    if kind & SIGNED != 0 { !0 } else { 0 }
-}
-
 /// Key `i` in 64 bits: an integer's value, or a hash.
 ///
 /// # Safety
-/// `keys` points to more than `i` keys of that kind.
+/// `keys` points to more than `i` keys of that class, which is not [`KeyClass::Hashes128`].
 #[inline(always)]
-pub unsafe fn word_at(keys: Global<u64>, kind: u32, i: usize) -> u64 {
+pub unsafe fn word_at(keys: Global<u64>, class: KeyClass, i: usize) -> u64 {
     // SAFETY: the caller says what `keys` points to.
     unsafe {
-        if kind & NARROW != 0 {
-            return widened(keys.cast::<u32>().read_nc(i), sign_of(kind));
+        if class.is_narrow() {
+            return widened(keys.cast::<u32>().read_nc(i), class.sign());
         }
         keys.read_nc(i)
     }
@@ -106,54 +151,64 @@ pub trait WithHasher {
     /// Runs with `hasher`.
     ///
     /// # Safety
-    /// As the caller of [`with_hasher`] arranged.
+    /// The contract that the caller of [`with_hasher`] arranged.
     unsafe fn run<H: Hasher>(self, hasher: H);
 }
 
-/// Branches once on the kind of key, so that loops inside `work` are free of the branch. Not for kinds that start with
-/// `INT32`: the kernels that group hashes are short of registers, and two functions more would spill some.
+/// Branches once on the kind of key, so that loops inside `work` are free of the branch. Only for functions whose hosts
+/// say that they can group keys (`Hashing::can_group`): the kernels are short of registers, and two more functions
+/// would spill some.
 ///
 /// # Safety
-/// `keys` points to keys of that kind, as many as `work` reads.
+/// `keys` points to keys of that kind, as many as `work` reads; the class is not [`KeyClass::Hashes128`], and the
+/// function is [`HashFunction::Xxh64`] or [`HashFunction::Seeded`].
 #[inline(always)]
-pub unsafe fn with_hasher(keys: Global<u64>, kind: u32, spread: u64, work: impl WithHasher) {
+pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: impl WithHasher) {
+    use {HashFunction::*, KeyClass::*};
     // SAFETY: the caller says what `keys` points to.
     unsafe {
-        let sign = sign_of(kind);
-        match kind & (FUNCTION | NARROW) {
-            XXH64_U64 => work.run(Xxh64Wide { keys }),
-            XXH64_U32 => work.run(Xxh64Narrow { keys: keys.cast(), sign }),
-            MIX_U64 => work.run(MixWide { keys, spread }),
-            MIX_U32 => work.run(MixNarrow { keys: keys.cast(), sign, spread }),
-            _ => work.run(Plain { keys }),
+        let sign = kind.class.sign();
+        match (kind.class, kind.function) {
+            (U64, Xxh64) => work.run(Xxh64Wide { keys }),
+            (U32 | I32, Xxh64) => work.run(Xxh64Narrow { keys: keys.cast(), sign }),
+            (U64, Seeded) => work.run(MixWide { keys, spread }),
+            (U32 | I32, Seeded) => work.run(MixNarrow { keys: keys.cast(), sign, spread }),
+            (Hashes | Hashes128, _) | (_, Int32 | Wide | Permutation) => work.run(Plain { keys }),
         }
     }
 }
 
-/// The hash of key `i` for Parquet's filter: of kind [`HASH`], or one that starts with `XXH64` or `INT32`.
+/// The hash of key `i` for Parquet's filter.
 ///
 /// # Safety
-/// `keys` points to more than `i` keys of that kind.
+/// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is
+/// [`HashFunction::Xxh64`] or [`HashFunction::Int32`], unless the class is [`KeyClass::Hashes`].
 #[inline(always)]
-pub unsafe fn xxh64_at(keys: Global<u64>, kind: u32, i: usize) -> u64 {
+pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
+    use {HashFunction::*, KeyClass::*};
     // SAFETY: the caller says what `keys` points to.
-    let word = unsafe { word_at(keys, kind, i) };
-    match kind & FUNCTION {
-        HASH => word,
-        INT32 => hash::xxh64_int32(word),
-        _ => hash::xxh64_u64(word, 0),
+    let word = unsafe { word_at(keys, kind.class, i) };
+    match (kind.class, kind.function) {
+        (Hashes | Hashes128, _) => word,
+        (_, Int32) => hash::xxh64_int32(word),
+        (_, Xxh64 | Seeded | Wide | Permutation) => hash::xxh64_u64(word, 0),
     }
 }
 
-/// The hash of key `i` for the other filters: of kind [`HASH`], or one that starts with `MIX`.
+/// The hash of key `i` for the filters whose function is seeded.
 ///
 /// # Safety
-/// `keys` points to more than `i` keys of that kind.
+/// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is
+/// [`HashFunction::Seeded`], unless the class is [`KeyClass::Hashes`].
 #[inline(always)]
-pub unsafe fn mix_at(keys: Global<u64>, kind: u32, spread: u64, i: usize) -> u64 {
+pub unsafe fn mix_at(keys: Global<u64>, kind: KeyKind, spread: u64, i: usize) -> u64 {
+    use {HashFunction::*, KeyClass::*};
     // SAFETY: the caller says what `keys` points to.
-    let word = unsafe { word_at(keys, kind, i) };
-    if kind == HASH { word } else { hash::mix_spread(word, spread) }
+    let word = unsafe { word_at(keys, kind.class, i) };
+    match (kind.class, kind.function) {
+        (Hashes | Hashes128, _) => word,
+        (_, Seeded | Xxh64 | Int32 | Wide | Permutation) => hash::mix_spread(word, spread),
+    }
 }
 
 /// Keys as the host hands them to a kernel.
@@ -162,17 +217,24 @@ pub unsafe fn mix_at(keys: Global<u64>, kind: u32, spread: u64, i: usize) -> u64
 pub struct KeySlice {
     /// Where they are.
     pub keys: Global<u64>,
-    /// What they are: [`HASH`] and its neighbours, or a kind of [`super::hash128`].
-    pub kind: u32,
-    /// The spread seed, for the kinds that have one; for hashes of 128 bits the seed itself.
+    /// What they are, and how they are hashed.
+    pub kind: KeyKind,
+    /// The spread seed of [`HashFunction::Seeded`] and [`HashFunction::Permutation`]; 0 for others.
     pub spread: u64,
+    /// The seed of [`HashFunction::Wide`]; 0 for others, and for hashes that were made under the seed.
+    pub seed: u64,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl KeySlice {
-    /// Keys of this kind; rounds the length up where two `u32` keys share a word.
-    pub fn new<T>(keys: Global<T>, kind: u32, spread: u64) -> KeySlice {
+    /// Keys of this kind, with a spread and a seed of 0; rounds the length up where two `u32` keys share a word.
+    pub fn new<T>(keys: Global<T>, kind: KeyKind) -> KeySlice {
         let words = (keys.len() * size_of::<T>()).div_ceil(8);
-        KeySlice { keys: Global::from_raw_parts(keys.as_ptr().cast(), words), kind, spread }
+        KeySlice { keys: Global::from_raw_parts(keys.as_ptr().cast(), words), kind, spread: 0, seed: 0 }
+    }
+
+    /// 64-bit hashes that are taken as they are.
+    pub fn hashes(hashes: Global<u64>) -> KeySlice {
+        KeySlice::new(hashes, KeyKind::HASHES)
     }
 }

@@ -1,7 +1,7 @@
 //! Answers under a stencil: those for keys that it does not mean become no.
 //!
-//! Lookups answer for all keys; one of these kernels runs after them. A warp of a lookup waits for its slowest lane in any
-//! case, and the bits of a stencil are few beside the blocks of a filter.
+//! Lookups answer for all keys; one of these kernels runs after them. A warp of a lookup waits for its slowest lane in
+//! any case, and the bits of a stencil are few beside the blocks of a filter.
 
 use crate::batch::results;
 use warpset_simt::{Global, GlobalMut, thread, warp};

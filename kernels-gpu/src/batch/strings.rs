@@ -4,7 +4,7 @@
 //! `i + 1`. Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the
 //! time that takes as the drawback of his filter; here they are hashed where the filter is.
 
-use crate::batch::keys::word_at;
+use crate::batch::keys::{KeyKind, word_at};
 use warpset_core::hash::string::{self, StringHash};
 use warpset_core::hash::{ByteSource, xxh3_128, xxh64};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -86,7 +86,7 @@ impl ByteSource for DeviceString {
 /// String `i`, cut to what there is.
 ///
 /// # Safety
-/// As for the strings of [`strings_hash`]; `i` is below their number.
+/// The strings are those of [`strings_hash`]; `i` is below their number.
 #[inline(always)]
 unsafe fn string_at(
     offsets: Global<u64>,
@@ -196,19 +196,20 @@ kernel! {
         }
     }
 
-    /// The string hash `function` of Table 1 of `n` integers, as strings of the eight little-endian bytes of their value.
+    /// The string hash `function` of Table 1 of `n` integers, as strings of the eight little-endian bytes of their
+    /// value.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     /// - `string_hashes`: room for `n`, used by this launch alone.
     pub unsafe fn strings_hash_integers(
-        keys: Global<u64>, kind: u32, n: usize, function: u32, string_hashes: GlobalMut<u32>,
+        keys: Global<u64>, kind: KeyKind, n: usize, function: u32, string_hashes: GlobalMut<u32>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread.
             unsafe {
-                let word = word_at(keys, kind, i);
+                let word = word_at(keys, kind.class, i);
                 let bytes = (0..8).map(|byte| (word >> (8 * byte)) as u8);
                 string_hashes.write(i, string_hash(function, 8, bytes));
             }

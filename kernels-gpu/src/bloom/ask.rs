@@ -1,8 +1,9 @@
 //! What one thread asks of a Bloom filter in device memory: for the kernels here, and for kernels of others (feature
 //! `filters`).
 //!
-//! To a kernel a filter is two parameters: its words as a `Global<u32>`, and a query by value, which the method `query` of
-//! the filter in device memory makes. They stay apart because a pointer inside a struct would lose its address space.
+//! To a kernel a filter is two parameters: its words as a `Global<u32>`, and a query by value, which the method `query`
+//! of the filter in device memory makes. They stay apart because a pointer inside a struct would lose its address
+//! space.
 //!
 //! ```
 //! use warpset_kernels::bloom::ask::SplitBlockQuery;
@@ -65,7 +66,7 @@ impl SplitBlockQuery {
     /// Whether the filter may contain a key, by its hash.
     ///
     /// # Safety
-    /// As for [`SplitBlockQuery::contains`].
+    /// The contract of [`SplitBlockQuery::contains`].
     #[inline(always)]
     pub unsafe fn contains_hash(self, words: Global<u32>, hash: u64) -> bool {
         // SAFETY: the caller's promise is the same.
@@ -114,8 +115,8 @@ impl BlockedQuery {
         hash::mix_spread(key, self.spread)
     }
 
-    /// Whether the filter may contain an integer, by its value in 64 bits: reads up to as many words of one block as a key has
-    /// bits, and ends at the first bit that is missing.
+    /// Whether the filter may contain an integer, by its value in 64 bits: reads up to as many words of one block as a
+    /// key has bits, and ends at the first bit that is missing.
     ///
     /// # Safety
     /// `words` are those of the filter, not written while the kernel runs.
@@ -128,7 +129,7 @@ impl BlockedQuery {
     /// Whether the filter may contain a key, by its hash.
     ///
     /// # Safety
-    /// As for [`BlockedQuery::contains`].
+    /// The contract of [`BlockedQuery::contains`].
     #[inline(always)]
     pub unsafe fn contains_hash(self, words: Global<u32>, hash: u64) -> bool {
         // SAFETY: the caller's promise is the same.

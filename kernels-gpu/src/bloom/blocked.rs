@@ -10,11 +10,11 @@
 //! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table binds,
 //! takes any shape.
 
-use crate::batch::keys::mix_at;
+use crate::batch::keys::{KeyKind, mix_at};
 use crate::batch::results;
 use crate::bloom::ask::in_block;
-use crate::bloom::claims::Claims;
-use crate::bloom::parts::{self, Parts};
+use crate::bloom::claims::{Batch, Claims};
+use crate::bloom::parts::Parts;
 use warpset_core::bloom::blocked::{BlockShape, Pattern, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -126,7 +126,7 @@ unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, 
 /// `LANES` lanes look up each other's keys in turn, 16 bytes each.
 ///
 /// # Safety
-/// - As [`contains_warp`].
+/// - The contract of [`contains_warp`].
 /// - `block` is below the number of blocks, and below 2^32 unless `wide`.
 #[inline(always)]
 unsafe fn contains_lanes<const LANES: usize>(
@@ -168,14 +168,14 @@ unsafe fn contains_lanes<const LANES: usize>(
 /// The body of the insert kernels.
 ///
 /// # Safety
-/// As the kernels that [`shapes`] makes.
+/// The contract of the kernels that [`shapes`] makes.
 #[inline(always)]
 unsafe fn insert(
     words: GlobalMut<u32>,
     blocks: u64,
     shape: BlockShape,
     keys: Global<u64>,
-    kind: u32,
+    kind: KeyKind,
     spread: u64,
     n: usize,
 ) {
@@ -191,14 +191,14 @@ unsafe fn insert(
 /// The body of the lookup kernels.
 ///
 /// # Safety
-/// As the kernels that [`shapes`] makes.
+/// The contract of the kernels that [`shapes`] makes.
 #[inline(always)]
 unsafe fn contains<const BLOCK_BITS: u32>(
     words: Global<u32>,
     blocks: u64,
     shape: BlockShape,
     keys: Global<u64>,
-    kind: u32,
+    kind: KeyKind,
     spread: u64,
     n: usize,
     form: u32,
@@ -222,10 +222,10 @@ macro_rules! shapes {
                     $hashes, " bits a key.")]
                 ///
                 /// # Safety
-                /// As there.
+                /// The contract of `blocked_insert_64_1`.
                 #[launch_bounds(256, 8)]
                 pub unsafe fn $insert(
-                    words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
+                    words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
                 ) {
                     let shape = BlockShape::of::<$block_bits, $word_bits, $hashes>();
                     // SAFETY: the caller keeps this kernel's contract.
@@ -237,10 +237,10 @@ macro_rules! shapes {
                     " and ", $hashes, " bits a key.")]
                 ///
                 /// # Safety
-                /// As there.
+                /// The contract of `blocked_contains_64_1`.
                 #[launch_bounds(256, 6)]
                 pub unsafe fn $contains(
-                    words: Global<u32>, blocks: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
+                    words: Global<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, form: u32,
                     out: GlobalMut<u64>,
                 ) {
                     let shape = BlockShape::of::<$block_bits, $word_bits, $hashes>();
@@ -281,63 +281,29 @@ kernel! {
     ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_claim(
-        words: Global<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
-        out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
+        words: Global<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
+        form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        // SAFETY: `i < n`; all threads reach `put`; claims hold indices below `n`.
-        unsafe {
-            if parts.all_fit(counts) {
-                return;
-            }
-            for i in parts::rounds(BLOCK, n) {
-                let mut absent = false;
-                if i < n && (parts.bits == 0 || results::get(form, out, i)) {
-                    let hash = mix_at(keys, kind, spread, i);
-                    absent = parts.bits != 0 || !in_block(words, blocks, shape, hash);
-                    if absent && parts.overflowed(counts, hash) {
-                        Claims::new(table, table_bits).claim(hash, i, |j| mix_at(keys, kind, spread, j));
-                    }
-                }
-                warp::sync_warp(warp::FULL_MASK);
-                results::put(form, out, i, n, absent);
-            }
-        }
+        let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
+        // SAFETY: the caller keeps this kernel's contract; `j < n`, and words of all blocks are there.
+        unsafe { batch.claim(|j| mix_at(keys, kind, spread, j), |hash| in_block(words, blocks, shape, hash)) };
     }
 }
 
 kernel! {
-    /// Second half: of the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts them. Of a
-    /// batch that has been divided, those of parts that overflowed.
+    /// Second half: among the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts
+    /// them; in a batch that has been divided, those of parts that overflowed.
     ///
     /// # Safety
-    /// - As for [`blocked_claim`], which has run with the same arguments.
+    /// - The contract of [`blocked_claim`], which has run with the same arguments.
     /// - `words` is only accessed atomically.
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_settle(
-        words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
-        out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
+        words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
+        form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        // SAFETY: `i < n`; all threads reach `put` and `insert_warp`; claims hold indices below `n`.
-        unsafe {
-            if parts.all_fit(counts) {
-                return;
-            }
-            for i in parts::rounds(BLOCK, n) {
-                let mut new = i < n && results::get(form, out, i);
-                let mut inserts = false;
-                let mut hash = 0;
-                if new {
-                    hash = mix_at(keys, kind, spread, i);
-                    if parts.overflowed(counts, hash) {
-                        new = Claims::new(table, table_bits).winner(hash, |j| mix_at(keys, kind, spread, j)) == i;
-                        inserts = new;
-                    }
-                }
-                warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
-                results::put(form, out, i, n, new);
-                let valid = warp::ballot(warp::FULL_MASK, inserts);
-                insert_warp(words, blocks, shape, hash, valid);
-            }
-        }
+        let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
+        // SAFETY: the caller keeps this kernel's contract; `j < n`, and all lanes of a warp insert together.
+        unsafe { batch.settle(|j| mix_at(keys, kind, spread, j), |hash, valid| insert_warp(words, blocks, shape, hash, valid)) };
     }
 }

@@ -8,7 +8,7 @@
 //! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
 //! kernel, one per kind, would take the driver's compiler half a second.
 
-use crate::batch::keys::{HASH, MIX_U64, XXH64_U64, word_at};
+use crate::batch::keys::{HashFunction, KeyClass, KeyKind, word_at};
 use crate::batch::results;
 use crate::block;
 use crate::bloom::claims::EMPTY;
@@ -35,8 +35,8 @@ const OWN: u32 = 8;
 const SCANNING: u32 = (1 << MAX_BITS) / OWN;
 /// Parts in which a thread reserves room.
 const RESERVED: u32 = (1u32 << MAX_BITS).div_ceil(BLOCK);
-/// A tile asks what earlier tiles have shown if this many of its threads have a key that comes twice in it: of 2^24 keys that
-/// come four times each, tiles have six such keys.
+/// A tile asks what earlier tiles have shown if this many of its threads have a key that comes twice in it: of 2^24
+/// keys that come four times each, tiles have six such keys.
 const MANY: u32 = 8;
 /// Places of the table that finds equal keys of a tile.
 const PLACES: u32 = TILE as u32;
@@ -53,7 +53,7 @@ const _: () = assert!(ITEMS < 32 && ITEMS % AT_ONCE == 0 && SCANNING <= BLOCK &&
 #[derive(Clone, Copy)]
 struct Keys {
     keys: Global<u64>,
-    kind: u32,
+    kind: KeyKind,
     spread: u64,
     n: usize,
 }
@@ -70,17 +70,17 @@ impl Keys {
             let i = first + u * BLOCK as usize;
             if i < self.n {
                 // SAFETY: `i < n`.
-                words[u] = unsafe { word_at(self.keys, self.kind, i) };
+                words[u] = unsafe { word_at(self.keys, self.kind.class, i) };
             }
         }
-        match self.kind & (XXH64_U64 | MIX_U64) {
-            HASH => {}
-            XXH64_U64 => {
+        match (self.kind.class, self.kind.function) {
+            (KeyClass::Hashes | KeyClass::Hashes128, _) => {}
+            (_, HashFunction::Xxh64 | HashFunction::Int32) => {
                 for u in 0..AT_ONCE {
                     words[u] = hash::xxh64_u64(words[u], 0);
                 }
             }
-            _ => {
+            (_, HashFunction::Seeded | HashFunction::Wide | HashFunction::Permutation) => {
                 for u in 0..AT_ONCE {
                     words[u] = hash::mix_spread(words[u], self.spread);
                 }
@@ -90,8 +90,8 @@ impl Keys {
     }
 }
 
-/// The place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in one tile do
-/// not meet in all.
+/// The place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in one tile
+/// do not meet in all.
 #[inline(always)]
 fn place_of(hash: u64, tile: u32) -> u32 {
     let factor = 0xd6e8_feb8_6659_fd93 + 2 * tile as u64; // odd
@@ -99,13 +99,13 @@ fn place_of(hash: u64, tile: u32) -> u32 {
 }
 
 kernel! {
-    /// Turns the answers of a lookup around, "absent" for "present", and writes hash and index of each absent key to its
-    /// part, in any order, as far as there is room. Leaves out, and answers "not absent" to, some of the keys that an
-    /// equal one precedes.
+    /// Turns the answers of a lookup around, "absent" for "present", and writes hash and index of each absent key to
+    /// its part, in any order, as far as there is room. Leaves out, and answers "not absent" to, some of the keys that
+    /// an equal one precedes.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`GROUP_SHARED_BYTES`] of dynamic shared memory.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]; none that starts with `INT32`), not written while the
+    /// - `keys`: `n` keys of `kind`, whose function is `Xxh64` or `Seeded`, not written while the
     ///   kernel runs; at most [`TILE`]` << `[`TILE_BITS`](crate::bloom::recent::TILE_BITS).
     /// - `out`: the answers, as bytes or bits; nothing else accesses them.
     /// - `parts`: 1 to [`MAX_BITS`] bits, a capacity of at most
@@ -114,7 +114,7 @@ kernel! {
     ///   16-byte aligned; `recent`, `recent_bits`: as [`Recent::new`] asks. All are used by this launch alone.
     #[launch_bounds(512, 2)]
     pub unsafe fn partition_absent(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32, out: GlobalMut<u64>, parts: Parts,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, form: u32, out: GlobalMut<u64>, parts: Parts,
         counts: GlobalMut<u32>, grouped: GlobalMut<u64>, recent: GlobalMut<u64>, recent_bits: u32,
     ) {
         let keys = Keys { keys, kind, spread, n };
@@ -129,11 +129,11 @@ kernel! {
         let equals: Shared<u32> = shared::dynamic(NUMBERS_AT);
         let numbers: Shared<u32> = equals;
         let runs: Shared<u32> = shared::dynamic(RUNS_AT);
-        // SAFETY: hashes are asked of keys below `n`; parts are below their number, that of the words in `runs` but one;
-        // numbers and places in the tile are below `TILE`, and a number's hash is read where it was written. Barriers
-        // separate what writes hashes, `equals`, `runs` and `numbers` from what reads or rewrites them; writes that meet
-        // are atomic. All threads reach `put`, the scan and the barriers. A place in
-        // a part is reserved for one key, and below the capacity.
+        // SAFETY: hashes are asked of keys below `n`; parts are below their number, that of the words in `runs` but
+        // one; numbers and places in the tile are below `TILE`, and a number's hash is read where it was written.
+        // Barriers separate what writes hashes, `equals`, `runs` and `numbers` from what reads or rewrites them; writes
+        // that meet are atomic. All threads reach `put`, the scan and the barriers. A place in a part is reserved for
+        // one key, and below the capacity.
         unsafe {
             if t < SCANNING {
                 runs.set4(OWN * t, [0; 4]);
@@ -174,7 +174,7 @@ kernel! {
             }
             thread::sync_threads();
 
-            // Of the keys that are equal to the one in their place, the smallest number gets it.
+            // Among keys equal to the one in their place the smallest number gets it.
             let (mut equal, mut smaller, mut twice) = (0u32, 0u32, false);
             let mut j = 0;
             while j < items && absent >> j != 0 {

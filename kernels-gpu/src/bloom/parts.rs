@@ -1,10 +1,10 @@
 //! Test-and-insert by parts: which of equal keys stands first, found in shared memory.
 //!
 //! The absent keys of a batch lie in parts by the top bits of their hash ([`crate::bloom::partition`]), so that equal
-//! hashes meet in one part, and a part's keys fall in one stretch of the filter. One thread block takes a part: its keys
-//! claim their hashes in a table in shared memory, where of equal ones the smallest index stays; and then the block
-//! inserts the hashes. Where the stretch is short, the bits are set in shared memory first and reach the filter as
-//! whole words, each once.
+//! hashes meet in one part, and a part's keys fall in one stretch of the filter. One thread block takes a part: its
+//! keys claim their hashes in a table in shared memory, where of equal ones the smallest index stays; and then the
+//! block inserts the hashes. Where the stretch is short, the bits are set in shared memory first and reach the filter
+//! as whole words, each once.
 //!
 //! A part has room for a bounded number of keys. Keys of a part that overflows, which takes many equal hashes or poor
 //! ones, are left to [`claims`](crate::bloom::claims).
@@ -82,7 +82,7 @@ impl Parts {
     /// Whether the part of a hash overflowed; always, if the batch is not divided.
     ///
     /// # Safety
-    /// As for [`Parts::all_fit`].
+    /// The contract of [`Parts::all_fit`].
     #[inline(always)]
     pub unsafe fn overflowed(self, counts: Global<u32>, hash: u64) -> bool {
         // SAFETY: `of` stays below the number of parts.
@@ -90,8 +90,8 @@ impl Parts {
     }
 }
 
-/// The keys of this thread, one per round, while a key of its thread block is below `n`: the same number of rounds for all
-/// threads of a block, whose last keys may lie past the end.
+/// The keys of this thread, one per round, while a key of its thread block is below `n`: the same number of rounds for
+/// all threads of a block, whose last keys may lie past the end.
 #[inline(always)]
 pub fn rounds(block: u32, n: usize) -> impl Iterator<Item = usize> {
     let first = thread::block_idx_x() as usize * block as usize;
@@ -116,8 +116,8 @@ pub(crate) trait Insertion: Copy {
     /// - `words` is the filter, and only accessed atomically; `salts` holds [`Insertion::SALTS`].
     unsafe fn insert_warp(self, words: GlobalMut<u32>, salts: Shared<u32>, hash: u64, valid: u32);
 
-    /// What sets the bits of one hash in a block that shared memory holds: of the words, of the block's first, and of the
-    /// hash. Neighbouring lanes begin with different bits, so that they meet in fewer banks.
+    /// What sets the bits of one hash in a block that shared memory holds: of the words, of the block's first, and of
+    /// the hash. Neighbouring lanes begin with different bits, so that they meet in fewer banks.
     ///
     /// # Safety
     /// `salts` holds [`Insertion::SALTS`]. The setter is called for words that are there, and only accessed atomically.
@@ -166,7 +166,8 @@ unsafe fn claim(keys: Global<u64>, place: u32, hash: u64, index: u64) {
 /// Takes the part of this thread block: answers "not new" to all but the first of equal keys, and inserts the hashes.
 ///
 /// # Safety
-/// As [`split_block_insert_parts`](crate::bloom::split_block::split_block_insert_parts), for blocks of this insertion.
+/// The contract of [`split_block_insert_parts`](crate::bloom::split_block::split_block_insert_parts), for blocks of
+/// this insertion.
 #[inline(always)]
 pub(crate) unsafe fn insert_part<I: Insertion>(
     insertion: I,

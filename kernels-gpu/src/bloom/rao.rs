@@ -6,7 +6,7 @@
 //! too; the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). Where the buckets are
 //! few, keys are counted in shared memory first: all atomics of a batch would meet in the same few words otherwise.
 
-use crate::batch::keys::mix_at;
+use crate::batch::keys::{KeyKind, mix_at};
 use crate::batch::results;
 use crate::bloom::claims::Claims;
 use warpset_core::bloom::rao::{BucketShape, Positions, choices_of_string_hash, choices_spread, emptier};
@@ -99,7 +99,7 @@ unsafe fn clear(here: Shared<u32>, n: u32) {
 #[derive(Clone, Copy)]
 struct Keys {
     keys: Global<u64>,
-    kind: u32,
+    kind: KeyKind,
     spread: u64,
     string_hashes: Global<u32>,
 }
@@ -145,7 +145,7 @@ unsafe fn bucket_contains(words: Global<u32>, shape: BucketShape, bucket: u64, h
 /// Table 2 of the paper: either bucket says yes.
 ///
 /// # Safety
-/// As [`bucket_contains`], for both.
+/// The contract of [`bucket_contains`], for both.
 #[inline(always)]
 unsafe fn contains_one(words: Global<u32>, shape: BucketShape, hash: u64, buckets: [u64; 2]) -> bool {
     // SAFETY: the caller's promise.
@@ -161,12 +161,12 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
     /// - `words`: valid for all buckets, not written while the kernel runs.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]); `string_hashes`: as many, unless the first level is
+    /// - `keys`: `n` keys of `kind`; `string_hashes`: as many, unless the first level is
     ///   [`MIXED`]; not written while the kernel runs.
     /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn rao_contains(
-        words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: u32, spread: u64,
+        words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: KeyKind, spread: u64,
         string_hashes: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
@@ -196,9 +196,9 @@ kernel! {
     ///   atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn rao_assign(
-        words: Global<u32>, ones: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: u32, spread: u64,
-        string_hashes: Global<u32>, n: usize, live: Global<u64>, first: u64, tile: u32, counted_here: u32, assigned: GlobalMut<u32>,
-        counts: GlobalMut<u32>,
+        words: Global<u32>, ones: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: KeyKind, spread: u64,
+        string_hashes: Global<u32>, n: usize, live: Global<u64>, first: u64, tile: u32, counted_here: u32,
+        assigned: GlobalMut<u32>, counts: GlobalMut<u32>,
     ) {
         let keys = Keys { keys, kind, spread, string_hashes };
         let here: Shared<u32> = shared::dynamic(0);
@@ -298,8 +298,8 @@ kernel! {
     /// - `grouped`: room for all assigned keys, used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn rao_group(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, live: Global<u64>, first: u64, tile: u32, counted_here: u32, buckets: u32,
-        assigned: Global<u32>, starts: GlobalMut<u32>, grouped: GlobalMut<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, live: Global<u64>, first: u64, tile: u32,
+        counted_here: u32, buckets: u32, assigned: Global<u32>, starts: GlobalMut<u32>, grouped: GlobalMut<u64>,
     ) {
         let here: Shared<u32> = shared::dynamic(0);
         // SAFETY: keys are below `n`, buckets below their number; places come from the counts of all keys, so no two
@@ -463,7 +463,7 @@ kernel! {
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
     pub unsafe fn rao_claim(
-        words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: u32, spread: u64,
+        words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: KeyKind, spread: u64,
         string_hashes: Global<u32>, n: usize, hashes: GlobalMut<u64>, absent: GlobalMut<u64>, table: GlobalMut<u64>,
         table_bits: u32,
     ) {

@@ -1,5 +1,5 @@
-//! Hashes that earlier tiles of a batch have shown, remembered inexactly: of keys that come often, most later copies are
-//! told apart from the first before they are grouped.
+//! Hashes that earlier tiles of a batch have shown, remembered inexactly: of keys that come often, most later copies
+//! are told apart from the first before they are grouped.
 //!
 //! A direct-mapped table in device memory, small enough for the L2 cache. A word holds a tile's number below what its
 //! place leaves open of the hash, so that a word and its place are the whole hash: who finds its own with a smaller
@@ -50,7 +50,7 @@ impl Recent {
     /// remembered for this tile.
     ///
     /// # Safety
-    /// As for [`Recent::held`]; `tile + 1` is below `1 << TILE_BITS`.
+    /// The contract of [`Recent::held`]; `tile + 1` is below `1 << TILE_BITS`.
     #[inline(always)]
     pub unsafe fn comes_again(self, held: u64, hash: u64, tile: u32) -> bool {
         let (at, own) = Recent::entry(self.bits, hash, tile);

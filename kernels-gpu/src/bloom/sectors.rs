@@ -42,13 +42,13 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
         Self::salts_from(word, hashes, |i| SALT[i as usize])
     }
 
-    /// The same, of multipliers that `salt` knows.
+    /// The multipliers for word `word`, from those that `salt` knows.
     #[inline(always)]
     fn salts_from(word: u32, hashes: u32, salt: impl Fn(u32) -> u32) -> Salts {
         let mut salts = [0; MAX_HASHES as usize];
         let mut n = 0;
         while n < Self::DRAWS {
-            // The same for all lanes: the first bit of this round.
+            // Equal for all lanes: the first bit of this round.
             if n < Self::IN_WORD || n / Self::IN_WORD * SECTORS < hashes {
                 salts[n as usize] = salt(Self::index(word, n) % MAX_HASHES);
             }
@@ -163,8 +163,8 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Insertion for SectoredInsertion<
             let pattern = Pattern::of(hash);
             let mut i = begin;
             for _ in 0..hashes {
-                // SAFETY: `i` is below the bits per key, and so below the number of salts; bits lie in the block, and the
-                // caller says that its words are there.
+                // SAFETY: `i` is below the bits per key, and so below the number of salts; bits lie in the block, and
+                // the caller says that its words are there.
                 unsafe {
                     let bit = Sectored::<BLOCK_BITS, SECTORS>::bit(pattern, i, salts.get(i));
                     here.reduce_or(first + bit / 32, 1 << (bit % 32));
@@ -218,7 +218,7 @@ pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// `LANES` lanes look up each other's keys in turn, 16 bytes each.
 ///
 /// # Safety
-/// - As [`contains_warp`].
+/// - The contract of [`contains_warp`].
 /// - `block` is below the number of blocks, and below 2^32 unless `wide`.
 #[inline(always)]
 unsafe fn contains_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
@@ -274,10 +274,11 @@ macro_rules! sectored_kernels {
                 /// - `words`: valid for `blocks > 0` blocks, 8-byte aligned, only accessed atomically while the kernel
                 ///   runs.
                 /// - `hashes`: bits per key, of a shape with these sectors.
-                /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
+                /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
                 #[launch_bounds(256, 4)]
                 pub unsafe fn $insert(
-                    words: GlobalMut<u32>, blocks: u64, hashes: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
+                    words: GlobalMut<u32>, blocks: u64, hashes: u32, keys: Global<u64>,
+                    kind: $crate::batch::keys::KeyKind, spread: u64, n: usize,
                 ) {
                     let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
                     // SAFETY: `i < n`; no lane has left; the rest is this kernel's contract.
@@ -299,8 +300,8 @@ macro_rules! sectored_kernels {
                 /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
                 #[launch_bounds(256, $min_blocks)]
                 pub unsafe fn $contains(
-                    words: Global<u32>, blocks: u64, hashes: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
-                    form: u32, out: GlobalMut<u64>,
+                    words: Global<u32>, blocks: u64, hashes: u32, keys: Global<u64>,
+                    kind: $crate::batch::keys::KeyKind, spread: u64, n: usize, form: u32, out: GlobalMut<u64>,
                 ) {
                     let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
                     // SAFETY: `i < n`; no lane has left; all threads reach `put`. A lane without a key looks up hash 0.
@@ -316,11 +317,11 @@ macro_rules! sectored_kernels {
                     " sectors: see [`split_block_insert_parts`](crate::bloom::split_block::split_block_insert_parts).")]
                 ///
                 /// # Safety
-                /// As there; `hashes` as for the insertion.
+                /// The contract of `split_block_insert_parts`; `hashes` as for the insertion.
                 #[launch_bounds(384, $min_parts)]
                 pub unsafe fn $insert_parts(
-                    words: GlobalMut<u32>, blocks: u64, hashes: u32, keys: Global<u64>, counts: Global<u32>, parts: Parts,
-                    form: u32, out: GlobalMut<u64>, stretch: u32,
+                    words: GlobalMut<u32>, blocks: u64, hashes: u32, keys: Global<u64>, counts: Global<u32>,
+                    parts: Parts, form: u32, out: GlobalMut<u64>, stretch: u32,
                 ) {
                     let insertion = $crate::bloom::sectors::SectoredInsertion::<$block_bits, $sectors> { blocks, hashes };
                     // SAFETY: the caller keeps this kernel's contract.

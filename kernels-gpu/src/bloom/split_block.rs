@@ -4,12 +4,12 @@
 //! eight words leave in one instruction and reach the memory system as one request (5.4 times faster in the L2 cache of
 //! an H200 than eight requests of one thread). A lookup is two 128-bit loads of one thread.
 
-use crate::batch::keys::xxh64_at;
+use crate::batch::keys::{KeyKind, xxh64_at};
 use crate::batch::results;
 use crate::bloom::ask::in_split_block;
 #[cfg(doc)]
 use crate::bloom::claims;
-use crate::bloom::claims::Claims;
+use crate::bloom::claims::{Batch, Claims};
 use crate::bloom::parts::{self, Insertion, Parts};
 use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 use warpset_simt::shared::Shared;
@@ -95,9 +95,9 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`; only accessed atomically while the kernel runs.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     #[launch_bounds(256, 8)]
-    pub unsafe fn split_block_insert(words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize) {
+    pub unsafe fn split_block_insert(words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, n: usize) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; no lane has left.
         unsafe {
@@ -115,11 +115,11 @@ kernel! {
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`, 16-byte aligned, not written while the kernel
     ///   runs.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn split_block_contains(
-        words: Global<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,
+        words: Global<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, n: usize, form: u32, out: GlobalMut<u64>,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; all threads reach `put`.
@@ -142,27 +142,12 @@ kernel! {
     ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 6)]
     pub unsafe fn split_block_claim(
-        words: Global<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,
+        words: Global<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, n: usize, form: u32, out: GlobalMut<u64>,
         table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        // SAFETY: `i < n`; all threads reach `put`; claims hold indices below `n`.
-        unsafe {
-            if parts.all_fit(counts) {
-                return;
-            }
-            for i in parts::rounds(BLOCK, n) {
-                let mut absent = false;
-                if i < n && (parts.bits == 0 || results::get(form, out, i)) {
-                    let hash = xxh64_at(keys, kind, i);
-                    absent = parts.bits != 0 || !in_split_block(words, blocks, hash);
-                    if absent && parts.overflowed(counts, hash) {
-                        Claims::new(table, table_bits).claim(hash, i, |j| xxh64_at(keys, kind, j));
-                    }
-                }
-                warp::sync_warp(warp::FULL_MASK);
-                results::put(form, out, i, n, absent);
-            }
-        }
+        let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
+        // SAFETY: the caller keeps this kernel's contract; `j < n`, and words of all blocks are there.
+        unsafe { batch.claim(|j| xxh64_at(keys, kind, j), |hash| in_split_block(words, blocks, hash)) };
     }
 }
 
@@ -171,48 +156,29 @@ kernel! {
     /// them. Of a batch that has been divided, those of parts that overflowed.
     ///
     /// # Safety
-    /// - As for [`split_block_claim`], which has run with the same arguments.
+    /// - The contract of [`split_block_claim`], which has run with the same arguments.
     /// - `words` is only accessed atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn split_block_settle(
-        words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,
+        words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, n: usize, form: u32, out: GlobalMut<u64>,
         table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        // SAFETY: `i < n`; all threads reach `put` and `insert_warp`; claims hold indices below `n`.
-        unsafe {
-            if parts.all_fit(counts) {
-                return;
-            }
-            for i in parts::rounds(BLOCK, n) {
-                let mut new = i < n && results::get(form, out, i);
-                let mut inserts = false;
-                let mut hash = 0;
-                if new {
-                    hash = xxh64_at(keys, kind, i);
-                    if parts.overflowed(counts, hash) {
-                        new = Claims::new(table, table_bits).winner(hash, |j| xxh64_at(keys, kind, j)) == i;
-                        inserts = new;
-                    }
-                }
-                warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
-                results::put(form, out, i, n, new);
-                let valid = warp::ballot(warp::FULL_MASK, inserts);
-                insert_warp(words, blocks, hash, valid);
-            }
-        }
+        let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
+        // SAFETY: the caller keeps this kernel's contract; `j < n`, and all lanes of a warp insert together.
+        unsafe { batch.settle(|j| xxh64_at(keys, kind, j), |hash, valid| insert_warp(words, blocks, hash, valid)) };
     }
 }
 
 kernel! {
-    /// The rest of a test-and-insert by parts: of equal keys leaves the first marked, and inserts all. Leaves parts that
-    /// overflowed to [`split_block_claim`].
+    /// The rest of a test-and-insert by parts: of equal keys leaves the first marked, and inserts all. Leaves parts
+    /// that overflowed to [`split_block_claim`].
     ///
     /// # Safety
-    /// - Launch: 1-D, one block of [`parts::BLOCK`] threads per part, [`parts::shared_bytes`]`(stretch)` bytes of dynamic
-    ///   shared memory.
+    /// - Launch: 1-D, one block of [`parts::BLOCK`] threads per part, [`parts::shared_bytes`]`(stretch)` bytes of
+    ///   dynamic shared memory.
     /// - `words`: valid for all blocks, only accessed atomically while the kernel runs.
-    /// - `keys`, `counts`, `parts`, `form`, `out`: as [`partition_absent`](crate::bloom::partition::partition_absent) has
-    ///   left them; nothing else accesses `out`.
+    /// - `keys`, `counts`, `parts`, `form`, `out`: as [`partition_absent`](crate::bloom::partition::partition_absent)
+    ///   has left them; nothing else accesses `out`.
     /// - `stretch`: 0, or at most [`parts::MAX_STRETCH`] and the 32-bit words of the blocks from that of a part's first
     ///   hash to that of its last, for every part.
     #[launch_bounds(384, 4)]

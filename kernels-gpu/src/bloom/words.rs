@@ -23,7 +23,7 @@ kernel! {
     /// `words &= other`.
     ///
     /// # Safety
-    /// As for [`words_or`].
+    /// The contract of [`words_or`].
     pub unsafe fn words_and(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread.

@@ -1,5 +1,5 @@
-//! The canonical k-mers of packed bases, as the fingerprints that an exact quotient filter stores, and what is to be known of
-//! their counts before they are laid out.
+//! The canonical k-mers of packed bases, as the fingerprints that an exact quotient filter stores, and what is to be
+//! known of their counts before they are laid out.
 //!
 //! ```text
 //! bases   u64  32 positions, 2 bits each, the first position lowest: A 0, C 1, G 2, T 3
@@ -7,12 +7,12 @@
 //! ```
 //!
 //! A window of `k` positions without a break is a k-mer. Packed like this a window read as a number has its *last* base
-//! highest, so its complement is the reverse complement's number at once, and the k-mer's own is the window with its pairs of
-//! bits reversed.
+//! highest, so its complement is the reverse complement's number at once, and the k-mer's own is the window with its
+//! pairs of bits reversed.
 //!
 //! A warp takes 32 words, one per lane, and goes over them one by one, 32 windows at a time, so that its lanes write
-//! neighbouring places. It takes these places by one addition to a counter: the order of fingerprints is left to chance, and the
-//! sort that follows makes it one.
+//! neighbouring places. It takes these places by one addition to a counter: the order of fingerprints is left to
+//! chance, and the sort that follows makes it one.
 
 use warpset_core::hash::permute::permute;
 use warpset_simt::shared::{self, Shared};
@@ -22,7 +22,8 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 pub const BLOCK: u32 = 256;
 /// Words of 32 positions that a block takes at a time.
 pub const TILE_WORDS: usize = BLOCK as usize;
-/// How many copies a k-mer has, by the number of bits that tells them apart for counters: 0 for one copy, 1 for two, and so on.
+/// How many copies a k-mer has, by the number of bits that tells them apart for counters: 0 for one copy, 1 for two,
+/// and so on.
 pub const CLASSES: usize = 66;
 /// Dynamic shared memory of [`kmers_classes`], in bytes.
 pub const CLASSES_SHARED_BYTES: u32 = 4 * CLASSES as u32;
@@ -42,7 +43,8 @@ pub const fn least_of(class: usize) -> u64 {
     }
 }
 
-/// The windows that begin at the 32 positions of the low half of `breaks` and have no break among `k` positions, a bit each.
+/// The windows that begin at the 32 positions of the low half of `breaks` and have no break among `k` positions, a bit
+/// each.
 #[inline(always)]
 pub const fn whole_windows(breaks: u64, k: u32) -> u32 {
     let (mut any, mut len) = (breaks, 1);
@@ -71,8 +73,8 @@ kernel! {
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
     /// - `k` is 1 to 32; `bits` is 2 to 64 and at least `2 * k`.
     /// - `bases`, `breaks`: valid for `words + 1` words each, not written while the kernel runs.
-    /// - `out`: valid for as many writes as there are k-mers, at most `32 * words`, from the value of `next` on; no other
-    ///   thread accesses it while the kernel runs.
+    /// - `out`: valid for as many writes as there are k-mers, at most `32 * words`, from the value of `next` on; no
+    ///   other thread accesses it while the kernel runs.
     /// - `next`: one word, only accessed atomically while the kernel runs; the kernel adds the number of k-mers.
     #[launch_bounds(256, 4)]
     pub unsafe fn kmers_fingerprints(
@@ -92,8 +94,8 @@ kernel! {
                 }
             }
             let whole = whole_windows(broken, k);
-            // SAFETY: `first` is the same for the lanes of a warp, so all of them come here; the counter gives each warp places
-            // of its own, as many as it has k-mers.
+            // SAFETY: `first` is the same for the lanes of a warp, so all of them come here; the counter gives each
+            // warp places of its own, as many as it has k-mers.
             unsafe {
                 let sum = warp::inclusive_scan_add(warp::FULL_MASK, whole.count_ones());
                 let all = warp::shuffle_idx(warp::FULL_MASK, sum, 31);
@@ -131,8 +133,8 @@ kernel! {
     pub unsafe fn kmers_classes(copies: Global<u64>, n: usize, classes: GlobalMut<u64>) {
         let counts: Shared<u32> = shared::dynamic(0);
         let t = thread::thread_idx_x();
-        // SAFETY: one thread per class at first and at the end, with barriers between; `class_of` stays below `CLASSES`;
-        // `i < n`.
+        // SAFETY: one thread per class at first and at the end, with barriers between; `class_of` stays below
+        // `CLASSES`; `i < n`.
         unsafe {
             if t < CLASSES as u32 {
                 counts.set(t, 0);
@@ -151,8 +153,8 @@ kernel! {
         }
     }
 
-    /// Sets bit `i` of `bitmap` exactly if `copies[i]` is at least `least`, for `i` below `n`; bits of the last word past `n` are
-    /// cleared.
+    /// Sets bit `i` of `bitmap` exactly if `copies[i]` is at least `least`, for `i` below `n`; bits of the last word
+    /// past `n` are cleared.
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
@@ -163,7 +165,8 @@ kernel! {
         let mut first = (thread::index_1d() & !31) as usize;
         while first < n.next_multiple_of(64) {
             let i = first + lane as usize;
-            // SAFETY: `first` is the same for the lanes of a warp, so all of them vote; the word is the warp's own, and there.
+            // SAFETY: `first` is the same for the lanes of a warp, so all of them vote; the word is the warp's own, and
+            // there.
             unsafe {
                 let frequent = warp::ballot(warp::FULL_MASK, i < n && copies.read_nc(i) >= least);
                 if lane == 0 {

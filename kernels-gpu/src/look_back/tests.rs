@@ -112,7 +112,7 @@ macro_rules! chains {
                 /// [`chain`].
                 ///
                 /// # Safety
-                /// As there.
+                /// The contract of [`chain`].
                 pub unsafe fn $name(
                     x: Global<u64>, y: GlobalMut<u64>,
                     look_back: GlobalMut<u64>, counter: GlobalMut<u32>,

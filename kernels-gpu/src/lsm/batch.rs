@@ -1,5 +1,5 @@
-//! What a batch goes through before and after it is sorted, so that of equal keys tombstones come first, then the insertion that
-//! came last (`warpset_lsm` says why).
+//! What a batch goes through before and after it is sorted, so that of equal keys tombstones come first, then the
+//! insertion that came last (`warpset_lsm` says why).
 
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
@@ -27,12 +27,13 @@ unsafe fn copy_value(from: Global<u32>, i: usize, out: GlobalMut<u32>, to: usize
 }
 
 kernel! {
-    /// Writes the word of each element of a mixed batch, in reverse order: its place, and [`INSERTION`] unless its flag is set.
+    /// Writes the word of each element of a mixed batch, in reverse order: its place, and [`INSERTION`] unless its flag
+    /// is set.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `removed`: valid for `n` reads, at most 2^31, not written while the kernel runs. `words`: for `n` writes, used by this launch
-    ///   alone.
+    /// - `removed`: valid for `n` reads, at most 2^31, not written while the kernel runs. `words`: for `n` writes, used
+    ///   by this launch alone.
     pub unsafe fn lsm_order(removed: Global<u8>, n: usize, words: GlobalMut<u32>) {
         for i in thread::grid_stride(n) {
             let place = n - 1 - i;
@@ -50,7 +51,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`, `words`: valid for `n` reads, not written while the kernel runs; the words are of [`lsm_order`] for as many.
+    /// - `keys`, `words`: valid for `n` reads, not written while the kernel runs; the words are of [`lsm_order`] for as
+    ///   many.
     /// - `out`: for `n` writes, used by this launch alone.
     pub unsafe fn lsm_gather<K>(keys: Global<K>, words: Global<u32>, n: usize, out: GlobalMut<K>)
     for [u32 => lsm_gather_u32, u64 => lsm_gather_u64] {
@@ -62,12 +64,13 @@ kernel! {
 }
 
 kernel! {
-    /// Writes the values in the order of the words, zero for removals, and the bits that say which are removals, in whole words.
+    /// Writes the values in the order of the words, zero for removals, and the bits that say which are removals, in
+    /// whole words.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of [`BLOCK`] threads.
-    /// - As for [`lsm_gather`]; values are of `value_words` words of 32 bits, 0, 1 or 2. `tombstones`: for `n` bits in whole words, used by
-    ///   this launch alone.
+    /// - As for [`lsm_gather`]; values are of `value_words` words of 32 bits, 0, 1 or 2. `tombstones`: for `n` bits in
+    ///   whole words, used by this launch alone.
     pub unsafe fn lsm_take(
         values: Global<u32>, value_words: u32, words: Global<u32>, n: usize, out_values: GlobalMut<u32>,
         tombstones: GlobalMut<u32>,

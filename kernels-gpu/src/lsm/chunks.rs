@@ -39,8 +39,8 @@ pub unsafe fn sum(value: usize) -> usize {
 
 /// Elements of a chunk at most.
 const CHUNK: usize = 512;
-/// What each level offers beyond its share of the chunk, so that small levels, of which a share is an element or two, do
-/// not make it short.
+/// What each level offers beyond its share of the chunk, so that small levels, of which a share is an element or two,
+/// do not make it short.
 const SLACK: usize = 4;
 /// What is shared: all 32 levels together offer no more than a chunk.
 const SHARED: usize = CHUNK - 32 * SLACK;
@@ -62,8 +62,8 @@ const fn buffer_bytes<K>() -> u32 {
     ROOM * (size_of::<K>() as u32 + 4)
 }
 
-/// How shared memory holds elements of a type of keys: a key each, and where it came from, the number of the level in the
-/// upper half and the place in its part in the lower one.
+/// How shared memory holds elements of a type of keys: a key each, and where it came from, the number of the level in
+/// the upper half and the place in its part in the lower one.
 pub trait Element: Sized {
     /// Element `i`.
     ///
@@ -264,8 +264,8 @@ unsafe fn lower_bound_in_shared<K: RangeKey>(elements: Shared<u8>, start: u32, l
     low
 }
 
-/// Brings the first `part` elements of each lane's level, from `low` on, to shared memory, side by side; where the lane's
-/// begin.
+/// Brings the first `part` elements of each lane's level, from `low` on, to shared memory, side by side; where the
+/// lane's begin.
 ///
 /// # Safety
 /// As for [`write`]; the parts are inside the levels and together at most [`CHUNK`].
@@ -273,8 +273,8 @@ unsafe fn lower_bound_in_shared<K: RangeKey>(elements: Shared<u8>, start: u32, l
 #[track_caller]
 unsafe fn load<K: RangeKey>(levels: Levels, low: usize, part: u32, room: Room) -> u32 {
     let lane = lane_id();
-    // SAFETY: the caller's lanes all come here, as often for all; place `i` belongs to the first level that ends after it;
-    // one lane per place; the barrier separates writing from what follows.
+    // SAFETY: the caller's lanes all come here, as often for all; place `i` belongs to the first level that ends after
+    // it; one lane per place; the barrier separates writing from what follows.
     unsafe {
         let end = warp::inclusive_scan_add(FULL_MASK, part);
         let len = warp::shuffle_idx(FULL_MASK, end, 31);
@@ -434,7 +434,8 @@ unsafe fn crossing<K: RangeKey>(
     low
 }
 
-/// Writes the valid elements of the merged chunk, which begins some places after the start of a buffer; how many they are.
+/// Writes the valid elements of the merged chunk, which begins some places after the start of a buffer; how many they
+/// are.
 ///
 /// # Safety
 /// As for [`write`]; the chunk of `len` elements is merged, and `low` says where each lane's part of it begins.
@@ -451,8 +452,8 @@ unsafe fn write_chunk<K: RangeKey>(
     let lane = lane_id();
     let mut written = 0;
     let mut base = 0;
-    // SAFETY: the caller's lanes all come here, and `len` is the same for all; places are below `len` where they are read;
-    // the barrier at the end separates reading this chunk and loading the next.
+    // SAFETY: the caller's lanes all come here, and `len` is the same for all; places are below `len` where they are
+    // read; the barrier at the end separates reading this chunk and loading the next.
     unsafe {
         while base < len {
             let i = base + lane;

@@ -1,4 +1,5 @@
-//! Whether a sorted batch has copies of keys: where it has none, nothing needs to be dropped when a dictionary is made of it.
+//! Whether a sorted batch has copies of keys: where it has none, nothing needs to be dropped when a dictionary is made
+//! of it.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};

@@ -1,9 +1,9 @@
 //! What lookups want to know of a level before they read its keys: a filter, and an index of where keys lie.
 //!
 //! The filter is a Bloom filter whose bits of one key lie in one word of 64 bits (`warpset_core::lsm`): one read tells
-//! that a key is not in the level. The index says between which elements a key would stand (`warpset_core::lsm::index`).
-//! [`lsm_derive`] writes into the index the end of each bucket that has elements; the running maximum of these, a scan
-//! after it, is the number of elements up to the end of every bucket.
+//! that a key is not in the level. The index says between which elements a key would stand
+//! (`warpset_core::lsm::index`). [`lsm_derive`] writes into the index the end of each bucket that has elements; the
+//! running maximum of these, a scan after it, is the number of elements up to the end of every bucket.
 
 use warpset_core::lsm::index::Buckets;
 use warpset_core::lsm::{filter_hash, filter_mask, filter_word};

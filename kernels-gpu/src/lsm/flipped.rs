@@ -1,17 +1,19 @@
-//! Lookups of many queries that are about sorted, the other way round: the elements of the levels look for their queries.
+//! Lookups of many queries that are about sorted, the other way round: the elements of the levels look for their
+//! queries.
 //!
-//! Idea: the flipped indexing of FliX (arXiv 2604.16725), where buckets look for their queries instead of queries for their
-//! bucket. Departures: the structure is a tree of levels, whose elements between the least and the greatest query of a *tile*
-//! are found by two searches per level; and a tile whose queries lie too far apart for that searches as
+//! Idea: the flipped indexing of FliX (arXiv 2604.16725), where buckets look for their queries instead of queries for
+//! their bucket. Departures: the structure is a tree of levels, whose elements between the least and the greatest query
+//! of a *tile* are found by two searches per level; and a tile whose queries lie too far apart for that searches as
 //! [`lsm_lookup`](super::lookup::lsm_lookup) does.
 //!
-//! A block has a tile of [`TILE`] queries. It puts them into *slots*: intervals of keys of equal width, about two for each
-//! query, in shared memory. Then its warps go through the elements of all levels between the least and the greatest query, in order,
-//! each element once; an element looks into its slot, and a visible one of the same key leaves its value there. All reads of
-//! elements are of whole sectors, and no element is read for more than one tile, but at a tile's ends.
+//! A block has a tile of [`TILE`] queries. It puts them into *slots*: intervals of keys of equal width, about two for
+//! each query, in shared memory. Then its warps go through the elements of all levels between the least and the
+//! greatest query, in order, each element once; an element looks into its slot, and a visible one of the same key
+//! leaves its value there. All reads of elements are of whole sectors, and no element is read for more than one tile,
+//! but at a tile's ends.
 //!
-//! Levels that have too many elements for each query of the tile are searched by the queries that no other level has answered.
-//! So are all levels if many queries share a slot.
+//! Levels that have too many elements for each query of the tile are searched by the queries that no other level has
+//! answered. So are all levels if many queries share a slot.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
@@ -40,8 +42,9 @@ const CROWDED: u32 = 32;
 /// Rows of 32 elements that a warp reads at a time.
 const CHUNK_ROWS: usize = 4;
 
-// Shared memory: sums of a scan; bounds of each warp's queries; of each level, the elements of the tile; the levels that queries search; a bit
-// per place that says whether its query is answered; where each slot ends; in the order of slots, the queries; the place of each query; answers.
+// Shared memory: sums of a scan; bounds of each warp's queries; of each level, the elements of the tile; the levels
+// that queries search; a bit per place that says whether its query is answered; where each slot ends; in the order of
+// slots, the queries; the place of each query; answers.
 const BOUNDS_AT: u32 = 128;
 const SPANS_AT: u32 = BOUNDS_AT + 2 * WARPS * 8;
 const SEARCHED_AT: u32 = SPANS_AT + 2 * LEVELS as u32 * 4;
@@ -92,7 +95,8 @@ impl Slots {
 /// The least and the greatest over the threads of the block. One barrier.
 ///
 /// # Safety
-/// All threads of the block come here together; nothing else accesses the shared memory for bounds until the next barrier.
+/// All threads of the block come here together; nothing else accesses the shared memory for bounds until the next
+/// barrier.
 #[inline(always)]
 unsafe fn bounds<K: LevelKey + ShuffleWord>(mut least: K, mut greatest: K) -> (K, K) {
     let scratch: Shared<K> = shared::dynamic(BOUNDS_AT);
@@ -121,8 +125,8 @@ unsafe fn bounds<K: LevelKey + ShuffleWord>(mut least: K, mut greatest: K) -> (K
 /// Where each slot begins, from how many queries it has; whether one has too many. Two barriers.
 ///
 /// # Safety
-/// All threads of the block come here together, after a barrier; nothing else accesses the slots and the shared memory for
-/// sums meanwhile.
+/// All threads of the block come here together, after a barrier; nothing else accesses the slots and the shared memory
+/// for sums meanwhile.
 #[inline(always)]
 unsafe fn add_up(slots: Shared<u32>) -> bool {
     const ROW: u32 = 4 * 32;
@@ -182,11 +186,12 @@ impl<K: LevelKey> Slotted<K> {
         }
     }
 
-    /// Answers all queries of this key from `place` to `end` by a value, which is in the first of the two or in the second.
+    /// Answers all queries of this key from `place` to `end` by a value, which is in the first of the two or in the
+    /// second.
     ///
     /// # Safety
-    /// As [`find`](Self::find), which found the places; values have one word or two, as the tile says, and no other thread
-    /// answers these queries.
+    /// As [`find`](Self::find), which found the places; values have one word or two, as the tile says, and no other
+    /// thread answers these queries.
     #[inline(always)]
     unsafe fn answer(self, (mut place, end): (u32, u32), key: K, narrow: u32, wide: u64) {
         // SAFETY: places are of queries; bits are changed atomically.
@@ -208,16 +213,16 @@ impl<K: LevelKey> Slotted<K> {
     /// Offers all elements of the lane's level from `low` to `high`.
     ///
     /// # Safety
-    /// The keys are between the least and the greatest query, and all queries are in their slots; values have as many words as the
-    /// tile says. Whole warps come here, all of the block.
+    /// The keys are between the least and the greatest query, and all queries are in their slots; values have as many
+    /// words as the tile says. Whole warps come here, all of the block.
     #[inline(always)]
     unsafe fn offer_all(self, tree: Levels, visibility: Visibility, low: u32, high: u32) {
         const CHUNK: usize = 32 * CHUNK_ROWS;
         // Rows begin at multiples of 32 elements, so that a row is of whole sectors.
         let start = low / 32;
         let chunks = if high > low { (high.div_ceil(32) - start).div_ceil(CHUNK_ROWS as u32) } else { 0 };
-        // SAFETY: the loop is the same for the whole warp, whose lanes know the levels; elements from `low` to `high` are in their level; only one
-        // visible element has a key.
+        // SAFETY: the loop is the same for the whole warp, whose lanes know the levels; elements from `low` to `high`
+        // are in their level; only one visible element has a key.
         unsafe {
             let end = warp::inclusive_scan_add(FULL_MASK, chunks);
             let all = warp::shuffle_idx(FULL_MASK, end, 31);
@@ -317,9 +322,10 @@ kernel! {
     /// - `table`: as for [`Levels::new`]; it has `levels` levels of fewer than 2^32 elements.
     /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, otherwise 0.
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
-    /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for two words per 64 queries; both used by this
-    ///   launch alone.
-    /// - `most`: elements of a level per query of a tile up to which elements look for queries; any number gives the same answers.
+    /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for two words per 64
+    ///   queries; both used by this launch alone.
+    /// - `most`: elements of a level per query of a tile up to which elements look for queries; any number gives the
+    ///   same answers.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_lookup_flipped<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, most: u32, queries: Global<K>, n: usize,
@@ -335,9 +341,10 @@ kernel! {
         let keys: Shared<K> = shared::dynamic(KEYS_AT);
         let place_of: Shared<u16> = shared::dynamic(places_at::<K>());
         let values: Shared<u32> = shared::dynamic(values_at::<K>());
-        // SAFETY: the caller keeps this kernel's contract. Queries are below `len`, slots and places below their number; each query has a place of
-        // its own, and its answer is one thread's; between accesses of different threads to the same words stands a barrier, which all threads
-        // reach, or they are atomic. The first warp has all levels.
+        // SAFETY: the caller keeps this kernel's contract. Queries are below `len`, slots and places below their
+        // number; each query has a place of its own, and its answer is one thread's; between accesses of different
+        // threads to the same words stands a barrier, which all threads reach, or they are atomic. The first warp has
+        // all levels.
         unsafe {
             let (tree, visibility) = (Levels::new(table), Visibility::new(visible, all != 0));
             let mut own = [K::default(); ROWS as usize];

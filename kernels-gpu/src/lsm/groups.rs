@@ -28,7 +28,8 @@ pub fn unpack(word: u64) -> Option<Span> {
     if word & LONG == LONG { None } else { Some(Span { low, high: low + (word & LONG) as usize }) }
 }
 
-/// How a warp goes through its queries: a group of lanes for each of those that it takes at a time, a lane for each level.
+/// How a warp goes through its queries: a group of lanes for each of those that it takes at a time, a lane for each
+/// level.
 #[derive(Clone, Copy)]
 pub struct Groups {
     /// Lanes of a group: a power of two.
@@ -38,7 +39,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Those for a tree of that many levels.
+    /// Groups for a tree of that many levels.
     #[inline(always)]
     pub fn new(count: u32) -> Self {
         Self { lanes: count.max(1).next_power_of_two(), count }
@@ -109,7 +110,7 @@ impl Groups {
     }
 }
 
-/// Of the lane's level, the elements with keys from `first` to `last`.
+/// The elements of the lane's level with keys from `first` to `last`.
 #[inline(always)]
 pub fn span_of<K: LevelKey>(level: IndexedLevel<K>, first: K, last: K) -> Span {
     if first > last { Span::EMPTY } else { level.between(first, last) }

@@ -1,5 +1,5 @@
-//! The levels of a log-structured merge tree as kernels see them, by way of the [table](super::table) of their addresses:
-//! keys, values, tombstones, and what [`derive`](super::derive) makes of the keys.
+//! The levels of a log-structured merge tree as kernels see them, by way of the [table](super::table) of their
+//! addresses: keys, values, tombstones, and what [`derive`](super::derive) makes of the keys.
 
 use warpset_core::lsm::index::Buckets;
 use warpset_core::lsm::{filter_mask, filter_word};
@@ -79,12 +79,12 @@ impl Tombstones {
 }
 
 impl Levels {
-    /// That at `table`.
+    /// Reads levels by the table at `table`.
     ///
     /// # Safety
     /// While it is used:
-    /// - `table` is as `lsm_publish` left it, and the arrays of each level are where it says; keys ascend; no thread writes
-    ///   any of them.
+    /// - `table` is as `lsm_publish` left it, and the arrays of each level are where it says; keys ascend; no thread
+    ///   writes any of them.
     /// - Filters and indexes are those of their level's keys.
     #[inline(always)]
     pub unsafe fn new(table: Global<u64>) -> Self {

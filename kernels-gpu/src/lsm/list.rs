@@ -1,7 +1,8 @@
 //! Ranges where it is known which elements are visible: keys and values, in ascending order.
 //!
-//! [`lsm_spans`](super::spans) has counted. Queries of up to 32 elements share the lanes of a warp ([`lsm_list`]): a group of lanes has a
-//! query, a lane each of its levels. Of the others a warp has a query, or a part of one ([`lsm_list_parts`]).
+//! [`lsm_spans`](super::spans) has counted. Queries of up to 32 elements share the lanes of a warp ([`lsm_list`]): a
+//! group of lanes has a query, a lane each of its levels. Of the others a warp has a query, or a part of one
+//! ([`lsm_list_parts`]).
 
 use warpset_simt::shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
@@ -20,7 +21,7 @@ pub const fn shared_bytes<K>() -> u32 {
     WARPS * runs::shared_bytes::<K>()
 }
 
-/// Of the lane's level, the elements of a query: as they were kept, or found again.
+/// The elements of a query in the lane's level: as they were kept, or found again.
 ///
 /// # Safety
 /// [`Levels::new`]'s contract; `query` has a low and a high end, and a span of the level if any were kept.
@@ -53,8 +54,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
-    /// - `table`, `levels`, `visible`, `all`, `lows`, `highs`: as for [`lsm_spans`](super::spans::lsm_spans); values have
-    ///   `value_words` words of 32 bits, 0, 1 or 2.
+    /// - `table`, `levels`, `visible`, `all`, `lows`, `highs`: as for [`lsm_spans`](super::spans::lsm_spans); values
+    ///   have `value_words` words of 32 bits, 0, 1 or 2.
     /// - `spans`: what it kept of these queries, not written while the kernel runs, unless `kept` is 0.
     /// - `offsets`: valid for `n` reads: how many visible elements the ranges before have.
     /// - `keys`, `values`: valid for as many writes as all ranges have visible elements, used by this launch and
@@ -73,9 +74,9 @@ kernel! {
         let at_a_time = groups.queries() as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block as usize) * at_a_time;
         while base < n {
-            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; `base`, the groups and sums are
-            // the same for the warp; a visible element's place in the output is the query's offset and the number of visible
-            // ones with smaller keys.
+            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; `base`, the groups and sums
+            // are the same for the warp; a visible element's place in the output is the query's offset and the number
+            // of visible ones with smaller keys.
             unsafe {
                 let query = base + groups.group() as usize;
                 let mut here = Span::EMPTY;
@@ -113,12 +114,12 @@ kernel! {
         }
     }
 
-    /// The same of longer ranges.
+    /// The visible keys of each range of more than 32 elements, and their values, from the range's offset on.
     ///
     /// # Safety
     /// - Launch: as for [`lsm_list`], with [`shared_bytes`] of dynamic shared memory; so are other arguments.
-    /// - `long`: the `long_len` queries that [`lsm_spans`](super::spans::lsm_spans) found, which have `parts` parts; not written
-    ///   while the kernel runs.
+    /// - `long`: the `long_len` queries that [`lsm_spans`](super::spans::lsm_spans) found, which have `parts` parts;
+    ///   not written while the kernel runs.
     #[launch_bounds(256, 3)]
     pub unsafe fn lsm_list_parts<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>,
@@ -134,8 +135,9 @@ kernel! {
         let out = Output { keys, values, value_words };
         let mut item = thread::block_idx_x() * WARPS + warp_in_block;
         while item < parts {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp, and belongs to the last query
-            // whose parts begin at or before it; what is before a part in its query is as much as is written before it.
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp, and belongs to the
+            // last query whose parts begin at or before it; what is before a part in its query is as much as is written
+            // before it.
             unsafe {
                 // Where no query is cut, each has one part.
                 let (mut low, mut high) = if parts == long_len { (item, item + 1) } else { (0, long_len) };

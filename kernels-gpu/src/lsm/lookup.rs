@@ -1,13 +1,15 @@
 //! Lookups in a log-structured merge tree.
 //!
-//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018, section IV-B: one thread per key, levels from the newest to the oldest, the first element of the key decides.
-//! Departures: a filter says which levels may hold the key, and an index leads to the few elements where it would stand.
-//! A level that has neither is searched by halving, as in the paper. Where it is known which elements are visible, levels
-//! are asked from the oldest on, which has half of the keys: a visible element of the key is the answer wherever it is.
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018, section IV-B: one thread per key, levels from the newest to the oldest, the first element of the key
+//! decides. Departures: a filter says which levels may hold the key, and an index leads to the few elements where it
+//! would stand. A level that has neither is searched by halving, as in the paper. Where it is known which elements are
+//! visible, levels are asked from the oldest on, which has half of the keys: a visible element of the key is the answer
+//! wherever it is.
 //!
-//! Keys may come sorted, with their places among the queries: then neighbours fall into the same sectors of an index and of
-//! keys, but not of a filter, which is not asked. Answers of [`flipped`](super::flipped) lookups get to such places by [`lsm_scatter`].
+//! Keys may come sorted, with their places among the queries: then neighbours fall into the same sectors of an index
+//! and of keys, but not of a filter, which is not asked. Answers of [`flipped`](super::flipped) lookups get to such
+//! places by [`lsm_scatter`].
 
 use warpset_core::lsm::filter_hash;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -95,8 +97,8 @@ kernel! {
         unsafe { levels.write_to(table, thread::thread_idx_x()) }
     }
 
-    /// Looks up queries: bit `i % 64` of word `i / 64` of `found` becomes 1 if query `i` has a value, which then is at place
-    /// `i` of `out_values`; otherwise both become 0, and so do bits past the last query.
+    /// Looks up queries: bit `i % 64` of word `i / 64` of `found` becomes 1 if query `i` has a value, which then is at
+    /// place `i` of `out_values`; otherwise both become 0, and so do bits past the last query.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
@@ -111,8 +113,8 @@ kernel! {
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
     ) for [u32 => lsm_lookup_u32, u64 => lsm_lookup_u64] {
         let i = thread::index_1d() as usize;
-        // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come to
-        // `put`.
+        // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come
+        // to `put`.
         unsafe {
             let tree = Levels::new(table);
             let mut element = None;
@@ -178,14 +180,16 @@ kernel! {
         }
     }
 
-    /// Puts answers to where they belong: that of query `i` to place `places[i]`. Places go by *windows* of `window`, one after the other, so
-    /// that what is written to one stays in the cache until its sectors are full.
+    /// Puts answers to where they belong: that of query `i` to place `places[i]`. Places go by *windows* of `window`,
+    /// one after the other, so that what is written to one stays in the cache until its sectors are full.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(window) * n.div_ceil(BLOCK * SCATTERED)` blocks of [`BLOCK`] threads.
-    /// - `places`: valid for `n` reads, the numbers below `n`, each once; `values`, of `value_words` words of 32 bits, 0, 1 or 2, and
-    ///   `found`, a bit per query, are the answers of [`lsm_lookup`]; none is written while the kernel runs.
-    /// - `out_values`: valid for `n` values; `out_found`: for as many bits in words of 32 bits, all zero before; both used by this launch alone.
+    /// - `places`: valid for `n` reads, the numbers below `n`, each once; `values`, of `value_words` words of 32 bits,
+    ///   0, 1 or 2, and `found`, a bit per query, are the answers of [`lsm_lookup`]; none is written while the kernel
+    ///   runs.
+    /// - `out_values`: valid for `n` values; `out_found`: for as many bits in words of 32 bits, all zero before; both
+    ///   used by this launch alone.
     pub unsafe fn lsm_scatter(
         places: Global<u32>, values: Global<u32>, value_words: u32, found: Global<u32>, n: usize, window: usize,
         out_values: GlobalMut<u32>, out_found: GlobalMut<u32>,
@@ -194,7 +198,8 @@ kernel! {
         let first = thread::block_idx_x() as usize / tiles * window;
         let base = thread::block_idx_x() as usize % tiles * (BLOCK as usize * SCATTERED) + thread::thread_idx_x() as usize;
         let mut to = [!0; SCATTERED];
-        // SAFETY: the caller keeps this kernel's contract; queries are below `n` where they are read; each place is one thread's.
+        // SAFETY: the caller keeps this kernel's contract; queries are below `n` where they are read; each place is one
+        // thread's.
         unsafe {
             for u in 0..SCATTERED {
                 let i = base + u * BLOCK as usize;

@@ -1,10 +1,10 @@
-//! Neighbours in the order of the keys: for each query the live element with the least key above it, or with the greatest
-//! key below it.
+//! Neighbours in the order of the keys: for each query the live element with the least key above it, or with the
+//! greatest key below it.
 //!
-//! The paper says that its levels make such queries straightforward (Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM",
-//! IPDPS 2018, section II, footnote 1) and gives no algorithm. Here a group of lanes takes a query, one lane per level. Each lane offers
-//! the nearest key of its level; of the best one the newest level's element decides. If that is a tombstone, the lanes that
-//! offered this key go past it.
+//! The paper says that its levels make such queries straightforward (Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU
+//! LSM", IPDPS 2018, section II, footnote 1) and gives no algorithm. Here a group of lanes takes a query, one lane per
+//! level. Each lane offers the nearest key of its level; of the best one the newest level's element decides. If that is
+//! a tombstone, the lanes that offered this key go past it.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -50,8 +50,9 @@ unsafe fn after<K: LevelKey>(keys: Global<K>, first: usize, len: usize, key: K) 
 }
 
 kernel! {
-    /// For each query the live element with the least key above it, if `upwards` is not 0, or with the greatest key below
-    /// it; the query's own key counts too if `inclusive` is not 0. Keys and values of queries that have none become zero.
+    /// For each query the live element with the least key above it, if `upwards` is not 0, or with the greatest key
+    /// below it; the query's own key counts too if `inclusive` is not 0. Keys and values of queries that have none
+    /// become zero.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
@@ -86,8 +87,8 @@ kernel! {
             let mut open = query < n;
             let mut answered = false;
             // SAFETY: all lanes of the warp come to each vote and exchange, as `base` is the same for them and the loop
-            // ends for all at once; `query < n` where it is read or answered, by one lane of its group; places are inside
-            // the level where its keys are read.
+            // ends for all at once; `query < n` where it is read or answered, by one lane of its group; places are
+            // inside the level where its keys are read.
             unsafe {
                 if has_level {
                     let key = queries.read_nc(query);

@@ -1,9 +1,9 @@
-//! Queries for ranges that are too long for [`super::short`] are listed by parts, a warp each. Of up to [`MOST`] elements the query is
-//! one part. Of more, every 1024th element that a level has in the query, from its first on, is a *splitter*, and from each there is a part to the
-//! next splitter of whatever level. So no level has more than 1024 elements in a part, and the number of parts is known
-//! before any of them is. Parts have no order: where a part's elements go in the output follows from how many visible
-//! elements are before its first key. Of splitters with equal keys, only the first has a part: that of the newest level, and of
-//! that level the first.
+//! Queries for ranges that are too long for [`super::short`] are listed by parts, a warp each. Of up to [`MOST`]
+//! elements the query is one part. Of more, every 1024th element that a level has in the query, from its first on, is a
+//! *splitter*, and from each there is a part to the next splitter of whatever level. So no level has more than 1024
+//! elements in a part, and the number of parts is known before any of them is. Parts have no order: where a part's
+//! elements go in the output follows from how many visible elements are before its first key. Of splitters with equal
+//! keys, only the first has a part: that of the newest level, and of that level the first.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 
@@ -16,7 +16,8 @@ const PIECE: usize = 1024;
 /// A query of more elements than this is cut.
 pub const MOST: u32 = 8192;
 
-/// Words of the list of queries that are listed by parts for each: its number, and where its parts begin among those of all of them.
+/// Words of the list of queries that are listed by parts for each: its number, and where its parts begin among those of
+/// all of them.
 pub const LONG_WORDS: usize = 2;
 
 /// Whether a query of this many elements has several parts.
@@ -37,18 +38,19 @@ const fn splitter_from(span: Span, place: usize) -> usize {
     span.low + (place - span.low).div_ceil(PIECE) * PIECE
 }
 
-/// A part: the lane's level's elements in it, and how many visible elements of the query are before them, over all levels.
-/// The spans are empty if the splitter has no part.
+/// A part: the lane's level's elements in it, and how many visible elements of the query are before them, over all
+/// levels. The spans are empty if the splitter has no part.
 ///
 /// # Safety
-/// - All lanes of the warp come here together, each with the query's span of its level, if it has one, otherwise an empty one.
+/// - All lanes of the warp come here together, each with the query's span of its level, if it has one, otherwise an
+///   empty one.
 /// - `splitter` is below the sum of the levels' [`pieces`], and the same for all lanes.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn part<K: ListKey>(levels: Levels, visibility: Visibility, span: Span, splitter: u32) -> (Span, u64) {
     let lane = lane_id();
-    // SAFETY: the caller's lanes all come here. The splitter is an element of the first level whose pieces end after it. Lanes
-    // with elements have a level; a place that is read is inside their span.
+    // SAFETY: the caller's lanes all come here. The splitter is an element of the first level whose pieces end after
+    // it. Lanes with elements have a level; a place that is read is inside their span.
     unsafe {
         let own = pieces(span.count()) as u32;
         let end = warp::inclusive_scan_add(FULL_MASK, own);

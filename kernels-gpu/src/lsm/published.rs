@@ -1,8 +1,8 @@
-//! Kernels of the GPU LSM as it was published: what its primitives (sort, merge, scan, search, segmented sort, compaction)
-//! leave to do.
+//! Kernels of the GPU LSM as it was published: what its primitives (sort, merge, scan, search, segmented sort,
+//! compaction) leave to do.
 //!
-//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018, section IV. `warpset_lsm::published` puts the steps together and lists the departures.
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018, section IV. `warpset_lsm::published` puts the steps together and lists the departures.
 
 pub mod layout;
 pub mod lookup;

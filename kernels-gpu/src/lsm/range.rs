@@ -1,16 +1,16 @@
 //! Counts and ranges in a log-structured merge tree: one warp per query.
 //!
-//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018, sections III-E, IV-C and IV-D. The paper copies the candidates of all queries to memory, sorts each query's, and
-//! drops what is stale. Departures: levels are sorted already, so a warp merges what a query asks of them in shared
-//! memory, a chunk at a time; a count needs no order at all, only to know whether a newer level has the key.
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018, sections III-E, IV-C and IV-D. The paper copies the candidates of all queries to memory, sorts each
+//! query's, and drops what is stale. Departures: levels are sorted already, so a warp merges what a query asks of them
+//! in shared memory, a chunk at a time; a count needs no order at all, only to know whether a newer level has the key.
 //!
-//! Each lane stands for a level, and knows where it lies while the warp goes through its queries. With few levels a warp
-//! takes several queries at a time, a group of lanes each, to find where their elements begin and end. Then, one query
-//! after the other:
+//! Each lane stands for a level, and knows where it lies while the warp goes through its queries. With few levels a
+//! warp takes several queries at a time, a group of lanes each, to find where their elements begin and end. Then, one
+//! query after the other:
 //! - up to 32 elements: each lane takes one, and compares it with those of all other lanes;
-//! - a count of more: levels from the newest to the oldest; a small Bloom filter in shared memory holds the keys of those
-//!   passed, and what it may hold is looked up in them;
+//! - a count of more: levels from the newest to the oldest; a small Bloom filter in shared memory holds the keys of
+//!   those passed, and what it may hold is looked up in them;
 //! - a range of more: [`super::chunks`].
 //!
 //! A range is counted first, because its place in the output depends on all before it. [`lsm_count`] can keep what it
@@ -69,8 +69,8 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
     let words = total.min(SEEN_WORDS).next_power_of_two();
     let shift = 32 - words.trailing_zeros();
     let mut all_valid = 0u64;
-    // SAFETY: the caller's lanes all come here, and each loop goes as often for all. Bits of the filter are below `words`
-    // words; barriers of the warp separate clearing, adding and asking. Elements are inside their level.
+    // SAFETY: the caller's lanes all come here, and each loop goes as often for all. Bits of the filter are below
+    // `words` words; barriers of the warp separate clearing, adding and asking. Elements are inside their level.
     unsafe {
         let mut w = lane;
         while w < words {
@@ -89,7 +89,7 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
             let is_oldest = occupied >> number == 1;
             let level_keys = levels.keys::<K>(number);
             let tombstones = levels.tombstones(number);
-            // Of the element before those at `base`; what no element has, to begin with.
+            // The key of the element before those at `base`; at first one that differs from the first.
             let mut last = !level_keys.read_nc(base);
             while base < high {
                 let here = level_keys.at(base);
@@ -152,10 +152,12 @@ kernel! {
     /// How many keys of each range are in the tree.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`COUNT_SHARED_BYTES`] of dynamic shared memory.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`COUNT_SHARED_BYTES`] of dynamic shared
+    ///   memory.
     /// - `table`: as for [`Levels::new`], it has `levels` levels.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
-    /// - `counts`: valid for `n` writes, used by this launch alone; so are `spans`, for `n * levels`, unless `keep` is 0.
+    /// - `counts`: valid for `n` writes, used by this launch alone; so are `spans`, for `n * levels`, unless `keep` is
+    ///   0.
     #[launch_bounds(256, 3)]
     pub unsafe fn lsm_count<K>(
         table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>,
@@ -235,8 +237,10 @@ kernel! {
     /// The keys of each range and their values, in ascending order, from the range's offset on.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`range_shared_bytes`] of dynamic shared memory.
-    /// - `table`, `levels`, `lows`, `highs`: as for [`lsm_count`]; values have `value_words` words of 32 bits, 0, 1 or 2.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`range_shared_bytes`] of dynamic shared
+    ///   memory.
+    /// - `table`, `levels`, `lows`, `highs`: as for [`lsm_count`]; values have `value_words` words of 32 bits, 0, 1 or
+    ///   2.
     /// - `spans`: what [`lsm_count`] kept of these queries, unless `kept` is 0.
     /// - `offsets`: valid for `n` reads: how many keys the ranges before have, as [`lsm_count`] says.
     /// - `keys`, `values`: valid for as many writes as all ranges have keys, used by this launch alone.
@@ -254,9 +258,9 @@ kernel! {
         let at_a_time = groups.queries() as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block as usize) * at_a_time;
         while base < n {
-            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; `base`, the groups and sums are
-            // the same for the warp; a valid element's place in the output is the query's offset and the number of valid
-            // ones with smaller keys.
+            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; `base`, the groups and sums
+            // are the same for the warp; a valid element's place in the output is the query's offset and the number of
+            // valid ones with smaller keys.
             unsafe {
                 let query = base + groups.group() as usize;
                 let mut spans_here = Span::EMPTY;

@@ -1,12 +1,14 @@
-//! Runs in a warp's shared memory, and how they are merged there: what [`super::runs`] does between loading and writing.
+//! Runs in a warp's shared memory, and how they are merged there: what [`super::runs`] does between loading and
+//! writing.
 //!
-//! Keys are all different, so the order of equal ones does not matter, and runs can be merged in any order. They lie side by side,
-//! the shortest first. Runs that have 32 elements together are ordered by comparing all with all. Then the shortest run is
-//! merged with the next one, in place, until two are left, so that with levels that double, an element takes part in two merges on
-//! average.
+//! Keys are all different, so the order of equal ones does not matter, and runs can be merged in any order. They lie
+//! side by side, the shortest first. Runs that have 32 elements together are ordered by comparing all with all. Then
+//! the shortest run is merged with the next one, in place, until two are left, so that with levels that double, an
+//! element takes part in two merges on average.
 //!
 //! A merge: each lane finds where its part of the result begins by the merge path, and goes on element by element
-//! (Odeh, Green, Mwassi, Shmueli, Birk, "Merge Path", 2012). A run ends with the greatest key, which no comparison passes.
+//! (Odeh, Green, Mwassi, Shmueli, Birk, "Merge Path", 2012). A run ends with the greatest key, which no comparison
+//! passes.
 
 use core::ops::Not;
 
@@ -32,7 +34,8 @@ pub const STEPS: usize = SHORTER.div_ceil(32) | 1;
 const _: () = assert!(STEPS * 32 >= SHORTER);
 /// Words of bits: one per place of the last merge's result, and what the last lane's bits may reach past them.
 pub const WORDS: u32 = (CHUNK as u32).div_ceil(32);
-/// Bits of a place that say where in its level's part of the chunk an element stands; the others are the level's number.
+/// Bits of a place that say where in its level's part of the chunk an element stands; the others are the level's
+/// number.
 pub const PLACE_BITS: u32 = 11;
 const _: () = assert!(CHUNK < 1 << PLACE_BITS);
 
@@ -66,7 +69,7 @@ pub struct Room<K> {
 }
 
 impl<K> Room<K> {
-    /// That at `bytes`, which has room for [`WORDS`] and two more words, and [`ROOM`] keys and places.
+    /// Lays the room out at `bytes`, which has space for [`WORDS`] and two more words, and [`ROOM`] keys and places.
     #[inline(always)]
     pub fn new(bytes: Shared<u8>) -> Self {
         let keys = bytes.at((WORDS + 2).next_multiple_of(4) * 4).cast::<K>();
@@ -83,8 +86,8 @@ pub struct Run {
     pub len: u32,
 }
 
-/// Orders the lanes' runs by length: where the lane's run begins, and the elements of the first runs that have 32 together, at
-/// place 0 and side by side. The others have a place between them.
+/// Orders the lanes' runs by length: where the lane's run begins, and the elements of the first runs that have 32
+/// together, at place 0 and side by side. The others have a place between them.
 ///
 /// # Safety
 /// All lanes of the warp come here together; only the first `count` have elements.
@@ -130,8 +133,8 @@ pub unsafe fn upper_bound_in_shared<K: ListKey>(keys: Shared<K>, start: u32, len
 /// Merges all runs but the longest; that merge's result, and the longest.
 ///
 /// # Safety
-/// All lanes of the warp come here together, each with its run as [`arrange`] placed it when it had `arranged` elements, of which
-/// it may have lost the last; `grouped` is what the group had.
+/// All lanes of the warp come here together, each with its run as [`arrange`] placed it when it had `arranged`
+/// elements, of which it may have lost the last; `grouped` is what the group had.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn merge_all<K: ListKey>(room: Room<K>, run: Run, arranged: u32, grouped: u32) -> (Run, Run) {
@@ -183,8 +186,8 @@ pub unsafe fn merge_all<K: ListKey>(room: Room<K>, run: Run, arranged: u32, grou
 #[track_caller]
 pub unsafe fn order_group<K: ListKey>(room: Room<K>, len: u32, kept: u32) {
     let lane = lane_id();
-    // SAFETY: the caller's lanes all come here; places are below `len`, and each lane writes one of its own, because keys differ;
-    // barriers separate reading and writing.
+    // SAFETY: the caller's lanes all come here; places are below `len`, and each lane writes one of its own, because
+    // keys differ; barriers separate reading and writing.
     unsafe {
         let is_kept = kept >> lane & 1 != 0;
         let (mut key, mut place) = (K::default(), 0);
@@ -205,7 +208,8 @@ pub unsafe fn order_group<K: ListKey>(room: Room<K>, len: u32, kept: u32) {
     }
 }
 
-/// Where the lane's part of a merge begins and ends in the result, and how many elements of the first run are before it.
+/// Where the lane's part of a merge begins and ends in the result, and how many elements of the first run are before
+/// it.
 ///
 /// # Safety
 /// All lanes of the warp come here together, and the runs are there; each has a place after it, which nothing uses.
@@ -255,14 +259,14 @@ pub unsafe fn merge_in_place<K: ListKey>(room: Room<K>, a: Run, b: Run) -> Run {
 /// [`merge_in_place`] with `per_lane` steps, at most `MOST`, per lane.
 ///
 /// # Safety
-/// As there.
+/// As [`merge_in_place`].
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_steps<K: ListKey, const MOST: usize>(room: Room<K>, a: Run, b: Run, per_lane: u32) -> Run {
     let mut keys = [K::default(); MOST];
     let mut places = [0u16; MOST];
-    // SAFETY: the caller's lanes all come here; places are inside the runs, or one after them; each lane writes places of its own,
-    // between barriers.
+    // SAFETY: the caller's lanes all come here; places are inside the runs, or one after them; each lane writes places
+    // of its own, between barriers.
     unsafe {
         let (begin, end, from_a) = path(room, a, b, per_lane);
         let a_end = a.start + a.len;

@@ -1,11 +1,12 @@
-//! A warp writes the visible elements of parts of several levels in ascending order of keys: chunk by chunk, each merged in
-//! shared memory.
+//! A warp writes the visible elements of parts of several levels in ascending order of keys: chunk by chunk, each
+//! merged in shared memory.
 //!
-//! A chunk is what all levels have up to some key. Each level offers as much of its part as the level's share of the chunk is, and
-//! some elements more; the least of the last keys offered by levels that go on bounds the chunk, so no level has more
-//! elements in it than it offered. Their visible elements come to shared memory as runs: keys, and for each the number of its level
-//! and its place. [`run_merge`](super::run_merge) leaves two runs. The last merge only finds out which of them each place of the
-//! result is of, as a bit per place; then lanes go through the places side by side, and copy keys and values to the output.
+//! A chunk is what all levels have up to some key. Each level offers as much of its part as the level's share of the
+//! chunk is, and some elements more; the least of the last keys offered by levels that go on bounds the chunk, so no
+//! level has more elements in it than it offered. Their visible elements come to shared memory as runs: keys, and for
+//! each the number of its level and its place. [`run_merge`](super::run_merge) leaves two runs. The last merge only
+//! finds out which of them each place of the result is of, as a bit per place; then lanes go through the places side by
+//! side, and copy keys and values to the output.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
@@ -17,13 +18,13 @@ use crate::lsm::run_merge::{
 };
 use crate::lsm::visibility::Visibility;
 
-/// What each level offers beyond its share of the chunk, so that small levels, of which a share is an element or two, do
-/// not make it short.
+/// What each level offers beyond its share of the chunk, so that small levels, of which a share is an element or two,
+/// do not make it short.
 const SLACK: usize = 4;
 /// What is shared, so that the shorter runs keep their limit with all that levels offer beyond their share.
 const SHARED: usize = 2 * (SHORTER - 32 * SLACK);
 const _: () = assert!(SHARED + 32 * SLACK <= CHUNK);
-/// The same where no run is the longest by far.
+/// [`SHARED`] where no run is the longest by far.
 const SHARED_EVENLY: usize = SHORTER - 32 * SLACK;
 
 /// Steps of a lane in the last merge.
@@ -104,8 +105,8 @@ struct Part {
 /// Writes the visible elements of the lanes' spans, ascending, to `out` from place `to` on.
 ///
 /// # Safety
-/// - All lanes of the warp come here together, each with the span of its level, of which there are `count`, if it has one,
-///   otherwise an empty one.
+/// - All lanes of the warp come here together, each with the span of its level, of which there are `count`, if it has
+///   one, otherwise an empty one.
 /// - `bytes`: [`shared_bytes`] of shared memory, a multiple of 16 from its start, the warp's own.
 /// - The outputs are valid for as many writes as there are visible elements, and nothing else accesses them.
 #[inline(always)]
@@ -121,8 +122,8 @@ pub unsafe fn write<K: ListKey>(
 ) {
     let room = Room::<K>::new(bytes);
     let first = levels.first_visible(lane_id());
-    // SAFETY: the caller's lanes all come here, and what ends loops is the same for all. Places are inside the levels' spans. A
-    // chunk has at most `CHUNK` elements. As many elements are written as are visible.
+    // SAFETY: the caller's lanes all come here, and what ends loops is the same for all. Places are inside the levels'
+    // spans. A chunk has at most `CHUNK` elements. As many elements are written as are visible.
     unsafe {
         loop {
             let own = span.count().min(1 << 26) as u32;
@@ -177,7 +178,8 @@ pub unsafe fn write<K: ListKey>(
 #[track_caller]
 unsafe fn copy<K: ListKey>(levels: Levels, visibility: Visibility, number: u32, span: Span, out: Output<K>, to: usize) {
     let lane = lane_id() as usize;
-    // SAFETY: the caller's lanes all come here; places that are read are inside the span, and there is room for what is visible.
+    // SAFETY: the caller's lanes all come here; places that are read are inside the span, and there is room for what is
+    // visible.
     unsafe {
         let low = warp::shuffle_idx(FULL_MASK, span.low as u64, number) as usize;
         let count = warp::shuffle_idx(FULL_MASK, span.count() as u64, number) as usize;
@@ -234,8 +236,8 @@ unsafe fn rank_from(visibility: Visibility, first: usize, i: usize, before: u32)
 unsafe fn load<K: ListKey>(levels: Levels, visibility: Visibility, part: Part, start: u32, room: Room<K>) {
     let lane = lane_id();
     let len = part.span.count() as u32;
-    // SAFETY: the caller's lanes all come here; row `i` belongs to the first level whose rows end after it; one lane per place;
-    // the barrier separates writing from what follows.
+    // SAFETY: the caller's lanes all come here; row `i` belongs to the first level whose rows end after it; one lane
+    // per place; the barrier separates writing from what follows.
     unsafe {
         let end = warp::inclusive_scan_add(FULL_MASK, len.div_ceil(32));
         let rows = warp::shuffle_idx(FULL_MASK, end, 31);
@@ -300,8 +302,8 @@ unsafe fn write_last<K: ListKey>(
     let lane = lane_id();
     let len = a.len + b.len;
     let value_bytes = 4 * out.value_words as u64;
-    // SAFETY: the caller's lanes all come here, and each loop goes as often for all; places are inside the runs, or one after
-    // them; barriers separate writing and reading of the bits, and reading this chunk and loading the next.
+    // SAFETY: the caller's lanes all come here, and each loop goes as often for all; places are inside the runs, or one
+    // after them; barriers separate writing and reading of the bits, and reading this chunk and loading the next.
     unsafe {
         let values = levels.values_address(lane) + low as u64 * value_bytes;
         if lane < WORDS + 2 {

@@ -79,8 +79,8 @@ impl Short {
         }
     }
 
-    /// As many whole queries, from element `base` on, as the lanes can take an element each; none if there is no element.
-    /// Which elements are valid is read where it is known, and otherwise follows from comparing them.
+    /// As many whole queries, from element `base` on, as the lanes can take an element each; none if there is no
+    /// element. Which elements are valid is read where it is known, and otherwise follows from comparing them.
     ///
     /// # Safety
     /// All lanes of the warp come here together; a query begins at `base`.
@@ -88,8 +88,8 @@ impl Short {
     #[track_caller]
     pub unsafe fn window<K: RangeKey>(self, levels: Levels, known: Option<Visibility>, base: u32) -> Window<K> {
         let lane = lane_id();
-        // SAFETY: the caller's lanes all come here, and each loop goes as often for all; a lane with an element has it in
-        // the level of the first lane whose end is after it, and there is one.
+        // SAFETY: the caller's lanes all come here, and each loop goes as often for all; a lane with an element has it
+        // in the level of the first lane whose end is after it, and there is one.
         unsafe {
             let fits = warp::ballot(FULL_MASK, self.query_end <= base + 32);
             let last = 31 - fits.leading_zeros();

@@ -1,8 +1,8 @@
-//! Counts of ranges where it is known which elements are visible: two bounds per level, and the numbers of visible elements
-//! before them.
+//! Counts of ranges where it is known which elements are visible: two bounds per level, and the numbers of visible
+//! elements before them.
 //!
-//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
-//! 2018, section III-E: without duplicates and deletions a count is the difference of indices. Departure:
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018, section III-E: without duplicates and deletions a count is the difference of indices. Departure:
 //! [`visibility`](super::visibility) makes it so with both.
 //!
 //! A group of lanes has a query, a lane each of its levels.
@@ -25,8 +25,8 @@ kernel! {
     /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall count so, otherwise 0.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone. So are `spans`, for `n * levels`, unless `keep` is
-    ///   0, and unless `list` is 0, `long`, for [`parts::LONG_WORDS`] per query, and `long_count`, one word that is zero before: queries
-    ///   that are to be listed by parts in its upper half, parts in its lower one.
+    ///   0, and unless `list` is 0, `long`, for [`parts::LONG_WORDS`] per query, and `long_count`, one word that is
+    ///   zero before: queries that are to be listed by parts in its upper half, parts in its lower one.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_spans<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
@@ -36,7 +36,8 @@ kernel! {
         let groups = Groups::new(levels);
         let own = groups.level();
         let has_level = own < levels;
-        // SAFETY: the caller keeps this kernel's contract; lanes without a level have that of the newest, and do not ask.
+        // SAFETY: the caller keeps this kernel's contract; lanes without a level have that of the newest, and do not
+        // ask.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::new(visible, all != 0)) };
         let number = if has_level { own } else { 0 };
         let level = tree.level::<K>(number).indexed();
@@ -45,8 +46,8 @@ kernel! {
         let warp_in_block = (thread::thread_idx_x() / 32) as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block) * at_a_time;
         while base < n {
-            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; `base` and the groups are
-            // the same for the warp.
+            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; `base` and the
+            // groups are the same for the warp.
             unsafe {
                 let query = base + groups.group() as usize;
                 let is_asked = has_level && query < n;

@@ -1,5 +1,5 @@
-//! The levels as kernels see them: separate allocations, so a table of their addresses in device memory, written by a launch
-//! of its own from addresses that it gets by value.
+//! The levels as kernels see them: separate allocations, so a table of their addresses in device memory, written by a
+//! launch of its own from addresses that it gets by value.
 
 use warpset_simt::GlobalMut;
 
@@ -34,26 +34,26 @@ pub mod word {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Addresses {
-    /// Of keys.
+    /// Where keys begin.
     pub keys: [u64; LEVELS],
-    /// Of values; of anything where values have no bytes.
+    /// Where values begin; any address where values have no bytes.
     pub values: [u64; LEVELS],
-    /// Of bitmaps of tombstones; zero for a level that has none.
+    /// Where bitmaps of tombstones begin; zero for a level that has none.
     pub tombstones: [u64; LEVELS],
     /// How many elements each level has.
     pub lengths: [u64; LEVELS],
-    /// Of filters ([`derive`](super::derive)); zero for a level that has none.
+    /// Where filters ([`derive`](super::derive)) begin; zero for a level that has none.
     pub filters: [u64; LEVELS],
     /// Words of each filter.
     pub filter_words: [u64; LEVELS],
-    /// Of indexes; zero for a level that has none.
+    /// Where indexes begin; zero for a level that has none.
     pub indexes: [u64; LEVELS],
     /// How many words of visibility the levels before have; for places beyond the last level, how many all have.
     pub first_visible: [u64; LEVELS],
 }
 
 impl Addresses {
-    /// Those of no level.
+    /// The addresses of a tree without levels.
     pub const NONE: Self = {
         let none = [0; LEVELS];
         Self {

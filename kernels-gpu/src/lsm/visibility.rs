@@ -1,8 +1,8 @@
-//! Which elements of a tree are *visible*: live, and not hidden by a newer element of their key. What a count adds up and a
-//! range lists are the visible elements between two places of each level.
+//! Which elements of a tree are *visible*: live, and not hidden by a newer element of their key. What a count adds up
+//! and a range lists are the visible elements between two places of each level.
 //!
-//! One word of 64 bits stands for 32 elements of a level: a bit for each, and above them how many elements before these are
-//! visible. So one word tells whether an element is visible and how many are before it. The words of all levels lie
+//! One word of 64 bits stands for 32 elements of a level: a bit for each, and above them how many elements before these
+//! are visible. So one word tells whether an element is visible and how many are before it. The words of all levels lie
 //! side by side, the newest level first, and count through; one word more ends them.
 //!
 //! ```text
@@ -29,11 +29,11 @@ pub struct Visibility {
 }
 
 impl Visibility {
-    /// Those at `words`; of a tree whose elements are `all` visible there are none.
+    /// Reads visibility from `words`; with `all`, every element counts as visible and nothing is read.
     ///
     /// # Safety
-    /// While it is used, `words` are as `lsm_visible_words` left them for the levels that are asked about, and nothing writes
-    /// them, unless all elements are visible. The levels have fewer than 2^32 elements.
+    /// While it is used, `words` are as `lsm_visible_words` left them for the levels that are asked about, and nothing
+    /// writes them, unless all elements are visible. The levels have fewer than 2^32 elements.
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, all: bool) -> Self {
         Self { words, all }
@@ -56,8 +56,8 @@ impl Visibility {
         self.all || unsafe { self.words.read_nc(levels.first_visible(level) + i / PER_WORD) } >> (i % PER_WORD) & 1 != 0
     }
 
-    /// The number of visible elements before element `i` of the level whose words begin at `first`, counted from a place that
-    /// is the same for the whole level, and modulo 2^32: differences matter.
+    /// The number of visible elements before element `i` of the level whose words begin at `first`, counted from a
+    /// place that is the same for the whole level, and modulo 2^32: differences matter.
     ///
     /// # Safety
     /// `i` is at most the level's length.

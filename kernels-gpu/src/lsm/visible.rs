@@ -1,9 +1,9 @@
 //! Finds out which elements of a tree are visible ([`visibility`](super::visibility)).
 //!
 //! [`lsm_visible_own`] drops tombstones and what its own level hides: of equal keys the first is the newest.
-//! [`lsm_visible_hide`] looks up each newest element of a level in the older levels, tombstones too, and clears the bit of
-//! the element that it finds; what comes after that in its level has no bit any more. The elements ascend, so lookups of a
-//! warp fall into the same sectors. A scan of the words' counts comes next, then [`lsm_visible_words`].
+//! [`lsm_visible_hide`] looks up each newest element of a level in the older levels, tombstones too, and clears the bit
+//! of the element that it finds; what comes after that in its level has no bit any more. The elements ascend, so
+//! lookups of a warp fall into the same sectors. A scan of the words' counts comes next, then [`lsm_visible_words`].
 //!
 //! Levels double, so half of the elements are looked up once, a quarter twice: about as many searches as elements.
 
@@ -28,7 +28,7 @@ unsafe fn level_of(first: usize, word: usize) -> u32 {
     31 - begun.leading_zeros()
 }
 
-/// Of the lane's level, where its words begin; of no level, after all words.
+/// Where the words of the lane's level begin; for a lane without a level, after all words.
 #[inline(always)]
 fn first_word(tree: Levels, levels: u32, end: usize) -> usize {
     if lane_id() < levels { tree.first_visible(lane_id()) } else { end }
@@ -62,7 +62,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
-    /// - `table`: as for [`Levels::new`], it has `levels > 0` levels, of keys of the type of `_keys`, which are not read.
+    /// - `table`: as for [`Levels::new`], it has `levels > 0` levels, of keys of the type of `_keys`, which are not
+    ///   read.
     /// - `bits`: valid for `words` words, as many as all levels have; used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn lsm_visible_own<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
@@ -100,7 +101,8 @@ kernel! {
         let first = first_word(tree, levels, words);
         let (mut word, step) = stride();
         while word < words {
-            // SAFETY: the word is the same for the whole warp; a place that is read is below its level's length, and has a bit.
+            // SAFETY: the word is the same for the whole warp; a place that is read is below its level's length, and
+            // has a bit.
             unsafe {
                 let level = level_of(first, word);
                 let i = (word - warp::shuffle_idx(FULL_MASK, first as u64, level) as usize) * PER_WORD + lane_id() as usize;
@@ -123,8 +125,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
-    /// - `bits`: valid for `words` reads, not written while the kernel runs; `counts`: for as many writes, used by this launch
-    ///   alone.
+    /// - `bits`: valid for `words` reads, not written while the kernel runs; `counts`: for as many writes, used by this
+    ///   launch alone.
     pub unsafe fn lsm_visible_counts(bits: Global<u32>, counts: GlobalMut<u32>, words: usize) {
         for i in thread::grid_stride(words) {
             // SAFETY: `i < words`.
@@ -136,8 +138,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
-    /// - `bits`: valid for `words` reads, `before`: for one more: how many bits are before each word, modulo 2^32. Neither is
-    ///   written while the kernel runs.
+    /// - `bits`: valid for `words` reads, `before`: for one more: how many bits are before each word, modulo 2^32.
+    ///   Neither is written while the kernel runs.
     /// - `out`: valid for `words + 1` writes, used by this launch alone.
     pub unsafe fn lsm_visible_words(bits: Global<u32>, before: Global<u32>, words: usize, out: GlobalMut<u64>) {
         for i in thread::grid_stride(words + 1) {

@@ -46,7 +46,7 @@ pub trait Source<V>: Copy {
     /// The values of a thread's items.
     ///
     /// # Safety
-    /// As for [`warp_tile::load`].
+    /// The contract of [`warp_tile::load`].
     unsafe fn load(self, first: usize, n: usize, vectors: bool, rows: Shared<u32>) -> [V; ITEMS];
 }
 
@@ -160,7 +160,7 @@ pub trait ByKeyKernels<K>: Operator {
     /// Launches a reduction by key.
     ///
     /// # Safety
-    /// As [`reduce_by_key`] says.
+    /// The contract of [`reduce_by_key`].
     #[allow(clippy::too_many_arguments)]
     unsafe fn launch_by_key<L: Launcher>(
         launcher: &L,
@@ -183,7 +183,7 @@ pub trait EncodeKernels: Item {
     /// Launches a run-length encoding.
     ///
     /// # Safety
-    /// As [`reduce_by_key`] says.
+    /// The contract of [`reduce_by_key`].
     #[allow(clippy::too_many_arguments)]
     unsafe fn launch_encode<L: Launcher>(
         launcher: &L,
@@ -211,7 +211,7 @@ macro_rules! by_key_kernels {
                 stringify!($key), "` keys.")]
             ///
             /// # Safety
-            /// As the function `reduce_by_key` of `warpset_kernels::primitives::by_key` says.
+            /// The contract of the function `reduce_by_key` of `warpset_kernels::primitives::by_key`.
             #[launch_bounds(256, 2)]
             pub unsafe fn $name(
                 keys: $crate::simt::Global<$key>,
@@ -282,7 +282,7 @@ macro_rules! encode_kernels {
             #[doc = concat!("Encodes runs of equal `", stringify!($key), "` keys by their lengths.")]
             ///
             /// # Safety
-            /// As [`reduce_by_key`] says.
+            /// The contract of [`reduce_by_key`].
             #[launch_bounds(256, 2)]
             pub unsafe fn $name(
                 keys: Global<$key>, n: usize, flags: u32, look_back: GlobalMut<u64>, counter: GlobalMut<u32>,

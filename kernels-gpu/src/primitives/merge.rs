@@ -38,7 +38,7 @@ pub const SPLITS_KNOWN: u32 = 1;
 pub const OUT_ALIGNED: u32 = 2;
 /// Where in the kernels' `flags` stands how many keys the first run begins after a multiple of 16 bytes: two bits.
 pub const A_SKEW_SHIFT: u32 = 4;
-/// The same of the second run.
+/// Where in the kernels' `flags` stands how many keys the second run begins after a multiple of 16 bytes.
 pub const B_SKEW_SHIFT: u32 = 6;
 
 /// Bytes of dynamic shared memory for tiles of `threads * items` items, which also has as many places after them as a
@@ -61,7 +61,7 @@ const fn values_at<K>(threads: u32, items: u32) -> u32 {
 /// bytes.
 ///
 /// # Safety
-/// - As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
+/// - The contracts of the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
 /// - All threads come here together.
 #[inline(always)]
 #[track_caller]
@@ -94,7 +94,7 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
 /// Merges a tile of keys with values: parts of the runs, as they stand in global memory, to the outputs.
 ///
 /// # Safety
-/// - As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
+/// - The contracts of the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
 /// - All threads come here together.
 #[inline(always)]
 #[track_caller]
@@ -213,7 +213,7 @@ unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, co
 /// Merges the block's tile of the output.
 ///
 /// # Safety
-/// As [`merge_u32`].
+/// The contract of [`merge_u32`].
 #[inline(always)]
 unsafe fn merge<K: Vectors, V: Word + Default, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
     a: Run<K, V>,

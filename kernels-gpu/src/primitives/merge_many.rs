@@ -49,7 +49,7 @@ unsafe fn part_of_lane(splits: Global<u64>, tile: usize, group: u32) -> (u64, u6
 /// Merges the block's tile.
 ///
 /// # Safety
-/// As [`merge_many_u32`].
+/// The contract of [`merge_many_u32`].
 #[inline(always)]
 unsafe fn merge_many<
     K: MergeKey + ShuffleWord,
@@ -106,8 +106,8 @@ macro_rules! merge_many_kernels {
                 " times ", stringify!($items), " items; with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
             ///
             /// # Safety
-            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says, with `STATUS_BYTES` more of shared memory if
-            ///   `with_status` is not 0; there is at least one item.
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says, with `STATUS_BYTES` more of shared memory
+            ///   if `with_status` is not 0; there is at least one item.
             /// - `table`: as [`merge_many_splits`] left it, of runs that are valid for as many reads as the splits say,
             ///   sorted by the bits of `mask`, not written while the kernel runs; so values and status bits.
             /// - `splits`: for each tile, and for the end, how many items of each of `group` runs stand before.
@@ -149,12 +149,12 @@ merge_many_kernels! {
 }
 
 kernel! {
-    /// How many `K` of each run stand before every `step`-th tile, and before the end; and the table of the runs. If `between` is not 0, before
-    /// the tiles between those, which are known.
+    /// How many `K` of each run stand before every `step`-th tile, and before the end; and the table of the runs. With
+    /// `between` above 0, computes the tiles between splits that are known already.
     ///
     /// # Safety
-    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them for each split: `tiles.div_ceil(step) + 1`, or one for each tile if `between` is not 0,
-    ///   after a launch with the same arguments where it is 0.
+    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them for each split: `tiles.div_ceil(step) + 1`, or
+    ///   one for each tile if `between` is not 0, after a launch with the same arguments where it is 0.
     /// - `runs`: at most `group`, a power of two from 8 to 32; their keys are sorted by the bits of `mask`, `total`
     ///   together, and not written meanwhile.
     /// - `splits`: valid for `group * (tiles + 1)` writes, `table` for [`TABLE_WORDS`](runs::TABLE_WORDS); nothing else

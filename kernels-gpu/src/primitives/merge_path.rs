@@ -6,7 +6,7 @@
 //! Green, Mwassi, Shmueli, Birk, "Merge Path - Parallel Merging Made Simple", IPDPSW 2012, section III; Green, McColl,
 //! Bader, "GPU Merge Path: A GPU Merging Algorithm", ICS 2012.
 //!
-//! Of equal keys those of `a` come first.
+//! Among equal keys those of `a` come first.
 
 use core::ops::BitAnd;
 
@@ -61,7 +61,7 @@ pub unsafe fn crossing_by_warp<K: MergeKey>(
 /// [`crossing_by_warp`] by a single thread, halving: fewer reads, more of them one after the other.
 ///
 /// # Safety
-/// As there, but for the warp.
+/// The contract of [`crossing_by_warp`], for a single thread.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_by_thread<K: MergeKey>(

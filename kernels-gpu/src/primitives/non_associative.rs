@@ -63,7 +63,7 @@ pub unsafe fn prepare<R: Additive>(
 /// Where each segment begins, given the number of heads up to each item, itself included.
 ///
 /// # Safety
-/// As [`non_associative_starts`] says.
+/// The contract of [`non_associative_starts`].
 #[inline(always)]
 unsafe fn find_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
     for i in thread::grid_stride(n) {
@@ -149,7 +149,7 @@ pub unsafe fn calc_offsets<R: Additive>(
 /// Algorithm 4, second step: items of odd segments move, or keep the room that is left before them as credit.
 ///
 /// # Safety
-/// As [`non_associative_shift_items`] says.
+/// The contract of [`non_associative_shift_items`].
 #[inline(always)]
 unsafe fn shift_items(
     n: usize,
@@ -199,7 +199,7 @@ pub enum Round {
     First = 0,
     /// Lays it out after what the segment before handed on in the last round.
     Next = 1,
-    /// The same, and writes the results.
+    /// Lays it out likewise, and writes the results.
     Last = 2,
 }
 
@@ -269,7 +269,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads.
-    /// - As for the offsets, which were calculated before with the same `round`; nothing else accesses numbers and
+    /// - The contract of the kernel of offsets, which ran before with the same `round`; nothing else accesses numbers
+    ///   and
     ///   credits.
     #[launch_bounds(256)]
     pub unsafe fn non_associative_shift_items(
@@ -289,7 +290,7 @@ pub trait NonAssociativeKernels: Additive {
     /// Launches [`prepare`].
     ///
     /// # Safety
-    /// As the kernel says.
+    /// The contract of the kernel.
     unsafe fn prepare<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -302,7 +303,7 @@ pub trait NonAssociativeKernels: Additive {
     /// Launches [`shift_segments`].
     ///
     /// # Safety
-    /// As the kernel says.
+    /// The contract of the kernel.
     unsafe fn shift_segments<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -315,7 +316,7 @@ pub trait NonAssociativeKernels: Additive {
     /// Launches [`calc_offsets`].
     ///
     /// # Safety
-    /// As the kernel says.
+    /// The contract of the kernel.
     unsafe fn calc_offsets<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -331,7 +332,7 @@ pub trait NonAssociativeKernels: Additive {
     /// Launches [`write_values`].
     ///
     /// # Safety
-    /// As the kernel says.
+    /// The contract of the kernel.
     unsafe fn write_values<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -342,7 +343,7 @@ pub trait NonAssociativeKernels: Additive {
     /// Launches [`layout`].
     ///
     /// # Safety
-    /// As the kernel says.
+    /// The contract of the kernel.
     unsafe fn layout<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,

@@ -2,7 +2,7 @@
 
 use crate::primitives::ranking::{self, DIGITS, Digit, SortKey};
 use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, Word, thread, warp};
+use warpset_simt::{Global, GlobalMut, Word, atomic, thread, warp};
 
 // A pass's shared memory: where each digit's run starts in the output, the warps' counters, a few words, the tile.
 const COUNTERS_AT: u32 = DIGITS * 8;
@@ -46,6 +46,24 @@ impl PassShape {
 #[inline(always)]
 pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
     shared::dynamic::<u32>(misc_at(WARPS * 32)).at(TICKET)
+}
+
+/// The block's next ticket, through a word of shared memory that [`scatter_tile`] leaves alone.
+///
+/// # Safety
+/// All threads of the block come here together; `ticket` is one word that is only accessed atomically.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn take_ticket<const WARPS: u32>(ticket: GlobalMut<u32>) -> u32 {
+    let word = ticket_word::<WARPS>();
+    // SAFETY: the caller's promise; a barrier stands between the write and the reads.
+    unsafe {
+        if thread::thread_idx_x() == 0 {
+            word.set(0, atomic::fetch_add(ticket, 1));
+        }
+        thread::sync_threads();
+        word.get(0)
+    }
 }
 
 /// Moves a tile of `valid` items, which begins at `from`, sorted by `digit`. Thread `d` of the first [`DIGITS`] hands

@@ -11,7 +11,7 @@
 //! twice costs less than writing its hash once more; the look-back words are 64 bits wide, so one pass takes more than
 //! 2^30 keys; and those of [`ranking`], which sorting shares.
 
-use crate::batch::keys::{Hasher, WithHasher, with_hasher};
+use crate::batch::keys::{Hasher, KeyKind, WithHasher, with_hasher};
 use crate::block;
 use crate::primitives::ranking::{self, LookBack};
 use warpset_core::scan::Sum;
@@ -145,11 +145,11 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, [`HISTOGRAM_SHARED_BYTES`] of dynamic shared memory.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     /// - `counts`: valid for `1 << bits` words, `bits <= 8`, only accessed atomically while the kernel runs.
     #[launch_bounds(256, 8)]
     pub unsafe fn radix_histogram(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, counts: GlobalMut<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, shift: u32, bits: u32, counts: GlobalMut<u64>,
     ) {
         // SAFETY: the caller keeps this kernel's contract, which is that of `Histogram`.
         unsafe { with_hasher(keys, kind, spread, Histogram { n, shift, bits, counts }) }
@@ -159,12 +159,12 @@ kernel! {
 /// Scatters one tile. See the module's head.
 ///
 /// # Safety
-/// As [`radix_pass`] and [`radix_group`] state.
+/// The contract of [`radix_pass`] and [`radix_group`].
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // a kernel's
 unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
     keys: Global<u64>,
-    kind: u32,
+    kind: KeyKind,
     spread: u64,
     n: usize,
     shift: u32,
@@ -261,13 +261,13 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`PASS_SHARED_BYTES`] of dynamic shared memory;
     ///   `n > 0`, `0 < bits <= 8`, `shift + bits <= 64`.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     /// - `starts`: `1 << bits` words, the exclusive sums of this input's digit counts.
     /// - `look_back`: `1 << bits` words per block, and `ticket` one word: zero at the start, used by this launch alone.
     /// - `out`: valid for `n` writes, overlaps nothing else, nothing else accesses it.
     #[launch_bounds(256, 3)]
     pub unsafe fn radix_pass(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
     ) {
         // SAFETY: the caller keeps this kernel's contract.
@@ -281,10 +281,11 @@ kernel! {
     /// [`radix_pass`] without the order within each digit: faster, and good for one pass only.
     ///
     /// # Safety
-    /// As there, with `n.div_ceil(GROUP_TILE)` blocks and [`GROUP_SHARED_BYTES`] of dynamic shared memory.
+    /// The contract of [`radix_pass`], with `n.div_ceil(GROUP_TILE)` blocks and [`GROUP_SHARED_BYTES`] of dynamic
+    /// shared memory.
     #[launch_bounds(256, 4)]
     pub unsafe fn radix_group(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
     ) {
         // SAFETY: the caller keeps this kernel's contract.

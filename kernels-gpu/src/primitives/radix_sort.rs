@@ -89,7 +89,7 @@ unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: 
 /// Counts all digits; the last block turns counts into starts and lays out the passes.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
     keys: Global<K>,
@@ -225,7 +225,7 @@ histogram_kernels! {
 /// One digit's pass over one tile.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     input: (Global<K>, Global<V>),

@@ -24,7 +24,7 @@ pub const DIGITS: u32 = 1 << DIGIT_BITS;
 pub trait SortKey: Word + Ord {
     /// The low 32 bits of `self >> shift`; `shift` is below the width.
     fn shifted(self, shift: u32) -> u32;
-    /// The same number.
+    /// The key as a number of 64 bits.
     fn wide(self) -> u64;
     /// The key whose bits are those of `bits`, repeated.
     fn splat(bits: u32) -> Self;
@@ -71,7 +71,8 @@ impl SortKey for u64 {
 }
 
 /// Some bits of a key, in ascending or descending order.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Digit {
     /// The lowest of the bits.
     pub shift: u32,
@@ -80,6 +81,8 @@ pub struct Digit {
     /// All ones to sort in descending order, zero otherwise.
     pub flip: u32,
 }
+
+const _: () = assert!(size_of::<Digit>() == 12);
 
 impl Digit {
     /// Digit `pass` of `passes` that share out `bits` bits from bit `begin` on.
@@ -257,7 +260,7 @@ impl<C: CountWord> LookBack<C> {
     /// How many of `digit` the tiles before this one have; publishes the sum with this tile's `count`.
     ///
     /// # Safety
-    /// - As [`publish`](Self::publish), which this thread has called.
+    /// - The contract of [`publish`](Self::publish), which this thread has called.
     /// - Every tile before publishes without waiting for this one.
     #[inline(always)]
     pub unsafe fn before(self, tile: u32, digit: u32, count: C) -> C {

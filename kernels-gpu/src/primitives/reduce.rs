@@ -128,7 +128,7 @@ pub trait ReduceKernels: Operator<Value: Published + Item> {
     /// Launches a reduction.
     ///
     /// # Safety
-    /// As [`reduce`] says.
+    /// The contract of [`reduce`].
     #[allow(clippy::too_many_arguments)]
     unsafe fn launch_reduce<L: Launcher>(
         launcher: &L,
@@ -154,7 +154,7 @@ macro_rules! reduce_kernels {
             #[doc = concat!("Reduces by `", stringify!($operator), "`.")]
             ///
             /// # Safety
-            /// As the function `reduce` of `warpset_kernels::primitives::reduce` says.
+            /// The contract of the function `reduce` of `warpset_kernels::primitives::reduce`.
             #[launch_bounds(256, 4)]
             pub unsafe fn $reduce(
                 input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>, n: usize,

@@ -2,17 +2,18 @@
 //!
 //! All blocks are resident, so that they can wait for each other. Each holds its share of the items in shared memory.
 //!
-//! **By parts**: the interval from the least key to the greatest is cut into as many parts of equal width as there are blocks.
-//! Items go to their parts, and each block sorts one part by itself (`part`): items cross the device once, whatever the number of bits. If a part
-//! gets more items than a block has room for, the sort goes digit by digit instead, before anything has moved.
+//! **By parts**: the interval from the least key to the greatest is cut into as many parts of equal width as there are
+//! blocks. Items go to their parts, and each block sorts one part by itself (`part`): items cross the device once,
+//! whatever the number of bits. If a part gets more items than a block has room for, the sort goes digit by digit
+//! instead, before anything has moved.
 //!
-//! **Digit by digit**, from the least significant on. Of each digit a block counts its items and publishes the counts in
-//! a row of a matrix; ranks them while the other blocks do the same; waits for all; adds up the rows, those before its
-//! own and all; and moves its items, sorted by the digit, to where they belong. Then all blocks wait for each other
+//! **Digit by digit**, from the least significant on. Of each digit a block counts its items and publishes the counts
+//! in a row of a matrix; ranks them while the other blocks do the same; waits for all; adds up the rows, those before
+//! its own and all; and moves its items, sorted by the digit, to where they belong. Then all blocks wait for each other
 //! again. The items stay in the second-level cache. Parts are filled in the same way, a part for a digit.
 //!
-//! Ranking is that of the sort by passes ([`crate::primitives::ranking`]), which reads and writes memory as often as digit by digit but
-//! needs a launch for each digit, whose tiles wait for each other one after the other.
+//! Ranking is that of the sort by passes ([`crate::primitives::ranking`]), which reads and writes memory as often as
+//! digit by digit but needs a launch for each digit, whose tiles wait for each other one after the other.
 
 mod grid;
 mod interval;
@@ -33,8 +34,8 @@ pub use self::part::Room;
 
 /// Words of the matrix for each block: two rows, which exchanges use in turn, each with two counts of 16 bits per word.
 pub const COUNT_WORDS: u32 = DIGITS;
-/// Words of 8 bytes before the matrix, zero before the launch: the greatest of what keys are compared by and the greatest complement of it,
-/// and how often blocks have arrived.
+/// Words of 8 bytes before the matrix, zero before the launch: the greatest of what keys are compared by and the
+/// greatest complement of it, and how often blocks have arrived.
 pub const HEAD_WORDS: u32 = 3;
 /// Words of a row.
 const ROW: u32 = DIGITS / 2;
@@ -80,8 +81,8 @@ impl ResidentShape {
     }
 }
 
-// Shared memory: counters of each warp, later sums of the matrix; sums of a scan; where each digit's items go, and before that the bounds of
-// each warp's keys; the block's part; keys as they come, keys and values as they go.
+// Shared memory: counters of each warp, later sums of the matrix; sums of a scan; where each digit's items go, and
+// before that the bounds of each warp's keys; the block's part; keys as they come, keys and values as they go.
 const fn sums_at(warps: u32) -> u32 {
     warps * DIGITS * 4
 }
@@ -96,13 +97,20 @@ const fn keys_at(warps: u32) -> u32 {
 }
 
 /// Which bits decide, in which order, in how many passes.
-#[derive(Clone, Copy)]
-struct Order {
-    begin: u32,
-    bits: u32,
-    passes: u32,
-    flip: u32,
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Order {
+    /// The lowest bit that decides.
+    pub begin: u32,
+    /// Number of bits that decide; they end within the key.
+    pub bits: u32,
+    /// Passes that share out the bits: at least 1 and `bits / 8`.
+    pub passes: u32,
+    /// All ones to sort in descending order, zero otherwise.
+    pub flip: u32,
 }
+
+const _: () = assert!(size_of::<Order>() == 16);
 
 impl Order {
     #[inline(always)]
@@ -231,12 +239,13 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         (least, greatest)
     }
 
-    /// Counts the items by `digit_of`, publishes the counts, sorts the items by their digit in shared memory, and learns what the other blocks have
-    /// counted. Of the thread's digit, for the first [`DIGITS`] threads: how many items all blocks have, how many those before this one, and where in
-    /// the sorted tile its first one is.
+    /// Counts the items by `digit_of`, publishes the counts, sorts the items by their digit in shared memory, and
+    /// learns what the other blocks have counted. Of the thread's digit, for the first [`DIGITS`] threads: how many
+    /// items all blocks have, how many those before this one, and where in the sorted tile its first one is.
     ///
     /// # Safety
-    /// - All threads of the block come here together, after [`load`](Self::load), in all blocks of the grid; digits are below [`DIGITS`].
+    /// - All threads of the block come here together, after [`load`](Self::load), in all blocks of the grid; digits are
+    ///   below [`DIGITS`].
     /// - Exchanges are numbered from 0 on without gaps.
     #[inline(always)]
     unsafe fn exchange<const PAYLOAD: bool>(
@@ -247,10 +256,10 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         barrier: &mut GridBarrier,
     ) -> (u32, u32, u32) {
         let t = thread::thread_idx_x();
-        // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile), and a
-        // barrier stands between any two accesses of different threads to one word, but for the rows, which are each one
-        // warp's while it counts and ranks. An exchange writes the half of the matrix that the last but one has read: since then all blocks
-        // have waited for each other.
+        // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile), and a barrier
+        // stands between any two accesses of different threads to one word, but for the rows, which are each one warp's
+        // while it counts and ranks. An exchange writes the half of the matrix that the last but one has read: since
+        // then all blocks have waited for each other.
         unsafe {
             ranking::clear_row(self.row);
             for i in 0..self.rows {
@@ -280,7 +289,8 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
                 }
                 for u in 0..BATCH {
                     let place = self.first + (i + u) * 32;
-                    // Whole warps: lanes without an item come after those that have one, and what they count is never read.
+                    // Whole warps: lanes without an item come after those that have one, and what they count is never
+                    // read.
                     if i + u < self.rows && place - warp::lane_id() < self.valid {
                         let mut key = K::splat(0);
                         let mut digit = DIGITS - 1;
@@ -305,8 +315,8 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         }
     }
 
-    /// Writes the sorted items to where those of their digit go: the first [`DIGITS`] threads know where, `to` less the place of the digit's first item
-    /// in the sorted tile.
+    /// Writes the sorted items to where those of their digit go: the first [`DIGITS`] threads know where, `to` less the
+    /// place of the digit's first item in the sorted tile.
     ///
     /// # Safety
     /// - All threads of the block come here together, after [`exchange`](Self::exchange) with the same `digit_of`.
@@ -338,7 +348,7 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
 /// Sorts everything.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn sort<
     K: SortKey + ShuffleWord,
@@ -374,9 +384,10 @@ unsafe fn sort<
         At::Scratch => Source::of(scratch, input.n),
         At::Output => Source::of(output, input.n),
     };
-    // SAFETY: as of the tile's methods, in their order. Items are written to places that are the exact number of
-    // items before, so they are in range and differ. Between what one block writes and another reads stands a barrier
-    // of the grid. All threads of the grid reach every barrier, since the counts of all blocks decide. Each block sorts the part of its number.
+    // SAFETY: as of the tile's methods, in their order. Items are written to places that are the exact number of items
+    // before, so they are in range and differ. Between what one block writes and another reads stands a barrier of the
+    // grid. All threads of the grid reach every barrier, since the counts of all blocks decide. Each block sorts the
+    // part of its number.
     unsafe {
         while pass < order.passes {
             let source = source_at(at);
@@ -462,28 +473,27 @@ macro_rules! resident_sort_kernels {
             #[doc = concat!("Sorts `", stringify!($key), "` keys, all blocks resident.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, of the shape's threads, one block for each `share` of the `n > 0` items, with the
-            ///   dynamic shared memory that the shape says for the rows that a share takes, at most its `items`, and for the room of a part; the device runs all
-            ///   blocks at once.
+            /// - Launch: 1-D, of the shape's threads, one block for each `share` of the `n > 0` items, with the dynamic
+            ///   shared memory that the shape says for the rows that a share takes, at most its `items`, and for the
+            ///   room of a part; the device runs all blocks at once.
             /// - `keys`: valid for `n` items, and not written by others meanwhile; `out_keys` and `scratch_keys` for as
-            ///   many reads and writes, overlap nothing else, nothing else accesses them; but if the flags say [`IN_PLACE`],
-            ///   `keys` are `out_keys`. Values likewise, if the kernel has them.
-            /// - `begin + bits` is at most the key's width, `passes` at least 1 and `bits / 8`.
-            /// - `capacity` is 0, or there are at most [`DIGITS`] blocks, and it is even and below 2^16 and `slots` a multiple of four for each of the shape's threads, and not 0.
-            /// - `words`: valid for [`HEAD_WORDS`] words, zero at the start, and then [`COUNT_WORDS`] words of 4 bytes for each block; used
-            ///   by this launch alone.
+            ///   many reads and writes, overlap nothing else, nothing else accesses them; but if the flags say
+            ///   [`IN_PLACE`], `keys` are `out_keys`. Values likewise, if the kernel has them.
+            /// - `order` is as [`Order`] says, for keys of this width.
+            /// - The room's `capacity` is 0, or there are at most [`DIGITS`] blocks, and it is even and below 2^16 and
+            ///   `slots` a
+            ///   multiple of four for each of the shape's threads, and not 0.
+            /// - `words`: valid for [`HEAD_WORDS`] words, zero at the start, and then [`COUNT_WORDS`] words of 4 bytes
+            ///   for each block; used by this launch alone.
             #[launch_bounds($threads, 1)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, scratch_keys: GlobalMut<$key>,
                 scratch_values: GlobalMut<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,
-                n: u32, begin: u32, bits: u32, passes: u32, flip: u32, share: u32, capacity: u32, slots: u32, flags: u32,
-                words: GlobalMut<u64>,
+                n: u32, order: Order, share: u32, room: Room, flags: u32, words: GlobalMut<u64>,
             ) {
                 let input = Source { keys, values, n, reversed: flags & REVERSED != 0 };
                 let scratch = Target { keys: scratch_keys, values: scratch_values };
                 let output = Target { keys: out_keys, values: out_values };
-                let order = Order { begin, bits, passes, flip };
-                let room = Room { capacity, slots };
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
                     sort::<$key, $value, $payload, { $threads / 32 }, $threads>(

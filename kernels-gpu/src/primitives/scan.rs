@@ -263,7 +263,7 @@ pub trait ScanKernels: Operator<Value: Published + Item> {
     /// Launches a scan.
     ///
     /// # Safety
-    /// As the kernel says that [`scan_kernels!`](crate::scan_kernels) makes.
+    /// The contract of the kernel made by [`scan_kernels!`](crate::scan_kernels).
     unsafe fn launch_scan<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -273,7 +273,7 @@ pub trait ScanKernels: Operator<Value: Published + Item> {
     /// Launches a scan by segments.
     ///
     /// # Safety
-    /// As the kernel says that [`scan_kernels!`](crate::scan_kernels) makes.
+    /// The contract of the kernel made by [`scan_kernels!`](crate::scan_kernels).
     unsafe fn launch_segmented<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -290,7 +290,7 @@ pub trait RecurrenceKernels: Lifted<Item: Item, Number: Item> {
     /// Launches it.
     ///
     /// # Safety
-    /// As the kernel says that [`recurrence_kernels!`](crate::recurrence_kernels) makes.
+    /// The contract of the kernel made by [`recurrence_kernels!`](crate::recurrence_kernels).
     unsafe fn launch_lifted<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
@@ -351,7 +351,7 @@ macro_rules! scan_kernels {
             #[doc = concat!("Scans by `", stringify!($operator), "`, starting over at every item whose bit is set.")]
             ///
             /// # Safety
-            /// - As for the scan, with `ScanKernels::SEGMENTED`'s shape.
+            /// - The contract of the scan, with `ScanKernels::SEGMENTED`'s shape.
             /// - `heads` has one bit per item and is not written meanwhile.
             #[launch_bounds(128, 5)]
             pub unsafe fn $segmented(
@@ -427,7 +427,7 @@ macro_rules! recurrence_kernels {
             #[doc = concat!("Scans by the recurrence `", stringify!($recurrence), "`, lifted.")]
             ///
             /// # Safety
-            /// - As for a scan (see `scan_kernels`), with `RecurrenceKernels::SCAN`'s shape.
+            /// - The contract of a scan (see `scan_kernels`), with `RecurrenceKernels::SCAN`'s shape.
             /// - The results are inclusive.
             #[launch_bounds(128, 5)]
             pub unsafe fn $name(

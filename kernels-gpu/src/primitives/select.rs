@@ -250,7 +250,7 @@ struct Outputs<T, V> {
 /// One tile. `PARTITION` asks for the rejected items too, `PAIRS` for values beside the items.
 ///
 /// # Safety
-/// As [`select`] and the others state.
+/// The contract of [`select`] and the others.
 #[inline(always)]
 unsafe fn select_tile<
     T: Item,
@@ -529,7 +529,7 @@ kernel! {
     /// Writes the places whose bit is set, in order.
     ///
     /// # Safety
-    /// As for [`select`], without items, and launched as that is.
+    /// The contract of [`select`], without items, and launched as that is.
     #[launch_bounds(512, 2)]
     pub unsafe fn select_indices(
         n: usize, bitmap: Global<u32>, look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
@@ -552,7 +552,7 @@ macro_rules! unique_by_key_kernels {
                 stringify!($value), "`, in order.")]
             ///
             /// # Safety
-            /// As [`select`], for keys and values alike.
+            /// The contract of [`select`], for keys and values alike.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, n: usize, aligned: u32, look_back: GlobalMut<u64>,

@@ -143,7 +143,7 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
 /// Writes what [`load`] reads, except past the end.
 ///
 /// # Safety
-/// - As there, and nothing else accesses these items meanwhile.
+/// - The contract of [`load`], and nothing else accesses these items meanwhile.
 /// - What the warp read from `rows` before, it is done with.
 #[inline(always)]
 #[track_caller]

@@ -2,6 +2,7 @@
 
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
+use crate::batch::keys::KeyKind;
 use crate::batch::results;
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
@@ -17,7 +18,7 @@ pub unsafe fn contains(
     is_stored: impl Fn(u64, u64) -> bool,
     parameters: Parameters,
     keys: Global<u64>,
-    kind: u32,
+    kind: KeyKind,
     spread: u64,
     n: usize,
     form: u32,

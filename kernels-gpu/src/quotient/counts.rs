@@ -1,5 +1,6 @@
-//! Fingerprints with their numbers of copies, as two arrays on a device: ascending, each fingerprint once. Kernels that check
-//! them, change the numbers, add them up, and write each fingerprint as often as its number says. Zero copies: not there.
+//! Fingerprints with their numbers of copies, as two arrays on a device: ascending, each fingerprint once. Kernels that
+//! check them, change the numbers, add them up, and write each fingerprint as often as its number says. Zero copies:
+//! not there.
 
 use warpset_core::scan::Operator;
 use warpset_simt::shared::{self, Shared};
@@ -63,14 +64,14 @@ unsafe fn partition_point<T: warpset_simt::Word>(items: Global<T>, n: usize, is_
 }
 
 kernel! {
-    /// Checks fingerprints and copies that someone gives, and writes the fingerprints as `F`.
+    /// Checks given fingerprints and copies, and writes the fingerprints as `F`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
     /// - `fingerprints`, `copies`: `n` each, not written while the kernel runs.
     /// - `out`: `n` places, used by this launch alone.
-    /// - `broken`: set to all ones before, used by this launch alone; becomes the first place whose fingerprint is above
-    ///   `last`, does not ascend or has no copies.
+    /// - `broken`: set to all ones before, used by this launch alone; becomes the first place whose fingerprint is
+    ///   above `last`, does not ascend or has no copies.
     pub unsafe fn quotient_counts_check<F>(
         fingerprints: Global<u64>, copies: Global<u64>, n: usize, last: u64, out: GlobalMut<F>, broken: GlobalMut<u64>,
     ) for [u32 => quotient_counts_check_u32, u64 => quotient_counts_check_u64] {
@@ -167,12 +168,13 @@ kernel! {
 }
 
 kernel! {
-    /// Each fingerprint as often as its number of copies says: the `i`-th is the last of which fewer than `i` stand `before`.
+    /// Each fingerprint as often as its number of copies says: the `i`-th is the last of which fewer than `i` stand
+    /// `before`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per item of the output, [`BLOCK`] threads per block.
-    /// - `fingerprints`, `before`: `runs` each, at least one, not written while the kernel runs; `before` are the copies of all
-    ///   fingerprints before, the first zero.
+    /// - `fingerprints`, `before`: `runs` each, at least one, not written while the kernel runs; `before` are the
+    ///   copies of all fingerprints before, the first zero.
     /// - `out`: `n` places, used by this launch alone; there are as many copies.
     pub unsafe fn quotient_counts_repeat<F>(
         fingerprints: Global<F>, before: Global<u64>, runs: usize, out: GlobalMut<F>, n: usize,

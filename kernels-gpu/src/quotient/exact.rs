@@ -3,6 +3,7 @@
 use warpset_core::hash::permute::unpermute;
 use warpset_simt::{Global, GlobalMut, thread};
 
+use crate::batch::keys::KeyKind;
 use crate::batch::results;
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
@@ -18,7 +19,7 @@ kernel! {
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may add to it.
     pub unsafe fn quotient_exact_fits(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, form: u32, out: GlobalMut<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, parameters: u32, form: u32, out: GlobalMut<u64>,
     ) {
         let i = thread::index_1d() as usize;
         // SAFETY: `i < n` where it is read; all threads arrive at `put`.
@@ -37,7 +38,7 @@ kernel! {
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
     /// - `out`: `n` words, used by this launch alone.
     pub unsafe fn quotient_exact_clear(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, parameters: u32, out: GlobalMut<u64>,
     ) {
         let i = thread::index_1d() as usize;
         // SAFETY: `i < n` where it is read and written.

@@ -4,9 +4,8 @@
 //! section IV-C.
 //!
 //! The layout is ours, not one of the paper's three. An item turns the first free slot `x` into `max(quotient, x) + 1`,
-//! a duplicate that is dropped leaves it as it is; such functions compose
-//! ([`MaxPlus`](warpset_core::scan::MaxPlus)), so that one single-pass scan with decoupled look-back tells every item its
-//! slot, and the same kernel writes it.
+//! a duplicate that is dropped leaves it as it is; such functions compose ([`MaxPlus`](warpset_core::scan::MaxPlus)),
+//! so that one single-pass scan with decoupled look-back tells every item its slot, and the same kernel writes it.
 //!
 //! A tile's items lie in ascending slots. The tile composes the words of these slots in shared memory, a *window* of
 //! whole blocks of 64 slots at a time, in 32-bit arithmetic, and writes them out. No other tile has slots or quotients
@@ -14,8 +13,8 @@
 //! stores. The others, at the tile's ends, are added to what neighbours put there. A tile whose slots lie far apart
 //! adds its few items directly.
 //!
-//! What is written of an item is the business of the kind of slots: its [`Form`]. With counters an item is what a slot holds: a
-//! fingerprint, or a digit with the quotient of its fingerprint.
+//! What is written of an item is the business of the kind of slots: its [`Form`]. With counters an item is what a slot
+//! holds: a fingerprint, or a digit with the quotient of its fingerprint.
 
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::scan::{Lift, Operator};
@@ -95,14 +94,14 @@ impl Part {
 }
 
 impl<F: Slot> Items<F> {
-    /// The `count` items there, with a bit for each of those that are stored and of those that have the quotient of the one
-    /// before.
+    /// The `count` items there, with a bit for each of those that are stored and of those that have the quotient of the
+    /// one before.
     #[inline(always)]
     pub fn new(items: Shared<F>, count: u32, kept: u32, follows: u32, before: F) -> Items<F> {
         Items { items, count, kept, follows, digits: 0, before }
     }
 
-    /// The same, of which those are digits of counters whose bit is set.
+    /// The items with their digits of counters: those whose bit is set.
     #[inline(always)]
     pub fn with_digits(self, digits: u32) -> Items<F> {
         Items { digits, ..self }
@@ -114,7 +113,7 @@ impl<F: Slot> Items<F> {
         self.for_each_marked(|item, begins, _| put(item, begins));
     }
 
-    /// The same, and whether the item is a digit.
+    /// Hands each stored item to `put`: itself, whether its run begins, and whether it is a digit.
     ///
     /// Not unrolled: `put` is long.
     #[inline(always)]
@@ -130,7 +129,8 @@ impl<F: Slot> Items<F> {
     }
 }
 
-/// How a kind of slots is written. Blocks have as many words as [`Parameters::container`] says, and one more with counters.
+/// How a kind of slots is written. Blocks have as many words as [`Parameters::container`] says, and one more with
+/// counters.
 pub trait Form {
     /// Whether items can be digits of counters: their content then stands where a remainder would.
     const COUNTED: bool = false;
@@ -139,7 +139,7 @@ pub trait Form {
     /// the tile's first slot.
     ///
     /// # Safety
-    /// - As [`lay_out`], whose words these are.
+    /// - The contract of [`lay_out`], whose words these are.
     /// - The part's words are in the window, to which all threads add at the same time.
     unsafe fn compose<F: Slot>(
         items: &Items<F>,
@@ -155,14 +155,14 @@ pub trait Form {
     /// Adds a thread's items to the filter's words one by one.
     ///
     /// # Safety
-    /// As [`lay_out`], whose words these are.
+    /// The contract of [`lay_out`], whose words these are.
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>);
 
-    /// Adds what comes after items, by all threads of the block: for blocks that begin after `quotient` and up to `limit`,
-    /// given the first slot that is free after all items up to there. `is_last`: there are no more.
+    /// Adds what comes after items, by all threads of the block: for blocks that begin after `quotient` and up to
+    /// `limit`, given the first slot that is free after all items up to there. `is_last`: there are no more.
     ///
     /// # Safety
-    /// As [`lay_out`], whose words these are.
+    /// The contract of [`lay_out`], whose words these are.
     #[inline(always)]
     unsafe fn end(
         parameters: Parameters,
@@ -311,7 +311,7 @@ pub struct Ends<F> {
 /// # Safety
 /// - All threads of the block come here together, and before them a barrier after all that was in `window`:
 ///   [`WINDOW_WORDS`] of shared memory apart from the items.
-/// - As [`lay_out`], whose words these are.
+/// - The contract of [`lay_out`], whose words these are.
 #[inline(always)]
 pub unsafe fn write<F: Slot, K: Form>(
     items: &Items<F>,
@@ -329,8 +329,8 @@ pub unsafe fn write<F: Slot, K: Form>(
     let shared_again = ends.last_quotient.bits() / BLOCK_SLOTS;
     let block_words = parameters.container().block_words(parameters.split().remainder_bits) as u32 + K::COUNTED as u32;
     let window_blocks = (WINDOW_WORDS / block_words) as u64;
-    // SAFETY: barriers stand between writing and reading the window; words are written below those of `slots`, those that
-    // other tiles may touch atomically.
+    // SAFETY: barriers stand between writing and reading the window; words are written below those of `slots`, those
+    // that other tiles may touch atomically.
     unsafe {
         if end > base + MOST_WINDOWS * window_blocks {
             K::add(items, parameters, slots, free, words);

@@ -107,6 +107,21 @@ pub unsafe fn put_counts(changed: GlobalMut<u64>, counts: [u64; 3]) {
     }
 }
 
+/// Memory that can be read by pairs of words.
+pub trait Pairs: ReadWords {
+    /// Words `index` and `index + 1`; `index` is even.
+    fn pair(&self, index: u64) -> [u64; 2];
+}
+
+impl Pairs for ReadOnly {
+    #[inline(always)]
+    fn pair(&self, index: u64) -> [u64; 2] {
+        // SAFETY: readers stay within the filter's words, of which there is an even number, and which begin with an
+        // allocation.
+        unsafe { self.0.read2_nc(index as usize) }
+    }
+}
+
 /// Fingerprints as they are sorted: 32 bits wide where they fit.
 pub trait Fingerprint: warpset_simt::Word + Default + Ord {
     /// The low bits, which are all that there are.

@@ -1,13 +1,14 @@
-//! Fingerprints a little longer than 32 bits, spread by their highest bits over parts in which 32 bits are enough: words of 32 bits are
-//! sorted in half the time that words of 64 take.
+//! Fingerprints a little longer than 32 bits, spread by their highest bits over parts in which 32 bits are enough:
+//! words of 32 bits are sorted in half the time that words of 64 take.
 //!
-//! Where a fingerprint comes to lie in its part is open, as blocks take their places in the order in which they come; once
-//! sorted, it is the same for every order.
+//! Where a fingerprint comes to lie in its part is open, as blocks take their places in the order in which they come;
+//! once sorted, it is the same for every order.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
+use crate::batch::keys::KeyKind;
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
 
@@ -54,21 +55,23 @@ fn of_part(numbers: u64, part: u32) -> u64 {
 }
 
 kernel! {
-    /// Writes the lower 32 bits of the fingerprint of each key to the part that its higher bits say: parts 0 and 1 share
-    /// the first `room` places, 0 from the first one on upwards, 1 from the last one on downwards; 2 and 3 the next.
+    /// Writes the lower 32 bits of the fingerprint of each key to the part that its higher bits say: parts 0 and 1
+    /// share the first `room` places, 0 from the first one on upwards, 1 from the last one on downwards; 2 and 3 the
+    /// next.
     ///
     /// # Safety
     /// - Launch: 1-D, one block of [`BLOCK`] threads for each [`TILE`] keys, [`SHARED_BYTES`] of dynamic shared memory.
-    /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs; a key without a
-    ///   fingerprint gets a zero.
+    /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs; a key
+    ///   without a fingerprint gets a zero.
     /// - Fingerprints of these [`Parameters`] have 33 or 34 bits.
-    /// - `lens`: [`PARTS`] numbers, how many fingerprints each part has got by earlier launches; used by this launch alone.
-    /// - `out`: `room` places for 33 bits, twice as many for 34, used by this launch alone; `room` is at least the number of
-    ///   keys of these launches.
+    /// - `lens`: [`PARTS`] numbers, how many fingerprints each part has got by earlier launches; used by this launch
+    ///   alone.
+    /// - `out`: `room` places for 33 bits, twice as many for 34, used by this launch alone; `room` is at least the
+    ///   number of keys of these launches.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_fingerprints_in_parts(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, lens: GlobalMut<u64>, out: GlobalMut<u32>,
-        room: usize,
+        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, parameters: u32, lens: GlobalMut<u64>,
+        out: GlobalMut<u32>, room: usize,
     ) {
         let split = Parameters(parameters).split();
         let (t, w) = (thread::thread_idx_x(), thread::thread_idx_x() / 32);
@@ -76,9 +79,9 @@ kernel! {
         let by_warp: Shared<u64> = shared::dynamic(0);
         let begins: Shared<u64> = shared::dynamic(8 * WARPS);
         let (mut words, mut parts, mut held) = ([0u32; ITEMS], 0u32, 0u64);
-        // SAFETY: places of keys are below `n`; shared words are written by one thread each, and read after a barrier; the
-        // lanes of a warp go through the loops together; each fingerprint has a place of its own, as a block takes as many
-        // as it has fingerprints.
+        // SAFETY: places of keys are below `n`; shared words are written by one thread each, and read after a barrier;
+        // the lanes of a warp go through the loops together; each fingerprint has a place of its own, as a block takes
+        // as many as it has fingerprints.
         unsafe {
             for k in 0..ITEMS {
                 let i = first + k * BLOCK as usize;

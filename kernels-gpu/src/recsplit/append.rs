@@ -5,12 +5,13 @@ use warpset_simt::{GlobalMut, atomic};
 
 use crate::recsplit::nodes::{HIGHER, Item, NO_LIST};
 
-/// Appends each lane's `item` to its `list`: nowhere if that is [`NO_LIST`], to the list `higher` if it is [`HIGHER`]. The order
-/// within a list is not determined; what stands in `numbers` in the end does not depend on it.
+/// Appends each lane's `item` to its `list`: nowhere if that is [`NO_LIST`], to the list `higher` if it is [`HIGHER`].
+/// The order within a list is not determined; what stands in `numbers` in the end does not depend on it.
 ///
 /// # Safety
 /// - All lanes of the warp come here together.
-/// - `cursors`: where the next item of each list goes, a word per list, accessed by atomics alone while the kernel runs.
+/// - `cursors`: where the next item of each list goes, a word per list, accessed by atomics alone while the kernel
+///   runs.
 /// - `items`: valid for the items of all lists, each written once.
 #[inline(always)]
 #[track_caller]

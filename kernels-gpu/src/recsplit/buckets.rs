@@ -1,10 +1,11 @@
 //! Keys to buckets: hashing, and where the buckets of sorted keys begin.
 //!
-//! Source: sections 5.1 and 5.9 of the thesis, which sorts on the host. Here every key becomes its bucket and the low half of
-//! its hash, pairs that a radix sort brings into the order of buckets; all that later kernels want of a bucket follows from
-//! where it begins.
+//! Source: sections 5.1 and 5.9 of the thesis, which sorts on the host. Here every key becomes its bucket and the low
+//! half of its hash, pairs that a radix sort brings into the order of buckets; all that later kernels want of a bucket
+//! follows from where it begins.
 
 use crate::batch::hash128::hash128_at;
+use crate::batch::keys::KeyKind;
 use crate::recsplit::memory::row_at;
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -28,22 +29,23 @@ struct Room {
     lows: GlobalMut<u64>,
 }
 
-/// Appends those of `n` pairs of bucket and low half whose bucket is among the `count` from `first` on; buckets are counted from there.
-/// A warp takes places for `ROWS` rows of 32 keys at a time, since one word counts them for the whole grid.
+/// Appends those of `n` pairs of bucket and low half whose bucket is among the `count` from `first` on; buckets are
+/// counted from there. A warp takes places for `ROWS` rows of 32 keys at a time, since one word counts them for the
+/// whole grid.
 ///
 /// # Safety
-/// As [`recsplit_select`] states; `pair` is called below `n`.
+/// The contract of [`recsplit_select`]; `pair` is called below `n`.
 #[inline(always)]
 unsafe fn select<const ROWS: usize>(pair: impl Fn(usize) -> (u64, u64), n: usize, first: u64, count: u64, room: Room) {
     let step = thread::grid_dim_x() as usize * BLOCK as usize * ROWS;
     let lane = warp::lane_id() as usize;
     let mut start = (thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize - lane) * ROWS;
-    // The same for all lanes of a warp, so that they go round as often.
+    // Equal for all lanes of a warp, so that they loop equally often.
     while start < n {
         let (mut lows, mut buckets, mut inside) = ([0; ROWS], [0; ROWS], [0; ROWS]);
         let mut all = 0;
-        // SAFETY: pairs are asked for below `n`; all lanes of the warp come to the votes and the shuffle; a place below the
-        // capacity was taken for this lane alone.
+        // SAFETY: pairs are asked for below `n`; all lanes of the warp come to the votes and the shuffle; a place below
+        // the capacity was taken for this lane alone.
         unsafe {
             for row in 0..ROWS {
                 let (i, mut bucket) = (start + 32 * row + lane, count);
@@ -82,7 +84,7 @@ kernel! {
     /// - `keys`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
     /// - `bucket_of_key`, `lows`: room for `n` each, used by this launch alone. `buckets` is at most 2^32.
     pub unsafe fn recsplit_hash(
-        keys: Global<u64>, kind: u32, seed: u64, n: usize, buckets: u64, bucket_of_key: GlobalMut<u32>,
+        keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, buckets: u64, bucket_of_key: GlobalMut<u32>,
         lows: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
@@ -95,18 +97,18 @@ kernel! {
         }
     }
 
-    /// The same of those keys whose bucket, of `buckets`, is among the `count` from `first` on; buckets are counted from there.
-    /// Keys come in any order. Those past the capacity are counted and left out.
+    /// Writes bucket and low half of the keys whose bucket, of `buckets`, is among the `count` from `first` on; buckets
+    /// are counted from there. Keys come in any order. Those past the capacity are counted and left out.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
     /// - `keys`: as for [`recsplit_hash`]. `count` is at most 2^32.
     /// - `taken`: one word, only accessed atomically.
-    /// - `bucket_of_key`, `lows`: room for `capacity` each; places from the old value of `taken` on are used by this launch, and
-    ///   by others with the same `taken`, alone.
+    /// - `bucket_of_key`, `lows`: room for `capacity` each; places from the old value of `taken` on are used by this
+    ///   launch, and by others with the same `taken`, alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_select(
-        keys: Global<u64>, kind: u32, seed: u64, n: usize, buckets: u64, first: u64, count: u64, capacity: u64,
+        keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, buckets: u64, first: u64, count: u64, capacity: u64,
         taken: GlobalMut<u64>, bucket_of_key: GlobalMut<u32>, lows: GlobalMut<u64>,
     ) {
         let hash = |i| {
@@ -121,7 +123,8 @@ kernel! {
     /// [`recsplit_select`] of `n` keys whose buckets and low halves are there: what [`recsplit_hash`] has written.
     ///
     /// # Safety
-    /// As there, with `all_buckets` and `all_lows`, `n` each and not written while the kernel runs, for the keys.
+    /// The contract of [`recsplit_select`], with `all_buckets` and `all_lows`, `n` each and not written while the
+    /// kernel runs, for the keys.
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_pick(
         all_buckets: Global<u32>, all_lows: Global<u64>, n: usize, first: u64, count: u64, capacity: u64,
@@ -153,13 +156,13 @@ kernel! {
         }
     }
 
-    /// The numbers that each bucket's tree has, and 0 after the last one; how many keys there are before the end of each bucket.
-    /// Buckets of more than `largest` keys have no tree.
+    /// The numbers that each bucket's tree has, and 0 after the last one; how many keys there are before the end of
+    /// each bucket. Buckets of more than `largest` keys have no tree.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
-    /// - `bounds`: `buckets + 1` that ascend, `rows`: four words for each number of keys up to `largest`; nothing writes either
-    ///   while the kernel runs.
+    /// - `bounds`: `buckets + 1` that ascend, `rows`: four words for each number of keys up to `largest`; nothing
+    ///   writes either while the kernel runs.
     /// - `counts`, `keys_before`: room for `buckets + 1` and for `buckets`, used by this launch alone.
     /// - `seen`: [`SEEN`] words, zero at the start, only accessed atomically.
     pub unsafe fn recsplit_counts(
@@ -199,9 +202,10 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: as for [`recsplit_hash`].
-    /// - `found`: one word for their number, zero at the start and only accessed atomically, and room for `capacity` indices after it.
+    /// - `found`: one word for their number, zero at the start and only accessed atomically, and room for `capacity`
+    ///   indices after it.
     pub unsafe fn recsplit_positions(
-        keys: Global<u64>, kind: u32, seed: u64, n: usize, first: u64, buckets: u64, bucket: u64, low: u64,
+        keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, first: u64, buckets: u64, bucket: u64, low: u64,
         capacity: u64, found: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {

@@ -1,5 +1,5 @@
-//! A function in device memory, as the lookups of `warpset_core` read it: words through the read-only cache, two for a window of
-//! bits, and rows of 32 bytes, of which the common ones stay in the first-level cache.
+//! A function in device memory, as the lookups of `warpset_core` read it: words through the read-only cache, two for a
+//! window of bits, and rows of 32 bytes, of which the common ones stay in the first-level cache.
 
 use warpset_core::bits::Select;
 use warpset_core::recsplit::lookup::row::Row;
@@ -63,8 +63,8 @@ impl<'p> DeviceFunction<'p> {
     /// # Safety
     /// Nothing writes these while the kernel runs:
     /// - `words`: valid for `len` reads.
-    /// - `rows`: four words for each of `plan.rows` rows, at least one, from a multiple of 16 bytes on; they are those of the plan's
-    ///   shape, so that a node's children have rows.
+    /// - `rows`: four words for each of `plan.rows` rows, at least one, from a multiple of 16 bytes on; they are those
+    ///   of the plan's shape, so that a node's children have rows.
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, len: u64, rows: Global<u64>, plan: &'p Plan) -> Self {
         Self { words: DeviceWords { words, len }, rows, plan }
@@ -88,7 +88,8 @@ impl Function for DeviceFunction<'_> {
     #[inline(always)]
     fn row(&self, keys: u32) -> Row {
         let at = 4 * keys as usize;
-        // SAFETY: a walk begins at a bucket of fewer keys than there are rows, and goes to children, which have fewer keys.
+        // SAFETY: a walk begins at a bucket of fewer keys than there are rows, and goes to children, which have fewer
+        // keys.
         let ([a, b], [c, d]) = unsafe { (self.rows.read2_nc(at), self.rows.read2_nc(at + 2)) };
         Row::from_words([a, b, c, d])
     }

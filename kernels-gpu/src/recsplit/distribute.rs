@@ -1,8 +1,8 @@
 //! Key redistribution: the keys of solved splittings go to their children, and the children to their lists.
 //!
-//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.6.3. The
-//! order of keys within a child depends on the order of threads; it cannot change a number, because a node is solved by what a
-//! candidate does to the set of its keys.
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
+//! 5.6.3. The order of keys within a child depends on the order of threads; it cannot change a number, because a node
+//! is solved by what a candidate does to the set of its keys.
 
 use warpset_core::recsplit::candidate::{Candidate, child_of_hash};
 use warpset_core::recsplit::hash;
@@ -23,16 +23,17 @@ pub const fn shared_bytes(keys: u32) -> u32 {
 }
 
 kernel! {
-    /// Moves the keys of each splitting of a list to its children, and appends these to their lists. A block takes a node.
+    /// Moves the keys of each splitting of a list to its children, and appends these to their lists. A block takes a
+    /// node.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of whole warps, at most [`MOST_THREADS`], [`shared_bytes`] of shared memory for the
-    ///   largest node of the list.
-    /// - `items`: valid for the `count` items from `first` on, which are written before the launch, and for the children's
-    ///   items behind the `cursors`, as for [`append`]; the two do not overlap.
+    /// - Launch: 1-D, any grid of blocks of whole warps, at most [`MOST_THREADS`], [`shared_bytes`] of shared memory
+    ///   for the largest node of the list.
+    /// - `items`: valid for the `count` items from `first` on, which are written before the launch, and for the
+    ///   children's items after the `cursors`, as for [`append`]; the two do not overlap.
     /// - `nodes`, `lists`: rows and lists for all sizes of nodes, not written while the kernel runs.
-    /// - `lows`: the keys of all items, which no two of them share, used by this launch alone. So is `other`, as long as `lows`, if a
-    ///   node has more than [`KEYS_IN_SHARED`] keys.
+    /// - `lows`: the keys of all items, which no two of them share, used by this launch alone. So is `other`, as long
+    ///   as `lows`, if a node has more than [`KEYS_IN_SHARED`] keys.
     /// - `numbers`: valid for the places of all items, which are not written while the kernel runs.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(256)]
@@ -47,8 +48,9 @@ kernel! {
         let in_shared: Shared<u64> = shared::dynamic(64);
         let mut index = thread::block_idx_x() as usize;
         while index < count {
-            // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item, so that they come to
-            // the barriers together; keys are moved after all have been copied; 9 children at most have counters.
+            // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item, so that
+            // they come to the barriers together; keys are moved after all have been copied; 9 children at most have
+            // counters.
             unsafe {
                 let item = Item::read(items.as_const(), first + index);
                 if item.keys == 0 {

@@ -1,9 +1,9 @@
 //! Numbers to words: the Golomb-Rice codes of all buckets.
 //!
-//! Source: sections 4.4 and 5.10. Departure: the thesis encodes on the host, or with one thread per bucket. Here a few lanes
-//! share a bucket and take its numbers side by side: where the fixed part of a number stands follows from its index
-//! ([`place_of`]), where its unary part ends from a scan over the lanes. One launch adds up the bits of each bucket, and after a
-//! scan over the buckets another one writes them.
+//! Source: sections 4.4 and 5.10. Departure: the thesis encodes on the host, or with one thread per bucket. Here a few
+//! lanes share a bucket and take its numbers side by side: where the fixed part of a number stands follows from its
+//! index ([`place_of`]), where its unary part ends from a scan over the lanes. One launch adds up the bits of each
+//! bucket, and after a scan over the buckets another one writes them.
 //!
 //! Words are zero before, and bits are or-ed in: neighbouring codes share words, of neighbouring buckets too.
 
@@ -55,7 +55,7 @@ impl Trees {
     /// Place and value of a number of a bucket.
     ///
     /// # Safety
-    /// As [`Trees::bucket`], and `index` is below the numbers of the bucket.
+    /// The contract of [`Trees::bucket`], and `index` is below the numbers of the bucket.
     #[inline(always)]
     unsafe fn number(self, bucket: Bucket, index: u32) -> (Place, u64) {
         // SAFETY: the rows are those of all numbers of keys up to the bucket's; the bucket's numbers are there.
@@ -105,13 +105,13 @@ unsafe fn sum_up_to<const LANES: u32>(mut value: u64) -> u64 {
 /// Adds up the bits of each bucket.
 ///
 /// # Safety
-/// As [`recsplit_bits`] states.
+/// The contract of [`recsplit_bits`].
 #[inline(always)]
 unsafe fn bits<const LANES: u32>(trees: Trees, bits_before: GlobalMut<u64>, least: GlobalMut<u64>) {
     let thread = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
     let (index, lane) = (thread / LANES as usize, warp::lane_id() % LANES);
-    // SAFETY: the caller keeps the contract; numbers are read below the bucket's number of them; all lanes come to the vote
-    // and the sum; the bucket's word is written by one lane; `least` has a word for the keys of every bucket.
+    // SAFETY: the caller keeps the contract; numbers are read below the bucket's number of them; all lanes come to the
+    // vote and the sum; the bucket's word is written by one lane; `least` has a word for the keys of every bucket.
     unsafe {
         let bucket = trees.bucket(index);
         let count = bucket.row.nodes as u32;
@@ -137,13 +137,13 @@ unsafe fn bits<const LANES: u32>(trees: Trees, bits_before: GlobalMut<u64>, leas
 /// Writes the bits of each bucket.
 ///
 /// # Safety
-/// As [`recsplit_encode`] states.
+/// The contract of [`recsplit_encode`].
 #[inline(always)]
 unsafe fn encode<const LANES: u32>(trees: Trees, bits_before: Global<u64>, origin: u64, words: GlobalMut<u64>) {
     let thread = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
     let (index, lane) = (thread / LANES as usize, warp::lane_id() % LANES);
-    // SAFETY: the caller keeps the contract; numbers are read below the bucket's number of them; all lanes come to the votes,
-    // sums and shuffles; the bits of a bucket are as many as `bits` has counted.
+    // SAFETY: the caller keeps the contract; numbers are read below the bucket's number of them; all lanes come to the
+    // votes, sums and shuffles; the bits of a bucket are as many as `bits` has counted.
     unsafe {
         let bucket = trees.bucket(index);
         let count = bucket.row.nodes as u32;
@@ -189,14 +189,16 @@ unsafe fn encode<const LANES: u32>(trees: Trees, bits_before: Global<u64>, origi
 }
 
 kernel! {
-    /// Writes how many bits each bucket has, and lowers `least` to the least number of bits of a bucket by its number of keys.
+    /// Writes how many bits each bucket has, and lowers `least` to the least number of bits of a bucket by its number
+    /// of keys.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, 32 threads per bucket, no shared memory.
-    /// - `bounds`, `first_number`: `buckets + 1` each; `rows`: four words for each number of keys up to that of the largest
-    ///   bucket, which are at multiples of 16 bytes; `numbers`: those of all buckets. Nothing writes them while the kernel runs.
-    /// - `bits_before`: room for `buckets`, used by this launch alone; `least`: a word for each number of keys, only accessed
-    ///   atomically.
+    /// - `bounds`, `first_number`: `buckets + 1` each; `rows`: four words for each number of keys up to that of the
+    ///   largest bucket, which are at multiples of 16 bytes; `numbers`: those of all buckets. Nothing writes them while
+    ///   the kernel runs.
+    /// - `bits_before`: room for `buckets`, used by this launch alone; `least`: a word for each number of keys, only
+    ///   accessed atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn recsplit_bits(
         bounds: Global<u32>, buckets: usize, rows: Global<u32>, first_number: Global<u32>, numbers: Global<u64>,
@@ -209,7 +211,7 @@ kernel! {
     /// [`recsplit_bits`] with 4 threads per bucket, for buckets of few numbers.
     ///
     /// # Safety
-    /// As there.
+    /// The contract of [`recsplit_bits`].
     #[launch_bounds(256, 6)]
     pub unsafe fn recsplit_bits_few(
         bounds: Global<u32>, buckets: usize, rows: Global<u32>, first_number: Global<u32>, numbers: Global<u64>,
@@ -222,7 +224,7 @@ kernel! {
     /// Writes the bits of each bucket, from the position on that `bits_before` says, less `origin`.
     ///
     /// # Safety
-    /// - As [`recsplit_bits`], whose sums `bits_before` has, `origin` being the first or less.
+    /// - The contract of [`recsplit_bits`], whose sums `bits_before` has, `origin` being the first or less.
     /// - `words`: valid for the bits of all buckets, zero there at the start and only accessed atomically.
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_encode(
@@ -236,7 +238,7 @@ kernel! {
     /// [`recsplit_encode`] with 4 threads per bucket, for buckets of few numbers.
     ///
     /// # Safety
-    /// As there.
+    /// The contract of [`recsplit_encode`].
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_encode_few(
         bounds: Global<u32>, buckets: usize, rows: Global<u32>, first_number: Global<u32>, numbers: Global<u64>,

@@ -1,6 +1,7 @@
 //! Fingerprints of a static filter, one thread per key.
 
 use crate::batch::hash128::hash128_at;
+use crate::batch::keys::KeyKind;
 use crate::recsplit::memory::put;
 use warpset_core::recsplit::fingerprint::fingerprint;
 use warpset_simt::{Global, GlobalMut, thread};
@@ -13,10 +14,12 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `keys`: `n` keys of a kind that `hash128_at` takes; `numbers`: one per key. Nothing writes them while the kernel runs.
-    /// - `words`: valid for `width` bits for each number, 1 to 32; zero there at the start, and only accessed atomically.
+    /// - `keys`: `n` keys of a kind that `hash128_at` takes; `numbers`: one per key. Nothing writes them while the
+    ///   kernel runs.
+    /// - `words`: valid for `width` bits for each number, 1 to 32; zero there at the start, and only accessed
+    ///   atomically.
     pub unsafe fn recsplit_fingerprints(
-        keys: Global<u64>, kind: u32, seed: u64, n: usize, numbers: Global<u64>, width: u32, words: GlobalMut<u64>,
+        keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, numbers: Global<u64>, width: u32, words: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`; the bits of a number are within the words.

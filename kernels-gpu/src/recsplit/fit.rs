@@ -1,8 +1,9 @@
 //! Fitting rotations: which rotations make a leaf's groups together cover every position? A lane has a rotation.
 //!
-//! Two groups are the bijection rotation of D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.5. More
-//! groups meet in the middle, as on the CPU (`docs/recsplit.md`): all disjoint unions of the first half of the groups, all of the second half, and a pair
-//! fits if one's complement is a rotation of the other, which a signature tells that does not change under rotation.
+//! Two groups are the bijection rotation of D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit",
+//! master's thesis, KIT 2022, section 5.5. More groups meet in the middle, as on the CPU (`docs/recsplit.md`): all
+//! disjoint unions of the first half of the groups, all of the second half, and a pair fits if one's complement is a
+//! rotation of the other, which a signature tells that does not change under rotation.
 
 use warpset_core::recsplit::hash::rotate;
 use warpset_simt::shared::Shared;
@@ -211,11 +212,11 @@ pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
     }
 }
 
-/// The same for any leaf, by a warp.
+/// The first rotations that make a bijection, for any leaf, by a warp; `u32::MAX` if there are none.
 ///
 /// # Safety
-/// All lanes of the warp come here together, with the same arguments; `space` is [`fit_words`] words of shared memory, which nothing else
-/// uses meanwhile.
+/// All lanes of the warp come here together, with the same arguments; `space` is [`fit_words`] words of shared memory,
+/// which nothing else uses meanwhile.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn of_warp(masks: &Masks, groups: u32, keys: u32, space: Shared<u32>) -> u32 {
@@ -239,11 +240,12 @@ struct Unions {
 }
 
 impl Lanes<32> {
-    /// Appends the unions of `mask` with the rotations of `turned` that are disjoint from it, one in each lane, to `unions`, of which there
-    /// are `len`; and says how many there are then.
+    /// Appends the unions of `mask` with the rotations of `turned` that are disjoint from it, one in each lane, to
+    /// `unions`, of which there are `len`; and says how many there are then.
     ///
     /// # Safety
-    /// All lanes of the warp come here together, with the same `mask`, `code` and `len`; there is room for one union per rotation.
+    /// All lanes of the warp come here together, with the same `mask`, `code` and `len`; there is room for one union
+    /// per rotation.
     #[inline(always)]
     #[track_caller]
     unsafe fn extend(&self, unions: Unions, len: u32, mask: u32, code: u32, turned: u32) -> u32 {
@@ -263,7 +265,7 @@ impl Lanes<32> {
     /// The first fit of five or six groups.
     ///
     /// # Safety
-    /// As for [`of_warp`].
+    /// The contract of [`of_warp`].
     #[inline(always)]
     #[track_caller]
     unsafe fn many(&self, masks: &Masks, groups: u32, space: Shared<u32>) -> u32 {
@@ -276,8 +278,8 @@ impl Lanes<32> {
         let pair = masks[3] | second;
         let of_pair = self.signature(pair);
         let mut best = u32::MAX;
-        // SAFETY: the caller's promise; all lanes have the same lists and the same numbers of unions, of at most 24 rotations each; the
-        // warp synchronises between writes and reads of others.
+        // SAFETY: the caller's promise; all lanes have the same lists and the same numbers of unions, of at most 24
+        // rotations each; the warp synchronises between writes and reads of others.
         unsafe {
             let pairs = self.ballot(self.has() && masks[3] & second == 0);
             let mut others = pairs.count_ones();

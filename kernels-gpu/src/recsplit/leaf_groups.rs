@@ -1,7 +1,7 @@
 //! The keys of a leaf by rotation group, and the trials in which no group has a collision.
 //!
-//! Groups change every [`REGROUP`] trials, which are what a half of a warp tries at a time: so all lanes of a half have the same groups,
-//! and the keys are sorted once for all of them.
+//! Groups change every [`REGROUP`] trials, which are what a half of a warp tries at a time: so all lanes of a half have
+//! the same groups, and the keys are sorted once for all of them.
 
 use warpset_core::recsplit::hash::{self, REGROUP};
 use warpset_simt::shared::Shared;
@@ -17,18 +17,18 @@ pub const fn sorted_words(keys: u32) -> u32 {
     4 * keys
 }
 
-/// A leaf's keys by group, four words each: low and high word, zero for the first of a group and all ones for the others, the
-/// group.
+/// A leaf's keys by group, four words each: low and high word, zero for the first of a group and all ones for the
+/// others, the group.
 #[derive(Clone, Copy)]
 pub struct Sorted(pub Shared<u32>);
 
 impl Sorted {
-    /// Sorts the keys that the lanes of `lanes` hold, one each in those that are `valid`, and says whether every group has one. The groups are
-    /// those of the trials from `first` on.
+    /// Sorts the keys that the lanes of `lanes` hold, one each in those that are `valid`, and says whether every group
+    /// has one. The groups are those of the trials from `first` on.
     ///
     /// # Safety
-    /// - All lanes of the warp come here together; those of `lanes`, which the caller is one of, have the same arguments but for the key and
-    ///   whether it is valid.
+    /// - All lanes of the warp come here together; those of `lanes`, which the caller is one of, have the same
+    ///   arguments but for the key and whether it is valid.
     /// - The words have room for the keys, and no lane reads them until the warp has synchronised.
     #[inline(always)]
     #[track_caller]
@@ -93,7 +93,7 @@ impl Sorted {
     /// The position of sorted key `i` under a trial, as a bit, and its group.
     ///
     /// # Safety
-    /// As for [`is_free`](Self::is_free); `i < keys`.
+    /// The contract of [`is_free`](Self::is_free); `i < keys`.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn position<M: Mix>(self, i: u32, keys: u32, start: u32, trial: u64) -> (u32, u32) {

@@ -1,8 +1,9 @@
 //! Leaves by brute force: the first trial without a collision.
 //!
-//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4 and 5.4.2 (positions as bits of a
-//! word; from 14 keys on a warp gives its trials up when all have a collision after `ceil(3 sqrt(m))` keys). Departures: the thesis
-//! gives a leaf to a block. Here a leaf has 8, 16 or 32 lanes, as many as its search is expected to need, or whole teams of warps.
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4
+//! and 5.4.2 (positions as bits of a word; from 14 keys on a warp gives its trials up when all have a collision after
+//! `ceil(3 sqrt(m))` keys). Departures: the thesis gives a leaf to a block. Here a leaf has 8, 16 or 32 lanes, as many
+//! as its search is expected to need, or whole teams of warps.
 
 use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
@@ -23,15 +24,17 @@ pub const fn shared_bytes(keys: u32, lanes: u32) -> u32 {
 }
 
 kernel! {
-    /// Finds the number of each leaf of a list. `team` groups of `lanes` lanes take a leaf; all leaves have `keys` keys and `positions`
-    /// positions.
+    /// Finds the number of each leaf of a list. `team` groups of `lanes` lanes take a leaf; all leaves have `keys` keys
+    /// and `positions` positions.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`shared_bytes`] of shared memory; `lanes` is 8, 16 or 32, `team` divides the
-    ///   number of groups of the grid, and is 1 where `lanes` is not 32.
-    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 2 to 24, not written while the kernel runs.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`shared_bytes`] of shared memory; `lanes` is 8, 16 or
+    ///   32, `team` divides the number of groups of the grid, and is 1 where `lanes` is not 32.
+    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 2 to 24, not written while the
+    ///   kernel runs.
     /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
-    /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the kernel runs.
+    /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the
+    ///   kernel runs.
     #[launch_bounds(256)]
     pub unsafe fn recsplit_leaves<M>(
         items: Global<u32>, first: usize, count: usize, lanes: u32, team: u32, keys: u32, positions: u32, budget: u64,
@@ -52,8 +55,9 @@ kernel! {
         let mut base = 0;
         let mut searches = false;
         loop {
-            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, and to each barrier of
-            // the warp, which stand between the writes and the reads of a group's keys; the groups of a warp leave the loop together.
+            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, and to each
+            // barrier of the warp, which stand between the writes and the reads of a group's keys; the groups of a warp
+            // leave the loop together.
             unsafe {
                 if !searches && next < count {
                     item = Item::read(items, first + next);

@@ -1,7 +1,7 @@
 //! Where each bucket's keys and its tree begin: the two interleaved Elias-Fano lists, one thread per entry.
 //!
-//! Source: section 4.5, construction as in 5.9. Departure: the jump array needs no selection, because the position of a one
-//! is known when it is written.
+//! Source: section 4.5, construction as in 5.9. Departure: the jump array needs no selection, because the position of a
+//! one is known when it is written.
 
 use crate::recsplit::memory::put;
 use warpset_core::recsplit::elias_fano::{JUMP_BLOCK, ListValues};
@@ -49,8 +49,8 @@ kernel! {
             let index = i as u64;
             let values = of.values(index, sums(i));
             let ones = of.ones(index, values);
-            // SAFETY: the layout was made for these sums, so that all bits are within the words; bits that share words are
-            // or-ed in, and the jump array is written by one thread per word or half of it.
+            // SAFETY: the layout was made for these sums, so that all bits are within the words; bits that share words
+            // are or-ed in, and the jump array is written by one thread per word or half of it.
             unsafe {
                 let at = index * (of.low_keys + of.low_bits) as u64;
                 put(words, at, values[0] & ((1 << of.low_keys) - 1));

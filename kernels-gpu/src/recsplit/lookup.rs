@@ -1,7 +1,8 @@
 //! Lookups in functions and static filters, one key per thread.
 //!
-//! Source: section 4.4.2 of the thesis, whose queries run on the host; the walk is that of `warpset_core::recsplit::lookup`, as on the
-//! CPU. The threads of a warp go through its stages together: lists, higher levels, two aggregation levels, leaf.
+//! Source: section 4.4.2 of the thesis, whose queries run on the host; the walk is that of
+//! `warpset_core::recsplit::lookup`, as on the CPU. The threads of a warp go through its stages together: lists, higher
+//! levels, two aggregation levels, leaf.
 
 use warpset_core::bits::ByHalves;
 use warpset_core::recsplit::fingerprint::fingerprint;
@@ -10,6 +11,7 @@ use warpset_core::recsplit::{Hash128, Remix};
 use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::batch::hash128::hash128_at;
+use crate::batch::keys::KeyKind;
 use crate::batch::results;
 use crate::recsplit::device_function::{DeviceFunction, DeviceWords};
 
@@ -46,8 +48,8 @@ pub struct FunctionPlan {
     pub width: u32,
 }
 
-/// The number of the key with this hash. Which remix it is, is asked at every trial hash, by all threads alike: two versions of the walk
-/// would take twice as long to compile.
+/// The number of the key with this hash. Which remix it is, is asked at every trial hash, by all threads alike: two
+/// versions of the walk would take twice as long to compile.
 #[inline(always)]
 fn number_of(function: DeviceFunction<'_>, hash: Hash128, remix: u32) -> u64 {
     let remix = if remix == Remix::Bits32 as u32 { Remix::Bits32 } else { Remix::Bits64 };
@@ -55,7 +57,8 @@ fn number_of(function: DeviceFunction<'_>, hash: Hash128, remix: u32) -> u64 {
 }
 
 kernel! {
-    /// Looks up `n` keys: place `i` of `out` becomes the number of key `i`, or the value at that number of `table`, as `form` says.
+    /// Looks up `n` keys: place `i` of `out` becomes the number of key `i`, or the value at that number of `table`, as
+    /// `form` says.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
@@ -66,8 +69,8 @@ kernel! {
     /// - `out`: room for `n` answers of that size, used by this launch alone.
     #[launch_bounds(256, 5)]
     pub unsafe fn recsplit_lookup(
-        words: Global<u64>, rows: Global<u64>, function: FunctionPlan, keys: Global<u64>, kind: u32, seed: u64, n: usize,
-        form: u32, table: Global<u64>, out: GlobalMut<u64>,
+        words: Global<u64>, rows: Global<u64>, function: FunctionPlan, keys: Global<u64>, kind: KeyKind, seed: u64,
+        n: usize, form: u32, table: Global<u64>, out: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, numbers are below `values`, and the rest is the caller's contract.
@@ -86,23 +89,25 @@ kernel! {
         }
     }
 
-    /// Looks up `n` keys in a static filter: whether each is a member goes to `found` in the form `found_form`, and its number, if it is
-    /// one, else zero, to place `i` of `numbers`, unless `form` is [`NO_NUMBERS`].
+    /// Looks up `n` keys in a static filter: whether each is a member goes to `found` in the form `found_form`, and its
+    /// number, if it is one, else zero, to place `i` of `numbers`, unless `form` is [`NO_NUMBERS`].
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-    /// - `words`, `rows` and `function`: as for [`DeviceFunction::new`]; `function.width` is from 1 to 32, and the words go on with
-    ///   `fingerprints` words of fingerprints, one for each key.
+    /// - `words`, `rows` and `function`: as for [`DeviceFunction::new`]; `function.width` is from 1 to 32, and the
+    ///   words go on with `fingerprints` words of fingerprints, one for each key.
     /// - `keys`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
-    /// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: room for `n` numbers as `form` says,
-    ///   [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch alone, but that counts are added atomically.
+    /// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: room for `n` numbers as
+    ///   `form` says, [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this
+    ///   launch alone, but that counts are added atomically.
     #[launch_bounds(256, 5)]
     pub unsafe fn recsplit_contains(
-        words: Global<u64>, rows: Global<u64>, function: FunctionPlan, fingerprints: u64, keys: Global<u64>, kind: u32,
-        seed: u64, n: usize, found_form: u32, found: GlobalMut<u64>, form: u32, numbers: GlobalMut<u64>,
+        words: Global<u64>, rows: Global<u64>, function: FunctionPlan, fingerprints: u64, keys: Global<u64>,
+        kind: KeyKind, seed: u64, n: usize, found_form: u32, found: GlobalMut<u64>, form: u32, numbers: GlobalMut<u64>,
     ) {
         let i = thread::index_1d() as usize;
-        // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is the caller's contract.
+        // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is the caller's
+        // contract.
         unsafe {
             let mut member = false;
             if i < n {

@@ -72,7 +72,7 @@ fn copied_keys() -> Shared<u64> {
 }
 
 impl NodeKeys {
-    /// Of a node, among `groups` groups, at most 6.
+    /// The keys of a node in `groups` groups, at most 6.
     pub fn new(lows: Global<u64>, item: Item, groups: u32) -> Self {
         Self { lows, item, groups }
     }
@@ -86,9 +86,10 @@ impl NodeKeys {
     /// The keys of a node of one tile.
     ///
     /// # Safety
-    /// - All threads of the block come here together, with the same arguments, none of which still reads the tile before.
-    /// - The node's keys are valid for reading, and nothing writes them meanwhile; the block has [`shared_bytes`] of shared memory
-    ///   for them.
+    /// - All threads of the block come here together, with the same arguments, none of which still reads the tile
+    ///   before.
+    /// - The node's keys are valid for reading, and nothing writes them meanwhile; the block has [`shared_bytes`] of
+    ///   shared memory for them.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load(&self) -> Tile {
@@ -97,10 +98,12 @@ impl NodeKeys {
         self.tile(0, self.item.keys)
     }
 
-    /// The first tile of a node that may have several. The keys of a node of several are sorted into `other`, at the places of the node.
+    /// The first tile of a node that may have several. The keys of a node of several are sorted into `other`, at the
+    /// places of the node.
     ///
     /// # Safety
-    /// As for [`load`](Self::load); `other` is valid at the node's places if it has several tiles, and no other block accesses it there.
+    /// The contract of [`load`](Self::load); `other` is valid at the node's places if it has several tiles, and no
+    /// other block accesses it there.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load_first(&self, other: GlobalMut<u64>) -> Tile {
@@ -115,7 +118,7 @@ impl NodeKeys {
     /// A tile of a node of several, after the first.
     ///
     /// # Safety
-    /// As for [`load_first`](Self::load_first), which has been called for this node.
+    /// The contract of [`load_first`](Self::load_first), which has been called for this node.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load_sorted(&self, other: GlobalMut<u64>, tile: u32) -> Tile {
@@ -143,14 +146,14 @@ impl NodeKeys {
     /// Puts the node's keys to `place`, by group.
     ///
     /// # Safety
-    /// As for [`load_first`](Self::load_first).
+    /// The contract of [`load_first`](Self::load_first).
     #[inline(always)]
     #[track_caller]
     unsafe fn sort(&self, place: Place) {
         let (counts, ends): (Shared<u32>, Shared<u32>) = (shared::dynamic(0), group_ends());
         let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-        // SAFETY: the caller's promise; a barrier stands between the writes of one phase and the reads of the next; places are
-        // distinct and below the number of keys.
+        // SAFETY: the caller's promise; a barrier stands between the writes of one phase and the reads of the next;
+        // places are distinct and below the number of keys.
         unsafe {
             if own < 8 {
                 counts.set(own, 0);
@@ -189,7 +192,8 @@ impl NodeKeys {
 }
 
 impl Tile {
-    /// Adds up what `step` gives for each key of the caller's slice, by group. The second argument of `step` is the group.
+    /// Adds up what `step` gives for each key of the caller's slice, by group. The second argument of `step` is the
+    /// group.
     ///
     /// # Safety
     /// The tile has been loaded, and is not loaded again meanwhile.

@@ -1,8 +1,9 @@
 //! Nodes to solve, as lists of items, and what a kernel needs to know of a node.
 //!
-//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.10. Departure:
-//! the thesis launches a kernel for each node of the higher levels and for each lower level of a bucket. Here the nodes of all
-//! buckets stand in lists, one for each level and way of searching, and one launch solves a whole list.
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
+//! 5.10. Departure: the thesis launches a kernel for each node of the higher levels and for each lower level of a
+//! bucket. Here the nodes of all buckets stand in lists, one for each level and way of searching, and one launch solves
+//! a whole list.
 
 use warpset_core::recsplit::{Node, Remix, hash};
 use warpset_simt::{Global, GlobalMut, atomic, multiply_high};
@@ -76,13 +77,30 @@ pub unsafe fn fail(failure: GlobalMut<u32>, item: Item) {
     unsafe { atomic::reduce_min(failure, item.first) }
 }
 
+/// Writes the number of a node; `u64::MAX` stands for a node without a solution, which is a failure.
+///
+/// # Safety
+/// `numbers` is valid for writing at the item's place, which no other thread accesses; `failure` as for [`fail`].
+#[inline(always)]
+#[track_caller]
+pub unsafe fn put_number(numbers: GlobalMut<u64>, failure: GlobalMut<u32>, item: Item, number: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        numbers.write(item.place as usize, number);
+        if number == u64::MAX {
+            fail(failure, item);
+        }
+    }
+}
+
 /// The position that a trial hash picks among those of a leaf, at most 32, as a bit.
 #[inline(always)]
 pub fn position_bit(hash: u32, positions: u32) -> u32 {
     // The upper 16 bits times `positions`, from the upper half of a product: one instruction less than with two shifts.
     let position = multiply_high(hash & 0xffff_0000, positions);
     debug_assert_eq!(position, hash::leaf_position(hash, positions));
-    // SAFETY: positions are below their number. So the amount of the shift is not masked, which would be another instruction.
+    // SAFETY: positions are below their number. So the amount of the shift is not masked, which would be another
+    // instruction.
     unsafe { core::hint::assert_unchecked(position < 32) };
     1 << position
 }

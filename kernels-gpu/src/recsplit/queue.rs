@@ -2,13 +2,13 @@
 
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK};
-use warpset_simt::{GlobalMut, atomic, thread};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 /// The next node for the calling block.
 ///
 /// # Safety
-/// All threads of the block come here together; `next` counts the nodes that are taken, by atomics alone; no other thread uses the
-/// word `slot` of shared memory.
+/// All threads of the block come here together; `next` counts the nodes that are taken, by atomics alone; no other
+/// thread uses the word `slot` of shared memory.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn of_block(next: GlobalMut<u32>, slot: Shared<u32>) -> usize {
@@ -23,6 +23,52 @@ pub unsafe fn of_block(next: GlobalMut<u32>, slot: Shared<u32>) -> usize {
     }
 }
 
+/// A list of nodes that blocks take one after the other.
+#[derive(Clone, Copy)]
+pub struct List {
+    /// The items of all lists.
+    pub items: Global<u32>,
+    /// The list's first item.
+    pub first: usize,
+    /// Number of its items.
+    pub count: usize,
+    /// Counts the nodes that are taken, from 0 on, by atomics alone.
+    pub next: GlobalMut<u32>,
+}
+
+/// Runs `body` for every node of a [`List`] that falls to the calling block. `team` blocks take a node together;
+/// without teams (`team` is 1) a block takes the next node that is left. To be used in an `unsafe` block.
+///
+/// A macro, because the kernels that search are short of registers: with a function that takes a closure, the compiler
+/// orders their code otherwise, and `ptxas` spills.
+///
+/// # Safety
+/// - All threads of the grid, a multiple of `team` blocks, come here together and leave the body together.
+/// - The items are valid for reading, and nothing writes them meanwhile; no other thread uses the word `slot` of shared
+///   memory.
+macro_rules! each_node {
+    ($list:expr, team $team:expr, $slot:expr, |$item:ident| $body:block) => {
+        let crate::recsplit::queue::List { items, first, count, next } = $list;
+        let teams = (::warpset_simt::thread::grid_dim_x() / $team) as usize;
+        let mut index = (::warpset_simt::thread::block_idx_x() / $team) as usize;
+        loop {
+            if $team == 1 {
+                index = crate::recsplit::queue::of_block(next, $slot);
+            }
+            if index >= count {
+                break;
+            }
+            let $item = crate::recsplit::nodes::Item::read(items, first + index);
+            index += teams;
+            if $item.keys == 0 {
+                continue;
+            }
+            $body
+        }
+    };
+}
+pub(crate) use each_node;
+
 /// The nodes of a group of lanes: some at a time, so that short searches do not wait for the counter.
 #[derive(Clone, Copy)]
 pub struct Queue {
@@ -30,13 +76,13 @@ pub struct Queue {
     /// Nodes that are taken at a time.
     step: u32,
     count: u32,
-    /// Those that have been taken and not begun.
+    /// The nodes that have been taken and not begun.
     from: u32,
     to: u32,
 }
 
 impl Queue {
-    /// Of `count` nodes.
+    /// The queue of a list of `count` nodes, of which `step` are taken at a time.
     #[inline(always)]
     pub fn new(next: GlobalMut<u32>, count: usize, step: u32) -> Self {
         Self { next, step, count: count as u32, from: 0, to: 0 }
@@ -45,8 +91,8 @@ impl Queue {
     /// The next node for a group of lanes that `wants` one.
     ///
     /// # Safety
-    /// All lanes of the warp come here together, those of a group with the same `wants` and the same `leader`, which is one of them; `next`
-    /// counts the nodes that are taken, by atomics alone.
+    /// All lanes of the warp come here together, those of a group with the same `wants` and the same `leader`, which is
+    /// one of them; `next` counts the nodes that are taken, by atomics alone.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn take(&mut self, wants: bool, leader: u32) -> Option<usize> {

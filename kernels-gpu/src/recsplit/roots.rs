@@ -1,4 +1,5 @@
-//! What frames a search: how many buckets there are of each size, the root of each bucket, whether all leaves have a number.
+//! What frames a search: how many buckets there are of each size, the root of each bucket, whether all leaves have a
+//! number.
 
 use warpset_simt::{Global, GlobalMut, atomic, shared, thread};
 
@@ -14,11 +15,12 @@ pub const fn sizes_shared_bytes(rows: u32) -> u32 {
 }
 
 kernel! {
-    /// Counts the buckets of each size in `sizes`; those that are larger than the largest size count as one more than it.
+    /// Counts the buckets of each size in `sizes`; those that are larger than the largest size count as one more than
+    /// it.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`sizes_shared_bytes`] of `rows` bytes of shared memory; `rows`
-    ///   is `largest + 2`, or 0 to count without shared memory.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`sizes_shared_bytes`] of `rows` bytes of shared memory;
+    ///   `rows` is `largest + 2`, or 0 to count without shared memory.
     /// - `bounds`: valid for `buckets + 1` reads, not written while the kernel runs, ascending.
     /// - `sizes`: `largest + 2` words, accessed by atomics alone while the kernel runs.
     #[launch_bounds(256)]
@@ -27,8 +29,8 @@ kernel! {
     ) {
         let counts = shared::dynamic::<u32>(0);
         let own = thread::thread_idx_x();
-        // SAFETY: the caller keeps this kernel's contract: `bucket < buckets`, rows and sizes are below `largest + 2`; all
-        // threads of the block come to the barriers.
+        // SAFETY: the caller keeps this kernel's contract: `bucket < buckets`, rows and sizes are below `largest + 2`;
+        // all threads of the block come to the barriers.
         unsafe {
             let mut row = own;
             while row < rows {
@@ -63,9 +65,10 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
-    /// - `bounds`: valid for `buckets + 1` reads, `first_number` for `buckets`, not written while the kernel runs; `bounds`
-    ///   ascends.
-    /// - `lists`: the list of each size of a bucket, or [`NO_LIST`]; `higher`, `cursors` and `items`: as for [`append`].
+    /// - `bounds`: valid for `buckets + 1` reads, `first_number` for `buckets`, not written while the kernel runs;
+    ///   `bounds` ascends.
+    /// - `lists`: the list of each size of a bucket, or [`NO_LIST`]; `higher`, `cursors` and `items`: as for
+    ///   [`append`].
     #[launch_bounds(256)]
     pub unsafe fn recsplit_roots(
         bounds: Global<u32>, buckets: usize, first_number: Global<u32>, lists: Global<u32>, higher: u32,
@@ -95,8 +98,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
-    /// - `items`: valid for the `count` items from `first` on; `numbers`: valid at their places; neither is written while the kernel
-    ///   runs.
+    /// - `items`: valid for the `count` items from `first` on; `numbers`: valid at their places; neither is written
+    ///   while the kernel runs.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(256)]
     pub unsafe fn recsplit_check(

@@ -1,8 +1,8 @@
 //! Leaves with rotation of groups: the first trial, and its first rotations, that make a bijection.
 //!
-//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.5; more than two groups as in
-//! `docs/recsplit.md`. A lane has a trial while trials are looked for that have no collision within a group; each of these is then fitted with a rotation in each
-//! lane.
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.5;
+//! more than two groups as in `docs/recsplit.md`. A lane has a trial while trials are looked for that have no collision
+//! within a group; each of these is then fitted with a rotation in each lane.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
@@ -33,16 +33,16 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`small_shared_bytes`] of shared memory.
-    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 16, in `groups` groups, 2 to 4, not written while the
-    ///   kernel runs. `candidates` is `keys^(groups - 1)`.
+    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 16, in `groups` groups, 2 to
+    ///   4, not written while the kernel runs. `candidates` is `keys^(groups - 1)`.
     /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
     /// - `numbers`: valid for writing at the places of all items, which only this launch accesses.
     /// - `next`: as for [`Queue::take`], 0 before; leaves are taken `step` at a time.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(128, 8)]
     pub unsafe fn recsplit_small_leaves<M>(
-        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, step: u32, keys: u32, groups: u32, candidates: u32, budget: u64, start: M,
-        lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, step: u32, keys: u32, groups: u32,
+        candidates: u32, budget: u64, start: M, lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_small_leaves_32, u64 => recsplit_small_leaves_64] {
         let start = start.seed();
         let (own, half) = (lane_id() % HALF, lane_id() / HALF);
@@ -53,8 +53,8 @@ kernel! {
         let (mut item, mut key, mut base) = (Item::default(), 0u64, 0u64);
         let mut searches = false;
         loop {
-            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, exchange and barrier of
-            // the warp; halves leave the loops together.
+            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, exchange and
+            // barrier of the warp; halves leave the loops together.
             unsafe {
                 if let Some(index) = queue.take(!searches, half * HALF) {
                     item = Item::read(items, first + index);
@@ -113,16 +113,18 @@ kernel! {
     /// Finds the number of each leaf of a list. `team` warps take a leaf; all have `keys` keys and `groups` groups.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`shared_bytes`] of shared memory; `team` divides the number of warps.
-    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 24, in `groups` groups, 2 to 6, not written while the
-    ///   kernel runs. `candidates` is `keys^(groups - 1)`.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`shared_bytes`] of shared memory; `team` divides the
+    ///   number of warps.
+    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 24, in `groups` groups, 2 to
+    ///   6, not written while the kernel runs. `candidates` is `keys^(groups - 1)`.
     /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
     /// - `next`: as for [`Queue::take`], 0 before; used where `team` is 1.
-    /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the kernel runs.
+    /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the
+    ///   kernel runs.
     #[launch_bounds(128, 6)]
     pub unsafe fn recsplit_rotated_leaves<M>(
-        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, team: u32, keys: u32, groups: u32, candidates: u32, budget: u64,
-        start: M, lows: Global<u64>, numbers: GlobalMut<u64>,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, team: u32, keys: u32, groups: u32,
+        candidates: u32, budget: u64, start: M, lows: Global<u64>, numbers: GlobalMut<u64>,
     ) for [u32 => recsplit_rotated_leaves_32, u64 => recsplit_rotated_leaves_64] {
         let start = start.seed();
         let lane = lane_id();
@@ -137,8 +139,8 @@ kernel! {
         let mut index = (warp_in_grid / team) as usize;
         let mut queue = Queue::new(next, count, 1);
         loop {
-            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp have the same leaf and the same trials, so that they come
-            // to each vote, exchange and barrier of the warp together.
+            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp have the same leaf and the same
+            // trials, so that they come to each vote, exchange and barrier of the warp together.
             unsafe {
                 if team == 1 {
                     index = queue.take(true, 0).unwrap_or(count);

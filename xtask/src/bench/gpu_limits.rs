@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec, Stream};
-use warpset_benches::keys::KeySpace;
 use warpset_kernels::limits as kernels;
 use warpset_simt::LaunchConfig;
 
@@ -110,7 +110,7 @@ fn grid(device: &Device, blocks: u32) -> LaunchConfig {
 
 fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: Effort) -> anyhow::Result<f64> {
     let stream = device.new_stream()?;
-    let time = |work: &mut dyn FnMut() -> anyhow::Result<()>| seconds(device, &stream, effort, || Ok(()), work);
+    let time = |work: &mut dyn FnMut() -> anyhow::Result<()>| repeated(device, &stream, effort, work);
     match access {
         GpuAccess::Lookup => {
             let memory: DeviceVec<u32> = device.alloc_zeroed(bytes / 4)?;
@@ -151,7 +151,8 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
             let mut sink: DeviceVec<u32> = device.alloc_zeroed(1)?;
             let (config, rounds) = (grid(device, 8), trial_rounds(device));
             time(&mut || {
-                // SAFETY: `sink` is one word and lives until the stream has been waited for; there are at most 32 positions.
+                // SAFETY: `sink` is one word and lives until the stream has been waited for; there are at most 32
+                // positions.
                 unsafe {
                     kernels::limits_trial_hashes { rounds, positions: 17, start: 3, sink: sink.global_mut() }
                         .launch(&stream, config)?
@@ -172,6 +173,16 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
             })
         }
     }
+}
+
+/// [`seconds`] of work that needs no preparation.
+pub fn repeated(
+    device: &Device,
+    stream: &Stream,
+    effort: Effort,
+    work: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    seconds(device, stream, effort, || Ok(()), work)
 }
 
 /// Median time of `work` on the device's clock: one run untimed, then several, `prepare` before each.

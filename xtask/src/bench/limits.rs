@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::input::keys::KeySpace;
 use rayon::prelude::*;
-use warpset_benches::keys::KeySpace;
 
 use super::clock::Effort;
 use super::record::Record;
@@ -52,8 +52,8 @@ impl Limits {
         *self.known.entry((access, bytes, threads)).or_insert_with(|| measure_random(access, bytes, effort))
     }
 
-    /// Bytes per second that copying `bytes` again and again moves (read and written bytes both count), with the threads
-    /// of the current pool.
+    /// Bytes per second that copying `bytes` again and again moves (read and written bytes both count), with the
+    /// threads of the current pool.
     pub fn copy(&mut self, bytes: usize, effort: Effort) -> f64 {
         let threads = rayon::current_num_threads();
         *self.copies.entry((bytes, threads)).or_insert_with(|| measure_copy(bytes, effort))

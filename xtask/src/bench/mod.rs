@@ -21,20 +21,21 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use crate::input::genome::Genome;
+use crate::input::shipped;
+use crate::input::text::Lines;
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use warpset::gpu::{self, Device};
-use warpset_benches::genome::Genome;
-use warpset_benches::shipped;
-use warpset_benches::text::Lines;
 
 use crate::record::file::{About, Output, Run};
 use crate::{headline, record, report};
 use clock::{Counted, Effort};
 use progress::Progress;
-use suite::{Input, Session, Setup, Suite, Target};
+use suite::{Input, Session, Setup, Step, Suite, Target};
 
 /// Every structure that exists.
 fn suites() -> Vec<Box<dyn Suite>> {
@@ -47,8 +48,15 @@ fn suites() -> Vec<Box<dyn Suite>> {
     ]
 }
 
-/// Other libraries that are measured in the same process.
-const PEERS: [&str; 9] = ["fastbloom", "parquet", "qfilter", "redb", "boomphf", "ph", "ptr_hash", "sux", "xorf"];
+/// Other libraries that are measured in the same process, and those that only feature `peers` compiles.
+const PEERS: [&str; 4] = ["fastbloom", "qfilter", "boomphf", "xorf"];
+const HEAVY_PEERS: [&str; 5] = ["parquet", "redb", "ph", "ptr_hash", "sux"];
+
+/// The peers of this executable.
+fn peers() -> impl Iterator<Item = &'static str> {
+    let heavy = if cfg!(feature = "peers") { &HEAVY_PEERS[..] } else { &[] };
+    PEERS.into_iter().chain(heavy.iter().copied())
+}
 
 /// The arguments of `bench`.
 #[derive(clap::Args)]
@@ -59,7 +67,7 @@ pub struct Args {
     /// Where to run; may be given again. Default: the CPU, and CUDA where a device answers
     #[arg(long, value_enum)]
     backend: Vec<Backend>,
-    /// Under three minutes on two cores
+    /// Under three minutes on two cores, without studies and figures of papers
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// Every size, up to what a large GPU holds
@@ -91,8 +99,8 @@ pub struct Args {
     /// Write the page to this file instead of `target/warpset/bench.html`
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Keys of your own instead of the shipped words: one per line, any length, plain or gzip. Given again: keys to look up
-    /// in them; without, as many others are made
+    /// Keys of your own instead of the shipped words: one per line, any length, plain or gzip. Given again: keys to
+    /// look up in them; without, as many others are made
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
     /// Genomes of your own (FASTA or FASTQ, plain or gzip): a reference, then samples to screen against it
@@ -137,19 +145,31 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .filter(|suite| args.structure.is_empty() || args.structure.iter().any(|name| name == suite.name()))
         .collect();
     let mut steps: Vec<_> = chosen.iter().flat_map(|suite| suite.real(&setup)).collect();
-    steps.extend(chosen.iter().flat_map(|suite| suite.generated(&setup)));
+    // In turns: where time runs out, every structure has some.
+    steps.extend(in_turns(chosen.iter().map(|suite| suite.generated(&setup)).collect()));
     if args.structure.is_empty() {
         steps.extend(first_use::steps(&setup));
     }
+    let all = steps.len();
     if !args.step.is_empty() {
         steps.retain(|step| args.step.iter().any(|text| step.title.contains(text)));
         ensure!(!steps.is_empty(), "no step has {} in its title", args.step.join(" or "));
+    } else if args.quick {
+        steps.retain(|step| step.in_quick);
     }
+    let studies = if args.quick { all - steps.len() } else { 0 };
     let mut session = Session::new(effort, machine::processor(), Progress::new(steps.len()), input)?;
     session.counted = if args.least { Counted::Least } else { Counted::Median };
     session.shows_studies = args.all;
     let about = about(args, &setup);
-    let outcome = steps.into_iter().try_for_each(|step| session.run(step));
+    let mut late = Vec::new();
+    let outcome = steps.into_iter().try_for_each(|step| {
+        if args.quick && args.step.is_empty() && session.elapsed() > QUICK {
+            late.push(step.title);
+            return Ok(());
+        }
+        session.run(step)
+    });
     let (mut rows, failures, time) = session.finish();
     // The machine's own rows last: they explain the column "of limit".
     rows.sort_by_key(|row| row.structure == "machine");
@@ -158,12 +178,35 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         println!("\n{}\n", table::render(&run.rows));
     }
     println!("{}", headline::screen(&run));
+    if args.quick && args.step.is_empty() {
+        let mut said = format!("Left out of a quick run: {studies} steps of studies and figures of papers");
+        if !late.is_empty() {
+            let shown = late.len().min(4);
+            said +=
+                &format!("; as {} s were over, {} steps: {}", QUICK.as_secs(), late.len(), late[..shown].join("; "));
+            said += if shown < late.len() { "; …" } else { "" };
+        }
+        println!("\n{}", headline::wrap(&format!("{said}. `cargo xtask bench` has all."), "", ""));
+    }
     outputs.write(run)?;
     outcome?;
     if !failures.is_empty() {
         bail!("{} wrong results:\n  {}", failures.len(), failures.join("\n  "));
     }
     Ok(())
+}
+
+/// When a quick run begins no further step: the longest takes some ten seconds.
+const QUICK: Duration = Duration::from_secs(150);
+
+/// The lists' steps, one of each in turn.
+fn in_turns(lists: Vec<Vec<Step>>) -> Vec<Step> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut steps = Vec::new();
+    while lists.iter().any(|list| list.len() > 0) {
+        steps.extend(lists.iter_mut().filter_map(Iterator::next));
+    }
+    steps
 }
 
 /// Where the rows and the page go.
@@ -191,7 +234,11 @@ impl Outputs {
         let (rows, seconds) = (run.rows.len(), run.about.seconds);
         let json = self.json.write(&run.to_json()?)?;
         let html = self.html.write(&report::Page::of(vec![run]).html(true))?;
-        println!("\n{rows} rows in {seconds:.1} s: {}, as a page {}", json.display(), html.display());
+        println!("\n{rows} rows in {seconds:.1} s\nall rows   {}\nas a page  {}", json.display(), html.display());
+        if !cfg!(feature = "peers") {
+            let left_out = HEAVY_PEERS.join(", ");
+            println!("not compared with {left_out}: `cargo xtask-peers bench` compiles them, for minutes");
+        }
         Ok(())
     }
 }
@@ -225,7 +272,7 @@ fn about(args: &Args, setup: &Setup) -> About {
         devices,
         threads: machine::threads(),
         driver: machine::driver(),
-        peers: PEERS.map(|peer| (peer.to_owned(), machine::version(peer).to_owned())).into(),
+        peers: peers().map(|peer| (peer.to_owned(), machine::version(peer).to_owned())).collect(),
         ..About::default()
     }
 }
@@ -272,8 +319,8 @@ fn print_machine(targets: &[Target]) {
             println!("{:9} {}", target.name(), machine::gpu(device));
         }
     }
-    println!("peers     {}", PEERS.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
-    println!();
+    let names: Vec<String> = peers().map(|peer| format!("{peer} {}", machine::version(peer))).collect();
+    println!("{}\n", headline::wrap(&names.join(", "), "peers     ", "          "));
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ impl Progress {
         Self { bar, steps, done: 0, start: Instant::now() }
     }
 
+    /// Since the run began.
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     /// Says which step begins.
     pub fn begin(&mut self, title: &str) {
         match &self.bar {

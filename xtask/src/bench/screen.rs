@@ -1,7 +1,7 @@
 //! Screens on real input: which of these keys are in that set? The exact truth beside what each filter says.
 
+use crate::input::genome::Genome;
 use indicatif::HumanCount;
-use warpset_benches::genome::Genome;
 
 use super::record::Record;
 use super::suite::{Session, Target, Threads};

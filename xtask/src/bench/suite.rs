@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::input::genome::Genome;
+use crate::input::text::Lines;
 use anyhow::Context;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use warpset::gpu::Device;
-use warpset_benches::genome::Genome;
-use warpset_benches::text::Lines;
 
 use super::clock::{self, Counted, Effort};
 use super::gpu_limits::{GpuAccess, GpuLimits};
@@ -39,6 +39,8 @@ pub struct Step {
     pub title: String,
     /// Does it.
     pub run: StepFn,
+    /// Whether quick runs have it too.
+    pub in_quick: bool,
 }
 
 /// The work of a step.
@@ -47,7 +49,12 @@ pub type StepFn = Box<dyn FnOnce(&mut Session) -> anyhow::Result<()>>;
 impl Step {
     /// A step.
     pub fn new(title: impl Into<String>, run: impl FnOnce(&mut Session) -> anyhow::Result<()> + 'static) -> Self {
-        Self { title: title.into(), run: Box::new(run) }
+        Self { title: title.into(), run: Box::new(run), in_quick: true }
+    }
+
+    /// Leaves the step out of quick runs, unless `--step` names it: studies, and figures of papers.
+    pub fn except_quick(self) -> Self {
+        Self { in_quick: false, ..self }
     }
 }
 
@@ -197,7 +204,21 @@ impl Session {
         self.time_after(threads, state, |_| Ok(()), work)
     }
 
-    /// The same of a change: before each repeat `state` becomes `before` again, untimed.
+    /// Time of `make`, and what it made last.
+    pub fn made<T: Send>(
+        &self,
+        threads: Threads,
+        mut make: impl FnMut() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<(f64, T)> {
+        let mut made = None;
+        let seconds = self.time(threads, &mut made, |made| {
+            *made = Some(make()?);
+            Ok(())
+        })?;
+        Ok((seconds, made.expect("work is repeated at least once")))
+    }
+
+    /// Time of a change: before each repeat `state` becomes `before` again, untimed.
     pub fn time_change<S: Send + Sync + Clone>(
         &self,
         threads: Threads,
@@ -212,7 +233,7 @@ impl Session {
         self.time_after(threads, state, again, work)
     }
 
-    /// The same with `prepare`, untimed, before each repeat.
+    /// Time of `work` with `prepare`, untimed, before each repeat.
     pub fn time_after<S: Send>(
         &self,
         threads: Threads,
@@ -342,6 +363,11 @@ impl Session {
         if self.shows_studies {
             self.progress.print(text);
         }
+    }
+
+    /// Since the run began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.progress.elapsed()
     }
 
     pub(super) fn run(&mut self, step: Step) -> anyhow::Result<()> {

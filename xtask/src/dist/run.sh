@@ -50,6 +50,7 @@ unpack() {
     fi
     here=$(cd "$here" && pwd)
     for program in "$here"/bin/*; do
+        [ -x "$program" ] || continue # no program is packed
         programs+=("CARGO_BIN_EXE_$(basename "$program")=$program")
     done
 }

@@ -1,16 +1,22 @@
 //! The rows that say most: one per structure and operation, on the screen after a run and at the top of the page.
 //!
-//! Which rows these are is data, in `lines.json`; nothing is chosen by its result, and a row that loses to a peer stays.
+//! Which rows these are is data, in `lines.json`; nothing is chosen by its result, and a row that loses to a peer
+//! stays.
 
+mod rivals;
 mod screen;
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Record;
 use crate::record::file::{About, Run};
+use crate::show::rate;
 
-pub use screen::{count, ratio, screen};
+pub use rivals::Rival;
+pub use screen::{count, ratio, screen, wrap};
 
 const FILE: &str = include_str!("lines.json");
 
@@ -20,6 +26,16 @@ const FILE: &str = include_str!("lines.json");
 struct Lines {
     structures: Vec<Structure>,
     lines: Vec<Choice>,
+    /// By structure, how the names of the variants begin that papers brought and nobody should take: rows of their own,
+    /// which count in no summary.
+    yardsticks: BTreeMap<String, Vec<String>>,
+}
+
+impl Lines {
+    fn is_yardstick(&self, row: &Record) -> bool {
+        let begins = |beginning: &String| row.text("variant").is_some_and(|variant| variant.starts_with(beginning));
+        self.yardsticks.get(&row.structure).is_some_and(|beginnings| beginnings.iter().any(begins))
+    }
 }
 
 /// A structure, in the order of the table.
@@ -46,7 +62,7 @@ struct Choice {
     params: Map<String, Value>,
     /// The backends: a line for each that has a row, the emulator in place of a GPU. `cuda or cpu` is one line.
     on: Vec<String>,
-    /// Of several rows that with the largest of these; then on most threads, and of most items.
+    /// Among several rows the one with the largest of these counts; then that on most threads, and of most items.
     #[serde(default)]
     largest: Vec<String>,
 }
@@ -100,6 +116,10 @@ pub struct Line<'a> {
     pub row: &'a Record,
     /// What the row was measured on.
     pub about: &'a About,
+    /// Whether it is a paper's way, beside which ours stands.
+    pub is_yardstick: bool,
+    /// What a CUDA program reached, for a row of a GPU.
+    pub rival: Option<Rival>,
 }
 
 impl Line<'_> {
@@ -108,6 +128,20 @@ impl Line<'_> {
         match self.row.number("threads") {
             Some(threads) if self.row.backend == "cpu" => format!("cpu x{threads}"),
             _ => self.row.backend.clone(),
+        }
+    }
+
+    /// The fastest other library, or the CUDA program with its rate.
+    pub fn peer(&self) -> Option<String> {
+        let rival = self.rival.as_ref().map(|rival| format!("{} {}", rival.program, rate(rival.rate)));
+        rival.or_else(|| self.row.peer.clone())
+    }
+
+    /// Our rate over the peer's; none where the CUDA program did other work or ran on another GPU.
+    pub fn ratio(&self) -> Option<f64> {
+        match &self.rival {
+            Some(rival) => rival.is_like(self.row).then(|| Some(self.row.items_per_second? / rival.rate))?,
+            None => self.row.peer_ratio,
         }
     }
 }
@@ -119,11 +153,19 @@ fn lines_of_file() -> Lines {
 /// The lines that the runs have rows for, each from the first run that has one.
 pub fn lines(runs: &[Run]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    for choice in lines_of_file().lines {
+    let file = lines_of_file();
+    let rivals = rivals::read();
+    for choice in &file.lines {
         for backends in &choice.on {
             let of = |backend| runs.iter().find_map(|run| Some((choice.row(&run.rows, backend)?, &run.about)));
             let found = backends.split(" or ").find_map(of);
-            lines.extend(found.map(|(row, about)| Line { title: choice.title.clone(), row, about }));
+            lines.extend(found.map(|(row, about)| Line {
+                title: choice.title.clone(),
+                row,
+                about,
+                is_yardstick: file.is_yardstick(row),
+                rival: rivals.of(&choice.title, row),
+            }));
         }
     }
     lines
@@ -131,8 +173,9 @@ pub fn lines(runs: &[Run]) -> Vec<Line<'_>> {
 
 /// One sentence per structure that has rows: how much was timed and verified, and how it did beside other libraries.
 pub fn sentences<'a>(rows: impl Iterator<Item = &'a Record> + Clone) -> Vec<String> {
-    let structures = lines_of_file().structures;
-    structures.iter().filter_map(|structure| sentence(structure, rows.clone())).collect()
+    let file = lines_of_file();
+    let rows = rows.filter(|row| !file.is_yardstick(row));
+    file.structures.iter().filter_map(|structure| sentence(structure, rows.clone())).collect()
 }
 
 fn sentence<'a>(structure: &Structure, rows: impl Iterator<Item = &'a Record>) -> Option<String> {
@@ -172,7 +215,8 @@ mod tests {
     fn the_file_is_read_and_fits_a_screen() {
         let file = lines_of_file();
         let most: usize = file.lines.iter().map(|choice| choice.on.len()).sum();
-        assert!(most <= 28, "{most} lines and a head");
+        assert!(most <= 30, "{most} lines and a head");
+        assert!(file.yardsticks.keys().all(|name| file.structures.iter().any(|structure| structure.name == *name)));
         for choice in &file.lines {
             assert!(file.structures.iter().any(|structure| structure.name == choice.structure), "{}", choice.title);
         }
@@ -194,5 +238,30 @@ mod tests {
         assert_eq!(said.len(), 1);
         assert!(said[0].starts_with("Bloom filters: 4 operations timed, 0 of them verified; 0 of 1"), "{said:?}");
         assert!(said[0].contains("least 0.50 (contains hit, split block") && said[0].contains("against another"));
+    }
+
+    #[test]
+    fn yardsticks_count_in_no_summary() {
+        let mut paper = Record::new("lsm", "insert batches", 10).time(1.0).param("variant", "as published");
+        (paper.peer, paper.peer_ratio) = (Some("BTreeMap".into()), Some(0.01));
+        let mut ours = paper.clone().param("variant", "lsm");
+        ours.peer_ratio = Some(2.0);
+        let said = sentences([&paper, &ours].into_iter());
+        assert!(said[0].starts_with("Ordered dictionaries: 1 operation") && said[0].contains("least 2.00"), "{said:?}");
+        let runs = [Run { rows: vec![paper], ..Run::default() }];
+        assert!(lines(&runs)[0].is_yardstick);
+    }
+
+    #[test]
+    fn rows_of_a_gpu_have_a_cuda_program_beside() {
+        let mut row = Record::new("primitives", "sort", 1 << 24).time(1e-3).param("key", "u32");
+        (row.backend, row.device) = ("cuda".into(), "NVIDIA H200, compute capability 9.0".into());
+        let other = Record { device: "NVIDIA A100".into(), ..row.clone() };
+        for (row, has_ratio) in [(row, true), (other, false)] {
+            let runs = [Run { rows: vec![row], ..Run::default() }];
+            let line = lines(&runs).remove(0);
+            assert_eq!(line.peer().as_deref(), Some("CUB 3.5 36.40 G"));
+            assert_eq!(line.ratio().is_some(), has_ratio);
+        }
     }
 }

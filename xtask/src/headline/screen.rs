@@ -1,6 +1,8 @@
 //! The lines on a terminal: at most 30 lines of at most 100 columns.
 
-use super::{Line, lines, sentences};
+use std::collections::BTreeSet;
+
+use super::{Line, Rival, lines, sentences};
 use crate::record::Record;
 use crate::record::file::Run;
 use crate::show::rate;
@@ -13,16 +15,30 @@ const HEADER: [&str; 9] = ["structure", "operation", "on", "n", "items/s", "bits
 const WORDS: [usize; 4] = [0, 1, 2, PEER];
 const PEER: usize = 7;
 
-const LEGEND: &str = "bits: of memory per item; limit: share of what the same memory access or arithmetic reaches alone in this \
-    run; ratio: times the rate of the peer, the fastest other library for the same work; 8/100: leaf and bucket size.";
+const LEGEND: &str = "bits: of memory per item; limit: share of what the memory access or arithmetic that bounds this method reaches \
+    alone in this run; peer: the fastest other library for the same work, of ordered dictionaries an ordered one, of perfect hash \
+    functions one that is as small; ratio: times the rate of the peer; 8/100: leaf and bucket size.";
 
 /// The table of the lines, and a sentence per structure.
 pub fn screen(run: &Run) -> String {
-    let lines = lines(std::slice::from_ref(run));
-    let mut text = table(&lines);
+    let (yardsticks, ours): (Vec<_>, Vec<_>) =
+        lines(std::slice::from_ref(run)).into_iter().partition(|line| line.is_yardstick);
+    let mut text = table(&ours, &yardsticks);
     text += "\n";
     text += &wrap(LEGEND, "", "");
     text += "\n";
+    let rivals: Vec<&Rival> = ours.iter().filter_map(|line| line.rival.as_ref()).collect();
+    if let Some(rival) = rivals.first() {
+        let dates: BTreeSet<&str> = rivals.iter().map(|rival| rival.date.as_str()).collect();
+        let dates = dates.into_iter().collect::<Vec<_>>().join(" and ");
+        let told = format!(
+            "On a GPU the peer is a CUDA program with the rate that it reached on an {}, {dates}, at about this size; no ratio \
+             stands where its work is not quite ours.",
+            rival.gpu
+        );
+        text += &wrap(&told, "", "");
+        text += "\n";
+    }
     for sentence in sentences(run.rows.iter()) {
         text += "\n";
         text += &wrap(&sentence, "- ", "  ");
@@ -30,13 +46,13 @@ pub fn screen(run: &Run) -> String {
     text
 }
 
-fn table(lines: &[Line<'_>]) -> String {
+fn table(ours: &[Line<'_>], yardsticks: &[Line<'_>]) -> String {
     let mut rows = vec![HEADER.map(String::from)];
-    let mut structure = "";
-    for line in lines {
-        let is_new = structure != line.row.structure;
-        structure = &line.row.structure;
-        rows.push(cells(line, is_new));
+    let mut last = "";
+    for line in ours.iter().chain(yardsticks) {
+        let heading = if line.is_yardstick { "papers" } else { &line.row.structure };
+        rows.push(cells(line, if heading == last { "" } else { heading }));
+        last = heading;
     }
     let mut widths = [0; HEADER.len()];
     for row in &rows {
@@ -47,7 +63,7 @@ fn table(lines: &[Line<'_>]) -> String {
     // What does not fit is cut from the peers' names first, then from the words that are longest.
     while widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > WIDTH {
         let longest = WORDS.into_iter().max_by_key(|&column| widths[column]).unwrap_or_default();
-        widths[if widths[PEER] > 14 { PEER } else { longest }] -= 1;
+        widths[if widths[PEER] > 18 { PEER } else { longest }] -= 1;
     }
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
@@ -65,19 +81,19 @@ fn table(lines: &[Line<'_>]) -> String {
     text
 }
 
-fn cells(line: &Line<'_>, with_structure: bool) -> [String; HEADER.len()] {
+fn cells(line: &Line<'_>, heading: &str) -> [String; HEADER.len()] {
     let row = line.row;
     let text = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
     [
-        if with_structure { row.structure.clone() } else { String::new() },
+        heading.to_owned(),
         line.title.clone(),
         line.on(),
         count(row.n as f64),
         text(row.items_per_second, rate),
         text(row.bits_per_item, |bits| format!("{bits:.2}")),
         text(row.limit_fraction, |part| format!("{:.0} %", 100.0 * part)),
-        row.peer.clone().unwrap_or_default(),
-        text(row.peer_ratio, ratio),
+        line.peer().unwrap_or_default(),
+        text(line.ratio(), ratio),
     ]
 }
 
@@ -125,13 +141,14 @@ pub fn what(row: &Record) -> String {
     words.join(", ")
 }
 
-fn wrap(text: &str, first: &str, others: &str) -> String {
+/// The text in lines of at most [`WIDTH`] columns; what the first begins with, and what the others.
+pub fn wrap(text: &str, first: &str, others: &str) -> String {
     let mut lines = vec![first.to_owned()];
     for word in text.split(' ') {
         let room = lines.last().is_some_and(|line| line.chars().count() + 1 + word.chars().count() <= WIDTH);
         match lines.last_mut() {
             Some(line) if room => {
-                if !line.ends_with(' ') {
+                if !line.is_empty() && !line.ends_with(' ') {
                     line.push(' ');
                 }
                 line.push_str(word);

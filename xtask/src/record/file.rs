@@ -1,7 +1,8 @@
 //! Files of rows: what they were measured on, and the rows, one per line.
 //!
-//! A file is an object of `about` and `rows`. In a row, fields that do not apply are left out, and so is the device where it is the
-//! backend's in `about`. Numbers have six figures. A file that is an array of rows, as earlier versions wrote it, is read too.
+//! A file is an object of `about` and `rows`. In a row, fields that do not apply are left out, and so is the device
+//! where it is the backend's in `about`. Numbers have six figures. A file that is an array of rows, as earlier versions
+//! wrote it, is read too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -62,7 +62,7 @@ pub enum Scale {
     /// Evenly, from zero.
     Linear,
     /// Evenly, from about the least value.
-    Near,
+    FromLeast,
     /// By the decimal logarithm.
     Log10,
     /// By the binary logarithm: sizes.
@@ -72,7 +72,7 @@ pub enum Scale {
 impl Scale {
     /// Whether equal differences are equal distances.
     fn is_even(self) -> bool {
-        matches!(self, Scale::Linear | Scale::Near)
+        matches!(self, Scale::Linear | Scale::FromLeast)
     }
 }
 
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn any_points_give_finite_drawings() {
-        for scale in [Scale::Linear, Scale::Near, Scale::Log10, Scale::Log2] {
+        for scale in [Scale::Linear, Scale::FromLeast, Scale::Log10, Scale::Log2] {
             for points in [vec![], vec![(1.0, 1.0)], vec![(0.0, 0.0), (5.0, -1.0)], vec![(1e-9, 3.0), (1e9, 1e12)]] {
                 let svg = chart(scale, points).svg();
                 let page = chart(scale, vec![(1.0, 2.0), (3.0, 4.0)]).svg_on_page();

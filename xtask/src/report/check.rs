@@ -1,4 +1,5 @@
-//! The page in a browser: scripts run without an error, no figure is empty, nothing is wider than the window, at three widths.
+//! The page in a browser: scripts run without an error, no figure is empty, nothing is wider than the window, at three
+//! widths.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! The tables II, III and IV and the figure 4 of the GPU LSM paper, ours beside the paper's own numbers.
 //!
-//! The paper's numbers are in `lsm/paper.json`, with the table that each is from; they were measured on a Tesla K40c of 2013.
+//! The paper's numbers are in `lsm/paper.json`, with the table that each is from; they were measured on a Tesla K40c of
+//! 2013.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ impl OfPaper {
         self.rows.get(&format!("{:.0}", batch.log2()))
     }
 
-    /// Minimum, maximum and mean of a tree or of the sorted array; of its lookups and ranges the paper has the mean alone.
+    /// Minimum, maximum and mean of a tree or of the sorted array; of its lookups and ranges the paper has the mean
+    /// alone.
     fn rates(&self, row: &Record) -> [Option<f64>; 3] {
         let Some(rates) = row.number("batch").and_then(|batch| self.row(batch)) else { return [None; 3] };
         let places = match (is_array(row), rates.len()) {

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::record::Record;
 use crate::record::file::Run;
+use crate::record::{self, Record};
 use chart::{Axis, Chart, Series};
 
 /// The arguments of `report`.
@@ -99,7 +99,9 @@ impl Page {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let runs = args.json.iter().map(|path| Run::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut runs = args.json.iter().map(|path| Run::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    // Files of earlier versions were compared by other rules.
+    runs.iter_mut().for_each(|run| record::compare_with_peers(&mut run.rows));
     let rows: usize = runs.iter().map(|run| run.rows.len()).sum();
     let page = Page::of(runs);
     let written = |path: &PathBuf, text: String| {

@@ -121,9 +121,10 @@ fn runs_markup(runs: &[Run]) -> Markup {
     }
 }
 
-/// One row per structure and operation.
+/// One row per structure and operation; those of papers last.
 fn headline_markup(runs: &[Run]) -> Markup {
     let number = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
+    let (yardsticks, ours): (Vec<_>, Vec<_>) = headline::lines(runs).into_iter().partition(|line| line.is_yardstick);
     html! {
         h2 id="headline" { "One row per structure and operation" }
         div.table { table {
@@ -131,20 +132,46 @@ fn headline_markup(runs: &[Run]) -> Markup {
                 th.left { "structure" } th.left { "operation" } th.left { "on" } th { "n" } th { "items/s" } th { "bits/item" }
                 th { "of limit" } th.left { "peer" } th { "ratio" } th.left { "machine" } th.left { "date" }
             }
-            @for line in headline::lines(runs) {
-                tr {
-                    td.left { (line.row.structure) } td.left { (line.title) } td.left { (line.on()) }
+            @for line in ours.iter().chain(&yardsticks) {
+                tr.peer[line.is_yardstick] {
+                    td.left { (line.row.structure) @if line.is_yardstick { ", paper" } } td.left { (line.title) } td.left { (line.on()) }
                     td { (headline::count(line.row.n as f64)) }
                     td { (number(line.row.items_per_second, rate)) }
                     td { (number(line.row.bits_per_item, |bits| format!("{bits:.2}"))) }
                     td { (number(line.row.limit_fraction, |part| format!("{:.0} %", 100.0 * part))) }
-                    td.left { (line.row.peer.as_deref().unwrap_or_default()) }
-                    td { (number(line.row.peer_ratio, headline::ratio)) }
+                    td.left { (line.peer().unwrap_or_default()) }
+                    td { (number(line.ratio(), headline::ratio)) }
                     td.left { (line.row.device.split(", compute").next().unwrap_or_default()) } td.left { (line.about.day()) }
                 }
             }
         } }
+        (rivals_markup(&ours))
         @for sentence in headline::sentences(runs.iter().flat_map(|run| &run.rows)) { p.note { (sentence) } }
+    }
+}
+
+/// The CUDA programs beside the rows of a GPU.
+fn rivals_markup(lines: &[headline::Line<'_>]) -> Markup {
+    let rivals: Vec<_> = lines.iter().filter_map(|line| Some((line, line.rival.as_ref()?))).collect();
+    html! {
+        @if let Some((_, first)) = rivals.first() {
+            p.note {
+                "Beside rows of a GPU: what CUDA programs reached on an " (first.gpu) ", " (first.source)
+                ". A ratio stands there only where the row is of such a GPU and of the same work."
+            }
+            div.table { table {
+                tr {
+                    th.left { "structure" } th.left { "operation" } th.left { "program" } th { "items/s" } th.left { "date" } th.left { "size" }
+                    th.left { "note" }
+                }
+                @for (line, rival) in &rivals {
+                    tr {
+                        td.left { (line.row.structure) } td.left { (line.title) } td.left { (rival.program) } td { (rate(rival.rate)) }
+                        td.left { (rival.date) } td.left { (rival.sizes()) } td.left { (rival.note) }
+                    }
+                }
+            } }
+        }
     }
 }
 

@@ -1,10 +1,12 @@
-//! What papers say of their own measurements, and what the authors' code reached where we ran it, drawn in the same charts as ours.
+//! What papers say of their own measurements, and what the authors' code reached where we ran it, drawn in the same
+//! charts as ours.
 //!
-//! `papers.csv` has one line per point. `paper` is a value that a text or table gives, with its place and machine; values that only a
-//! drawing shows are not there. `anchor` is other people's code, run by us on a machine that the line names. The papers: V. Rao,
-//! "Implementation of the Bloom Filter on GPU using CUDA", 2010; A. Geil, M. Farach-Colton, J. D. Owens, "Quotient Filters: Approximate
-//! Membership Queries on the GPU", IPDPS 2018, on a Tesla K40c and a GeForce GTX 1080; D. Bez, "Perfect Hash Function Generation on the GPU
-//! with RecSplit", KIT 2022. The tables of the GPU LSM paper are in `lsm/paper.json`, the thesis's speed-ups in `recsplit/thesis.csv`.
+//! `papers.csv` has one line per point. `paper` is a value that a text or table gives, with its place and machine;
+//! values that only a drawing shows are not there. `anchor` is other people's code, run by us on a machine that the
+//! line names. The papers: V. Rao, "Implementation of the Bloom Filter on GPU using CUDA", 2010; A. Geil, M.
+//! Farach-Colton, J. D. Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, on a Tesla
+//! K40c and a GeForce GTX 1080; D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", KIT 2022. The
+//! tables of the GPU LSM paper are in `lsm/paper.json`, the thesis's speed-ups in `recsplit/thesis.csv`.
 
 use super::Figure;
 use super::chart::{Series, Style};

@@ -11,7 +11,7 @@ const LOAD: Axis =
     Axis { label: "load", scale: Scale::Linear, show: |load| format!("{}", (load * 100.0).round() / 100.0) };
 const BATCH: Axis = Axis { label: "keys in a batch", scale: Scale::Log10, show: short_rate };
 const RATE: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: short_rate };
-const BYTES: Axis = Axis { label: "bytes per item", scale: Scale::Near, show: |bytes| format!("{bytes:.1}") };
+const BYTES: Axis = Axis { label: "bytes per item", scale: Scale::FromLeast, show: |bytes| format!("{bytes:.1}") };
 
 /// Where rows were measured, and what figures of it are called.
 #[derive(Clone, Copy)]

@@ -10,10 +10,10 @@ use super::page::Grid;
 use super::rows::{groups, series, study};
 use crate::record::Record;
 
-const LEAF: Axis = Axis { label: "leaf size", scale: Scale::Near, show: |leaf| format!("{leaf:.0}") };
+const LEAF: Axis = Axis { label: "leaf size", scale: Scale::FromLeast, show: |leaf| format!("{leaf:.0}") };
 const BUILD: Axis = Axis { label: "nanoseconds to build each key", scale: Scale::Log10, show: short_rate };
 const QUERY: Axis = Axis { label: "nanoseconds for a query", scale: Scale::Linear, show: |time| format!("{time:.0}") };
-const BITS: Axis = Axis { label: "bits per key", scale: Scale::Near, show: |bits| format!("{bits:.2}") };
+const BITS: Axis = Axis { label: "bits per key", scale: Scale::FromLeast, show: |bits| format!("{bits:.2}") };
 
 /// Functions of fewer keys say nothing of space: their fixed parts count.
 const LARGE: u64 = 100_000;

@@ -1,13 +1,13 @@
 //! Writing payloads, whether they lie in one piece of memory or in several: nothing is put together in memory first.
 
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{CHECKSUM_AT, FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, replace};
+use super::{CHECKSUM_AT, FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, Structure, replace};
 
 /// Bytes of a payload from which on another thread computes its checksum.
 const LARGE: u64 = 1 << 20;
@@ -18,6 +18,9 @@ pub trait Payload: Sync {
     fn bytes(&self) -> u64;
 
     /// Calls `to` with each piece, in their order, up to the first error.
+    ///
+    /// # Errors
+    /// The first one of `to`.
     fn each(&self, to: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
 }
 
@@ -28,6 +31,16 @@ impl Payload for [u8] {
 
     fn each(&self, to: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         to(self)
+    }
+}
+
+impl<P: Payload + ?Sized> Payload for &P {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn each(&self, to: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        (**self).each(to)
     }
 }
 
@@ -43,8 +56,8 @@ fn checksum_of(header: &HeaderBytes, payload: &(impl Payload + ?Sized)) -> io::R
 }
 
 /// Writes header and payload.
-pub fn write_payload_to(
-    structure: u16,
+pub(super) fn write_payload_to(
+    structure: Structure,
     fields: [u64; FIELDS],
     payload: &(impl Payload + ?Sized),
     writer: &mut impl Write,
@@ -55,20 +68,21 @@ pub fn write_payload_to(
     Ok(payload.each(&mut |bytes| writer.write_all(bytes))?)
 }
 
-/// Writes a file: under another name first, then renamed, so that a reader never sees half of it. A thread of its own computes
-/// the checksum of a large payload meanwhile.
-pub fn save_payload(
-    structure: u16,
+/// Writes a file as [`replace`] does. A thread of its own computes the checksum of a large payload meanwhile, where the
+/// header can be written after what follows it.
+pub(super) fn save_payload(
+    structure: Structure,
     fields: [u64; FIELDS],
     payload: &(impl Payload + ?Sized),
     path: &Path,
 ) -> Result<(), FileError> {
     replace(path, |file| {
+        let begin = if payload.bytes() < LARGE { None } else { file.stream_position().ok() };
         let mut writer = BufWriter::new(file);
-        if payload.bytes() < LARGE {
+        let Some(begin) = begin else {
             write_payload_to(structure, fields, payload, &mut writer)?;
             return Ok(writer.flush()?);
-        }
+        };
         let mut header = Header { payload_bytes: payload.bytes(), fields, checksum: 0 };
         thread::scope(|scope| {
             let bytes = header.to_bytes(structure);
@@ -77,7 +91,7 @@ pub fn save_payload(
             writer.write_all(&[0; HEADER_BYTES])?;
             payload.each(&mut |bytes| writer.write_all(bytes))?;
             header.checksum = checksum.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            writer.rewind()?;
+            writer.seek(SeekFrom::Start(begin))?;
             writer.write_all(&header.to_bytes(structure))?;
             Ok(writer.flush()?)
         })
@@ -87,6 +101,8 @@ pub fn save_payload(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NINETY_NINE: Structure = Structure::new(99, 1, "test");
 
     /// Bytes in pieces of many lengths, none included.
     struct Pieces<'a>(&'a [u8]);
@@ -117,15 +133,39 @@ mod tests {
         for &len in &lens[..if cfg!(miri) { 3 } else { 4 }] {
             let all: Vec<u8> = (0..len).map(|i| ((i * i) >> 7) as u8).collect();
             let mut whole = Vec::new();
-            write_payload_to(99, [7; FIELDS], &all[..], &mut whole).unwrap();
+            write_payload_to(NINETY_NINE, [7; FIELDS], &all[..], &mut whole).unwrap();
             let mut pieces = Vec::new();
-            write_payload_to(99, [7; FIELDS], &Pieces(&all), &mut pieces).unwrap();
+            write_payload_to(NINETY_NINE, [7; FIELDS], &Pieces(&all), &mut pieces).unwrap();
             assert!(pieces == whole && pieces[HEADER_BYTES..] == all);
             let path = std::env::temp_dir().join(format!("warpset-payload-{}-{len}", std::process::id()));
-            save_payload(99, [7; FIELDS], &Pieces(&all), &path).unwrap();
+            save_payload(NINETY_NINE, [7; FIELDS], &Pieces(&all), &path).unwrap();
             assert!(std::fs::read(&path).unwrap() == whole);
             std::fs::remove_file(&path).unwrap();
         }
+    }
+
+    /// A pipe takes no header after its payload, and an open file may begin with something else.
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn large_payloads_go_through_pipes_and_open_files() {
+        use std::os::fd::AsRawFd;
+        let all = vec![7; LARGE as usize + 77];
+        let save = |path: &Path| save_payload(NINETY_NINE, [7; FIELDS], &all[..], path).unwrap();
+        let mut whole = Vec::new();
+        write_payload_to(NINETY_NINE, [7; FIELDS], &all[..], &mut whole).unwrap();
+        let path = std::env::temp_dir().join(format!("warpset-payload-through-{}", std::process::id()));
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        thread::scope(|scope| {
+            let read = scope.spawn(|| std::fs::read(&path).unwrap());
+            save(&path);
+            assert!(read.join().unwrap() == whole);
+        });
+        std::fs::remove_file(&path).unwrap();
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(b"head").unwrap();
+        save(Path::new(&format!("/dev/fd/{}", file.as_raw_fd())));
+        assert!(std::fs::read(&path).unwrap() == [b"head", &whole[..]].concat());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
@@ -140,7 +180,8 @@ mod tests {
                 Ok(())
             }
         }
-        let told = write_payload_to(99, [7; FIELDS], &Pieces(&[1; 300]), &mut Full(HEADER_BYTES + 3)).unwrap_err();
+        let told =
+            write_payload_to(NINETY_NINE, [7; FIELDS], &Pieces(&[1; 300]), &mut Full(HEADER_BYTES + 3)).unwrap_err();
         assert!(matches!(told, FileError::Io(error) if error.kind() == io::ErrorKind::StorageFull));
     }
 }

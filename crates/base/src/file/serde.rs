@@ -7,12 +7,18 @@ use serde::{Deserializer, Serializer};
 
 use super::{Saved, from_bytes, to_bytes};
 
-/// For `Serialize`.
+/// Serializes a structure as its saved bytes.
+///
+/// # Errors
+/// The errors of the serializer.
 pub fn serialize<T: Saved, S: Serializer>(structure: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(&to_bytes(structure))
 }
 
-/// For `Deserialize`.
+/// Deserializes a structure from its saved bytes.
+///
+/// # Errors
+/// Bytes that are no saved form of this structure, and what the format says.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Saved<Error: Display>,
@@ -21,7 +27,10 @@ where
     deserialize_with(deserializer, T::NAME, from_bytes)
 }
 
-/// For `Deserialize`: the structure that `read` makes of the saved bytes; `name` is for messages.
+/// Deserializes saved bytes, of which `read` makes the structure; `name` is for messages.
+///
+/// # Errors
+/// The errors of `read`, and what the format says.
 pub fn deserialize_with<'de, T, E, D>(
     deserializer: D,
     name: &'static str,

@@ -5,7 +5,8 @@ use warpset_core::hash::{self, string::StringHash};
 use super::sealed::{Raw, Sealed};
 use super::{Hash128, Key};
 
-/// An integer of up to 64 bits hashes as its value in 64 bits: zeros before an unsigned one, the sign before a signed one.
+/// An integer of up to 64 bits hashes as its value in 64 bits: zeros before an unsigned one, the sign before a signed
+/// one.
 macro_rules! integer_keys {
     ($($key:ty: $raw:expr;)*) => {$(
         impl Key for $key {}
@@ -72,6 +73,7 @@ integer_keys! {
     i32: as_i32;
     u64: as_u64;
     i64: as_u64;
+    char: other;
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -85,8 +87,8 @@ integer_keys! {
     isize: other;
 }
 
-/// An integer of 128 bits hashes as that of 64 bits of the same value, if there is one, else as its 16 little-endian bytes.
-/// `$word` is the 64-bit one, `$exact` the same as long as no two values of the type share it.
+/// An integer of 128 bits hashes as that of 64 bits of the same value, if there is one, else as its 16 little-endian
+/// bytes. `$word` is the 64-bit one, `$exact` the same as long as no two values of the type share it.
 macro_rules! wide_integer_keys {
     ($($key:ty: $word:expr, $exact:expr;)*) => {$(
         impl Key for $key {}

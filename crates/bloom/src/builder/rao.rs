@@ -29,7 +29,7 @@ pub struct RaoBuilder {
 }
 
 impl RaoBuilder {
-    /// For `keys` different keys.
+    /// A builder of a filter for `keys` different keys.
     pub fn new(keys: u64) -> RaoBuilder {
         RaoBuilder {
             size: Size::new(keys),
@@ -100,6 +100,9 @@ impl RaoBuilder {
     }
 
     /// Checks every setting.
+    ///
+    /// # Errors
+    /// The first setting that no filter has, or settings that no filter has together.
     pub fn layout(&self) -> Result<RaoLayout, Error> {
         if !(1..=2).contains(&self.choices) {
             return Err(Error::InvalidChoices { choices: self.choices });

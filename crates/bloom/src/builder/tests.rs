@@ -46,7 +46,7 @@ fn errors_do_not_print_hundreds_of_zeros() {
             RaoBuilder::new(1).load_factor(1.0 + fpr.abs()).fpr(fpr).layout().unwrap_err().to_string(),
             SplitBlockBuilder::new(1).bits_per_key(-fpr.abs()).layout().unwrap_err().to_string(),
         ] {
-            assert!(told.len() < 120 && !told.contains("00000"), "{told}");
+            assert!(told.len() < 150 && !told.contains("00000"), "{told}");
         }
     }
 }
@@ -90,13 +90,13 @@ fn memory_limits() {
     let builder = SplitBlockBuilder::new(1_000_000).memory_limit(1000);
     assert_eq!(
         told(builder.clone().bits_per_key(16.0).layout()),
-        "1000000 keys at 16 bits per key need 2000000 bytes; the limit is 1000"
+        "2000000 bytes are needed for 1000000 keys at 16 bits per key, and the memory limit is 1000: raise it, or ask for less"
     );
-    assert!(told(builder.clone().fpr(0.02).layout()).starts_with("1000000 keys at a false-positive rate of 0.02 need"));
-    assert!(told(builder.clone().fpr(1e-12).layout()).contains(" rate of 1e-12 need"));
+    assert!(told(builder.clone().fpr(0.02).layout()).contains("1000000 keys at a false-positive rate of 0.02, and"));
+    assert!(told(builder.clone().fpr(1e-12).layout()).contains(" rate of 1e-12, and"));
     assert_eq!(
         told(SplitBlockBuilder::new(1).memory_limit(31).layout()),
-        "1 keys in the least filter with these parameters need 32 bytes; the limit is 31"
+        "32 bytes are needed for 1 key in the smallest filter, and the memory limit is 31: raise it, or ask for less"
     );
     let pow2 = SplitBlockBuilder::new(1000).memory_limit(1000).power_of_two(true).layout().unwrap();
     assert_eq!(pow2.blocks(), 16);

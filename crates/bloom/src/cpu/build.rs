@@ -35,7 +35,7 @@ impl<L: Layout> Builder<L> {
     /// A filter of these keys.
     ///
     /// # Errors
-    /// As for [`Builder::build`]; and Rao's filter can overflow.
+    /// The errors of [`Builder::build`]; and Rao's filter can overflow.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<Bloom<L>, Error>
     where
         Bloom<L>: Insert<Error = Error>,
@@ -50,12 +50,19 @@ macro_rules! builds {
     ($($builder:ty => $filter:ty;)*) => {$(
         impl $builder {
             /// Checks every setting, then allocates: an empty filter.
+            ///
+            /// # Errors
+            /// The first setting that no filter has; [`Error::OutOfMemory`].
             pub fn build(&self) -> Result<$filter, Error> {
                 Builder::with_layout(self.layout()?).build()
             }
 
-            /// Checks every setting, then makes a filter of these keys. Whether there are as many as the builder was told is not
-            /// checked: with more the rate of false positives is higher.
+            /// Checks every setting, then makes a filter of these keys. Whether there are as many as the builder was
+            /// told is not checked: with more the rate of false positives is higher.
+            ///
+            /// # Errors
+            /// The first setting that no filter has; [`Error::OutOfMemory`]; for Rao's filter
+            /// [`Error::BucketOverflow`].
             pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<$filter, Error> {
                 Builder::with_layout(self.layout()?).build_from(keys)
             }
@@ -100,6 +107,9 @@ fn collect<L: OneBlock, K: Key>(
 }
 
 /// A filter for 1% false positives of the size that the keys need.
+///
+/// # Panics
+/// As `Vec` does when there is no memory; `build_from` of a builder returns an error instead.
 impl<K: Key> FromIterator<K> for SplitBlockBloom {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> SplitBlockBloom {
         collect(SplitBlockLayout::new(1), keys, |n| SplitBlockBuilder::new(n).build())
@@ -107,6 +117,9 @@ impl<K: Key> FromIterator<K> for SplitBlockBloom {
 }
 
 /// A filter for 1% false positives, with defaults, of the size that the keys need.
+///
+/// # Panics
+/// As `Vec` does when there is no memory; `build_from` of a builder returns an error instead.
 impl<K: Key> FromIterator<K> for BlockedBloom {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> BlockedBloom {
         let one_block = BlockedLayout::new(1, blocked::BlockShape::of::<256, 32, 8>(), 0);
@@ -115,6 +128,9 @@ impl<K: Key> FromIterator<K> for BlockedBloom {
 }
 
 /// A filter for 1% false positives, with defaults, of the size that the keys need.
+///
+/// # Panics
+/// As `Vec` does when there is no memory; `build_from` of a builder returns an error instead.
 impl<K: Key> FromIterator<K> for RaoBloom {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> RaoBloom {
         let seed = crate::key::Seed::new(0);

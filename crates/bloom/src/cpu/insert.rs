@@ -1,8 +1,8 @@
 //! Bulk insertion where a key has one block, serial and in parallel without atomics.
 //!
-//! In parallel the keys of a step are distributed to as many parts of the filter as keep all threads busy; then each part is
-//! one task, which alone writes its blocks. Distribution keeps the order of the keys within a part, which is what bulk
-//! `test_and_insert` needs: equal keys meet in one part, in their order.
+//! In parallel the keys of a step are distributed to as many parts of the filter as keep all threads busy; then each
+//! part is one task, which alone writes its blocks. Distribution keeps the order of the keys within a part, which is
+//! what bulk `test_and_insert` needs: equal keys meet in one part, in their order.
 
 use warpset_base::parallel;
 
@@ -65,7 +65,8 @@ fn insert_serial<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K])
     layout.insert_batch(words, 0, &probes[turn ^ 1][..waiting]);
 }
 
-/// The same for keys that are hashed already and fall in `words`, the blocks from `first_block` on.
+/// Inserts keys that are hashed already, batch by batch, while the cache lines of the next one are asked for. Their
+/// blocks lie in `words`, which begins with block `first_block`.
 fn insert_probes<L: OneBlock>(layout: &L, words: &mut [u32], first_block: u64, probes: &[L::Probe]) {
     if size_of_val(words) <= PREFETCH_BYTES {
         return probes.chunks(BATCH).for_each(|batch| layout.insert_batch(words, first_block, batch));
@@ -146,8 +147,8 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
     places.iter().for_each(|places| note(places, new));
 }
 
-/// The keys that are not contained, by part, in their order; the first has the place `first`. Only they matter: the filter
-/// changes once all have been looked up.
+/// The keys that are not contained, by part, in their order; the first has the place `first`. Only they matter: the
+/// filter changes once all have been looked up.
 fn absent_by_part<L: OneBlock, K: Key>(
     layout: &L,
     words: &[u32],

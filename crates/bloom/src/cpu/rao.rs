@@ -1,9 +1,9 @@
 //! Rao's filter: the two-level build and its overflow.
 //!
 //! Bulk insertion follows section 4.4: keys are partitioned into buckets by the first-level hash (with two choices, to
-//! the emptier), and each bucket's filter is built on its own (on the CPU: in place, by one task, while the bucket is in
-//! the cache, as the paper has it in shared memory). If a bucket overflows, an empty filter starts again with another
-//! first-level hash.
+//! the emptier), and each bucket's filter is built on its own (on the CPU: in place, by one task, while the bucket is
+//! in the cache, as the paper has it in shared memory). If a bucket overflows, an empty filter starts again with
+//! another first-level hash.
 //!
 //! Departures, with their reasons in [`warpset_core::bloom::rao`]: the load of a bucket is the number of its set bits;
 //! two-choice assignment goes in rounds; a key that one of its buckets already contains is not inserted again.
@@ -26,8 +26,8 @@ use partition::choose;
 use round::Task;
 use undo::Undo;
 
-/// Keys that a round of an insertion with one choice takes at least; bounds the memory that sorting them needs. The more
-/// buckets, the larger a round, so that saving the buckets that it writes to stays in proportion to the keys.
+/// Keys that a round of an insertion with one choice takes at least; bounds the memory that sorting them needs. The
+/// more buckets, the larger a round, so that saving the buckets that it writes to stays in proportion to the keys.
 const ROUND: usize = 1 << 22;
 /// See [`ROUND`].
 const ROUND_KEYS_A_BUCKET: usize = 256;
@@ -37,12 +37,18 @@ pub const MAX_ATTEMPTS: u32 = 16;
 
 impl RaoBloom {
     /// Inserts a key; an error, and no change, if its bucket (with two choices: both) is full.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`].
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> Result<(), Error> {
         self.test_and_insert(key).map(|_| ())
     }
 
     /// Inserts the key; true if that changed a bit, hence if the key surely was not there.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`].
     #[inline]
     pub fn test_and_insert(&mut self, key: impl Key) -> Result<bool, Error> {
         let probe = self.layout.probe(&key);
@@ -50,8 +56,8 @@ impl RaoBloom {
         self.insert_one(&probe, limit).map_err(|ones| Error::BucketOverflow { attempts: 1, limit, ones })
     }
 
-    /// Inserts a key into the emptier of its buckets unless one contains it; true if a bit changed, an error (the number
-    /// of bits that it would have) if the bucket would have more than `limit` bits set.
+    /// Inserts a key into the emptier of its buckets unless one contains it; true if a bit changed, an error (the
+    /// number of bits that it would have) if the bucket would have more than `limit` bits set.
     #[inline]
     fn insert_one(&mut self, probe: &RaoProbe, limit: u32) -> Result<bool, u32> {
         let layout = self.layout;
@@ -86,6 +92,9 @@ impl RaoBloom {
     /// If a bucket overflows while the filter was empty, the build starts again with another first-level hash, 16 of
     /// them at most. If keys were there already, their buckets are fixed and the overflow is an error at once. On an
     /// error the filter is as it was.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`], [`Error::OutOfMemory`].
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, true, undo))
     }
@@ -103,8 +112,8 @@ impl RaoBloom {
         result
     }
 
-    /// [`RaoBloom::insert_bulk`], but on an error a part of the keys may be inserted. `is_last` tells that the operation has
-    /// no more to insert.
+    /// [`RaoBloom::insert_bulk`], but on an error a part of the keys may be inserted. `is_last` tells that the
+    /// operation has no more to insert.
     fn insert_undoable<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
         let round = match layout.choices() {
@@ -119,8 +128,8 @@ impl RaoBloom {
         })
     }
 
-    /// Runs an insertion that does not look at overflows: again with another first-level hash each time if the filter was
-    /// empty, until no bucket overflows.
+    /// Runs an insertion that does not look at overflows: again with another first-level hash each time if the filter
+    /// was empty, until no bucket overflows.
     fn until_it_fits<R>(&mut self, mut insert: impl FnMut(&mut RaoBloom) -> Result<R, Error>) -> Result<R, Error> {
         let empty = self.bucket_ones.iter().all(|&ones| ones == 0);
         let limit = self.layout.most_ones();
@@ -145,6 +154,9 @@ impl RaoBloom {
     /// [`SplitBlockBloom::test_and_insert_bulk`](crate::SplitBlockBloom::test_and_insert_bulk).
     ///
     /// An error, and no change, if a bucket overflows.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`], [`Error::OutOfMemory`].
     pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
         let mut new = vec![false; keys.len()];
         self.test_and_insert_bulk_into(keys, &mut new)?;
@@ -152,6 +164,9 @@ impl RaoBloom {
     }
 
     /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::OutOfMemory`].
     pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         self.all_or_nothing(|filter, undo| {
@@ -164,8 +179,8 @@ impl RaoBloom {
         })
     }
 
-    /// One step of [`RaoBloom::test_and_insert_bulk`]. With one choice it is a round, whose keys are told apart in their
-    /// buckets; with two the buckets are not known before the rounds of insertion.
+    /// One step of [`RaoBloom::test_and_insert_bulk`]. With one choice it is a round, whose keys are told apart in
+    /// their buckets; with two the buckets are not known before the rounds of insertion.
     fn test_and_insert_step<K: Key>(
         &mut self,
         keys: &[K],

@@ -1,46 +1,48 @@
 //! The traits of filters, by the inherent methods.
 
+use warpset_base::filter::Take;
+
 use super::{Bloom, RaoBloom};
 use crate::layout::engine::OneBlock;
-use crate::{Bitmap, Error, Filter, Insert, Key, Layout, TestAndInsert, View};
+use crate::{Error, Filter, Insert, Key, Layout, TestAndInsert, View};
 
-impl<L: Layout> Filter for Bloom<L> {
-    type Error = Error;
+/// The trait of queries, for types that have inherent methods of the same names.
+macro_rules! queries {
+    ($($(#[$attribute:meta])* $filter:ty;)*) => {$(
+        $(#[$attribute])*
+        impl<L: Layout> Filter for $filter {
+            type Error = Error;
 
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        Ok(self.contains_bitmap_bulk(keys))
-    }
-    fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        Ok(self.count_contained_bulk(keys))
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
+            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+                take(0, self.contains_bitmap_bulk(keys).as_words());
+                Ok(())
+            }
+            fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+                self.contains_bulk_into(keys, answers)
+            }
+            fn memory_bytes(&self) -> u64 {
+                self.memory_bytes()
+            }
+            fn contains(&self, key: impl Key) -> Result<bool, Error> {
+                Ok(self.contains(key))
+            }
+        }
+    )*};
 }
-
-impl<L: Layout> Filter for View<'_, L> {
-    type Error = Error;
-
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        Ok(self.contains_bitmap_bulk(keys))
-    }
-    fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        Ok(self.count_contained_bulk(keys))
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
+queries! {
+    Bloom<L>;
+    View<'_, L>;
+    #[cfg(feature = "mmap")]
+    crate::Mapped<L>;
 }
 
 impl<L: OneBlock> Insert for Bloom<L> {
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         self.insert_bulk(keys);
+        Ok(())
+    }
+    fn insert(&mut self, key: impl Key) -> Result<(), Error> {
+        self.insert(key);
         Ok(())
     }
     fn clear(&mut self) -> Result<(), Error> {

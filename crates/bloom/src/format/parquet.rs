@@ -21,7 +21,8 @@ use warpset_base::file::{read_exact, read_words};
 use crate::cpu::Bloom;
 use crate::{Error, FileError, Layout, SplitBlockBloom, SplitBlockLayout, View};
 
-/// The physical type of a Parquet column: with it goes which bytes of a value a filter hashes, and so which keys to use.
+/// The physical type of a Parquet column: with it goes which bytes of a value a filter hashes, and so which keys to
+/// use.
 ///
 /// | column | keys |
 /// | --- | --- |
@@ -97,7 +98,7 @@ fn wrong(what: &'static str) -> Error {
 impl<R: Read> Thrift<R> {
     fn byte(&mut self) -> Result<u8, Error> {
         if self.taken == MAX_HEADER_BYTES {
-            return Err(wrong("longer than 4096 bytes"));
+            return Err(wrong("its header is longer than 4096 bytes"));
         }
         let mut byte = [0];
         read_exact(&mut self.reader, &mut byte, self.taken, self.taken + 1)?;
@@ -145,7 +146,7 @@ impl<R: Read> Thrift<R> {
     /// Skips a value; in a struct, a boolean has no bytes beside its type.
     fn skip(&mut self, kind: u8, in_struct: bool, depth: u32) -> Result<(), Error> {
         if depth > MAX_DEPTH {
-            return Err(wrong("structures nest too deep"));
+            return Err(wrong("the structures of its header nest too deep"));
         }
         match kind {
             wire::TRUE | wire::FALSE if in_struct => Ok(()),
@@ -179,7 +180,7 @@ impl<R: Read> Thrift<R> {
                 Ok(())
             }
             wire::UUID => self.skip_bytes(16),
-            _ => Err(wrong("unknown type")),
+            _ => Err(wrong("its header has a field of an unknown type")),
         }
     }
 
@@ -245,16 +246,16 @@ fn layout_of(bytes: u64, column: PhysicalType) -> Result<SplitBlockLayout, Error
 
 /// Parquet's own form.
 impl SplitBlockBloom {
-    /// The header that Parquet puts before the bitset of such a column's filter. An error if this filter hashes integers
-    /// otherwise than the column does, or has 2 GiB or more: Parquet counts its bytes in an `i32`.
+    /// The header that Parquet puts before the bitset of such a column's filter. An error if this filter hashes
+    /// integers otherwise than the column does, or has 2 GiB or more: Parquet counts its bytes in an `i32`.
+    ///
+    /// # Errors
+    /// [`Error::ColumnMismatch`], [`Error::TooLarge`].
     pub fn parquet_header(&self, column: PhysicalType) -> Result<Vec<u8>, Error> {
         self.layout().check_column(column)?;
         let bytes = self.memory_bytes();
         if bytes > i32::MAX as u64 {
-            return Err(Error::TooLarge {
-                blocks: self.layout().blocks(),
-                limit: i32::MAX as u64 / BLOCK_BYTES as u64,
-            });
+            return Err(Error::TooLarge { bytes, limit: i32::MAX as u64 });
         }
         let mut header = vec![0x15];
         let mut zigzag = 2 * bytes;
@@ -270,8 +271,8 @@ impl SplitBlockBloom {
         Ok(header)
     }
 
-    /// Writes header and bitset as they stand in a Parquet file, for a column of this type. An error if this filter hashes
-    /// integers otherwise than the column does.
+    /// Writes header and bitset as they stand in a Parquet file, for a column of this type. An error if this filter
+    /// hashes integers otherwise than the column does.
     ///
     /// ```
     /// use warpset_bloom::{PhysicalType, SplitBlockBloom};
@@ -285,14 +286,20 @@ impl SplitBlockBloom {
     /// assert!(read.contains(7i32) && read.contains(7u64));
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::ColumnMismatch`], [`Error::TooLarge`], [`Error::File`] with what the writer says.
     pub fn write_parquet<W: Write>(&self, mut writer: W, column: PhysicalType) -> Result<(), Error> {
         let header = self.parquet_header(column)?;
         writer.write_all(&header).and_then(|()| writer.write_all(self.bitset())).map_err(FileError::from)?;
         Ok(())
     }
 
-    /// Reads header and bitset from where a Parquet file has them, and no byte after them. Memory grows with what arrives.
-    /// The column's type, which the file's schema has, decides how integers hash.
+    /// Reads header and bitset from where a Parquet file has them, and no byte after them. Memory grows with what
+    /// arrives. The column's type, which the file's schema has, decides how integers hash.
+    ///
+    /// # Errors
+    /// [`Error::Parquet`], [`Error::File`].
     pub fn read_parquet<R: Read>(reader: R, column: PhysicalType) -> Result<SplitBlockBloom, Error> {
         let mut thrift = Thrift { reader, taken: 0 };
         let layout = layout_of(thrift.header()?, column)?;
@@ -306,6 +313,9 @@ impl SplitBlockBloom {
     }
 
     /// A filter from a column's bitset, whose length must be a multiple of 32 bytes.
+    ///
+    /// # Errors
+    /// [`Error::Parquet`] for a length that no filter has.
     pub fn from_bitset(bitset: &[u8], column: PhysicalType) -> Result<SplitBlockBloom, Error> {
         let layout = layout_of(bitset.len() as u64, column)?;
         let words = read_words(&mut &bitset[..], layout.words(), bitset.len() as u64, 0)?;
@@ -315,6 +325,9 @@ impl SplitBlockBloom {
 
 impl<'a> View<'a, SplitBlockLayout> {
     /// A view of a column's bitset, at any address; [`View::from_parquet`] finds it after a header.
+    ///
+    /// # Errors
+    /// [`Error::Parquet`] for a length that no filter has.
     pub fn from_bitset(bitset: &'a [u8], column: PhysicalType) -> Result<View<'a, SplitBlockLayout>, Error> {
         let layout = layout_of(bitset.len() as u64, column)?;
         Ok(View::new(layout, bytemuck::cast_slice(bitset)))
@@ -323,6 +336,9 @@ impl<'a> View<'a, SplitBlockLayout> {
     /// A view of header and bitset as they stand in a Parquet file, at any address; says how many bytes both take.
     ///
     /// The column's type, which the file's schema has, decides how integers hash.
+    ///
+    /// # Errors
+    /// [`Error::Parquet`], [`Error::File`].
     pub fn from_parquet(bytes: &'a [u8], column: PhysicalType) -> Result<(View<'a, SplitBlockLayout>, usize), Error> {
         let mut thrift = Thrift { reader: bytes, taken: 0 };
         let len = thrift.header()? as usize;
@@ -359,7 +375,8 @@ mod tests {
     #[test]
     fn unknown_fields_are_skipped() {
         let mut header = SMALL[..14].to_vec();
-        // Field 5: list of two i8; 6: map of one binary to a double; 7: true; 8: struct with a uuid; 200: i64, long form.
+        // Field 5: list of two i8; 6: map of one binary to a double; 7: true; 8: struct with a uuid; 200: i64, long
+        // form.
         header.extend_from_slice(&[0x19, 0x23, 1, 2]);
         header.extend_from_slice(&[0x1b, 1, 0x87, 2, b'a', b'b', 0, 0, 0, 0, 0, 0, 0, 0]);
         header.push(0x11);

@@ -1,17 +1,31 @@
 //! From a builder to a filter in device memory.
 
 use warpset_gpu::Device;
+use warpset_primitives::DeviceInsert;
 
-use super::{Bloom, DeviceKeys, DeviceLayout, DeviceOneBlock};
+use super::{Bloom, DeviceKeys, DeviceLayout};
 use crate::{
-    BlockedBuilder, BlockedLayout, Error, Insert, Key, Layout, RaoBuilder, RaoLayout, SplitBlockBuilder,
+    BlockedBuilder, BlockedLayout, Builder, Error, Insert, Key, Layout, RaoBuilder, RaoLayout, SplitBlockBuilder,
     SplitBlockLayout,
 };
+
+/// A builder of filters in host memory, by the parameters that its settings come to. Sealed.
+#[doc(hidden)]
+pub trait Settings: Clone {
+    /// The parameters' type.
+    type Layout: Layout;
+
+    /// The parameters.
+    ///
+    /// # Errors
+    /// The first setting that no filter has, or settings that no filter has together.
+    fn layout(&self) -> Result<Self::Layout, Error>;
+}
 
 /// A builder of filters on a device: what `on` makes of a builder.
 ///
 /// ```
-/// use warpset_bloom::SplitBlockBloom;
+/// use warpset_bloom::{Filter, SplitBlockBloom};
 /// use warpset_gpu::Device;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
@@ -19,67 +33,71 @@ use crate::{
 /// assert_eq!(filter.contains_bulk(&[5u64, 7])?, [true, true]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<L> {
-    layout: Result<L, Error>,
+pub struct DeviceBuilder<S> {
+    settings: S,
     device: Device,
 }
 
-impl<L: DeviceLayout> Builder<L> {
+impl<S: Settings<Layout: DeviceLayout>> DeviceBuilder<S> {
     /// Checks every setting, then allocates: an empty filter.
-    pub fn build(self) -> Result<Bloom<L>, Error> {
-        Bloom::with_layout(&self.device, self.layout?)
+    ///
+    /// # Errors
+    /// The first setting that no filter has; [`Error::Gpu`].
+    pub fn build(&self) -> Result<Bloom<S::Layout>, Error> {
+        Bloom::with_layout(&self.device, self.settings.layout()?)
     }
 
     /// Checks every setting, then makes a filter of these keys.
-    pub fn build_from<K: Key>(self, keys: &[K]) -> Result<Bloom<L>, Error>
+    ///
+    /// # Errors
+    /// The first setting that no filter has, and those of `insert_bulk`.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<Bloom<S::Layout>, Error>
     where
-        Bloom<L>: Insert<Error = Error>,
+        Bloom<S::Layout>: Insert<Error = Error>,
     {
         let mut filter = self.build()?;
         Insert::insert_bulk(&mut filter, keys)?;
         Ok(filter)
     }
-}
 
-impl<L: DeviceOneBlock> Builder<L> {
     /// Checks every setting, then makes a filter of keys on the device.
-    pub fn build_from_device<K: DeviceKeys>(self, keys: K) -> Result<Bloom<L>, Error> {
+    ///
+    /// # Errors
+    /// The first setting that no filter has, and those of `insert_device`.
+    pub fn build_from_device<K: DeviceKeys>(&self, keys: K) -> Result<Bloom<S::Layout>, Error>
+    where
+        Bloom<S::Layout>: DeviceInsert<Error = Error>,
+    {
         let mut filter = self.build()?;
-        filter.insert_device(keys)?;
+        DeviceInsert::insert_device(&mut filter, keys)?;
         Ok(filter)
-    }
-}
-
-impl Builder<RaoLayout> {
-    /// Checks every setting, then makes a filter of keys on the device.
-    pub fn build_from_device<K: DeviceKeys>(self, keys: K) -> Result<Bloom<RaoLayout>, Error> {
-        let mut filter = self.build()?;
-        filter.insert_device(keys)?;
-        Ok(filter)
-    }
-}
-
-impl<L: Layout> crate::Builder<L> {
-    /// The same for a filter in device memory.
-    pub fn on(&self, device: &Device) -> Builder<L> {
-        Builder { layout: Ok(*self.layout()), device: device.clone() }
     }
 }
 
 macro_rules! builds_on_devices {
-    ($($builder:ty => $layout:ty;)*) => {$(
-        impl $builder {
-            /// The same for a filter in device memory.
-            pub fn on(&self, device: &Device) -> Builder<$layout> {
-                Builder { layout: self.layout(), device: device.clone() }
+    ($([$($generics:tt)*] $builder:ty => $layout:ty, |$settings:ident| $made:expr;)*) => {$(
+        impl<$($generics)*> Settings for $builder {
+            type Layout = $layout;
+
+            fn layout(&self) -> Result<$layout, Error> {
+                let $settings = self;
+                $made
+            }
+        }
+
+        impl<$($generics)*> $builder {
+            /// A builder with these settings of filters in device memory.
+            pub fn on(&self, device: &Device) -> DeviceBuilder<$builder> {
+                DeviceBuilder { settings: self.clone(), device: device.clone() }
             }
         }
     )*};
 }
 builds_on_devices! {
-    SplitBlockBuilder => SplitBlockLayout;
-    BlockedBuilder => BlockedLayout;
-    RaoBuilder => RaoLayout;
+    [] SplitBlockBuilder => SplitBlockLayout, |builder| builder.layout();
+    [] BlockedBuilder => BlockedLayout, |builder| builder.layout();
+    [] RaoBuilder => RaoLayout, |builder| builder.layout();
+    [L: Layout] Builder<L> => L, |builder| Ok(*builder.layout());
 }

@@ -4,7 +4,7 @@ use warpset_base::filter::same_length;
 use warpset_gpu::batch::Reply;
 
 use super::{Bloom, DeviceLayout, DeviceOneBlock};
-use crate::{Error, Insert, Key};
+use crate::{Error, Filter, Insert, Key};
 
 /// Keys that `any_contained_bulk` asks first.
 const FIRST_STEP: usize = 1 << 16;
@@ -12,7 +12,11 @@ const FIRST_STEP: usize = 1 << 16;
 const GATHERED: usize = 1 << 20;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// Whether at least one of the keys may be in the filter. Stops early: asks 65,536 keys, then twice as many, and so on.
+    /// Whether at least one of the keys may be in the filter. Stops early: asks 65,536 keys, then twice as many, and so
+    /// on.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
         let (mut rest, mut step) = (keys, FIRST_STEP);
         while !rest.is_empty() {
@@ -26,12 +30,15 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 }
 
-/// Keys of any kind; those that are no integers are hashed on the host, because 8 bytes per key then cross the bus instead of
-/// the whole key.
+/// Keys of any kind; those that are no integers are hashed on the host, because 8 bytes per key then cross the bus
+/// instead of the whole key.
 impl<L: DeviceOneBlock> Bloom<L> {
     /// Inserts all keys.
     ///
     /// On an error for want of memory the filter is as it was.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -41,8 +48,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
             keys,
             Reply::None,
             |chunk| {
-                // SAFETY: insertions of several chunks are atomic, and the filter is borrowed until `run` has waited. The bus
-                // is slower than direct insertion, so nothing is grouped.
+                // SAFETY: insertions of several chunks are atomic, and the filter is borrowed until `run` has waited.
+                // The bus is slower than direct insertion, so nothing is grouped.
                 unsafe { self.insert_direct(chunk.stream, chunk.keys, chunk.range.len()) }
             },
             |_, _| {},
@@ -53,6 +60,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk), with the same answers.
     ///
     /// On an error for want of memory the filter is as it was.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
         let mut new = vec![false; keys.len()];
         self.test_and_insert_bulk_into(keys, &mut new)?;
@@ -60,6 +70,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 
     /// [`Bloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         self.test_and_insert_host_keys(keys, new)
@@ -73,6 +86,9 @@ where
     /// Inserts the keys of an iterator, a million at a time. (`Extend` would have no way to tell of a failing device.)
     ///
     /// On an error the keys of earlier portions are in the filter. Only the first portion can restart Rao's filter.
+    ///
+    /// # Errors
+    /// The errors of `insert_bulk`.
     pub fn insert_iter<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
         let mut keys = keys.into_iter();
         let mut gathered = Vec::with_capacity(keys.size_hint().0.min(GATHERED));

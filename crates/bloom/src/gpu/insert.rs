@@ -1,10 +1,11 @@
 //! Insertion: directly, or grouped by the part of the filter first.
 
 use warpset_gpu::{GpuError, Stream};
-use warpset_kernels::batch::keys::{self, KeySlice};
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_primitives::radix;
 use warpset_simt::GlobalMut;
 
+use super::kernels::Batch;
 use super::{Bloom, DeviceKeys, DeviceOneBlock};
 use crate::Error;
 
@@ -14,8 +15,8 @@ use crate::Error;
 /// to memory find their block in the cache. Grouping is one radix pass (two for filters of more than 256 parts), which
 /// also hashes the keys; it takes 8 bytes of scratch memory per key, up to 4 GiB at a time.
 ///
-/// Test-and-insert divides its sub-batches into parts by the same choice: `Auto` those of 2^21 keys or more, whatever the
-/// filter's size; `Bits` into `1 << bits` parts, 2^12 at most.
+/// Test-and-insert divides its sub-batches into parts by the same choice: `Auto` those of 2^21 keys or more, whatever
+/// the filter's size; `Bits` into `1 << bits` parts, 2^12 at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// Where measurement says that it pays: filters above the L2 cache, batches of at least one key per 128 bytes of
@@ -24,8 +25,8 @@ pub enum Grouping {
     Auto,
     /// Never.
     Never,
-    /// By this many top bits of the hash, 1 to 24, whatever the sizes. (Filters of Parquet columns of type INT32 are never
-    /// grouped.)
+    /// Groups by this many top bits of the hash, 1 to 24, whatever the sizes. (Filters of Parquet columns of type INT32
+    /// are never grouped.)
     Bits(u32),
 }
 
@@ -57,7 +58,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Inserts keys on the device.
     ///
     /// # Errors
-    /// Memory of another device. If there is no memory for scratch, some keys may be in the filter.
+    /// Memory of another device. No memory for scratch: then the filter is as it was, unless the batch is inserted in
+    /// parts, more than 2^29 keys or 2^26 strings; keys of earlier parts are in the filter.
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
         // SAFETY: filter and keys are borrowed until the stream has been waited for.
         self.waiting(|filter, stream| unsafe { filter.insert_async(stream, keys) })
@@ -66,7 +68,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Queues [`Bloom::insert_device`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Bloom::insert_device`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -80,6 +82,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
         let (n, l2_bytes) = (keys.count(), self.device.properties().l2_bytes);
         let hashing = self.layout.hashing();
         if let Some(bits) = self.grouping.bits(self.memory_bytes(), n, l2_bytes).filter(|_| hashing.can_group()) {
+            if !(1..=radix::MAX_GROUP_BITS).contains(&bits) {
+                return Err(Error::InvalidGrouping { bits });
+            }
             let required = self.grouping != Grouping::Auto;
             // SAFETY: the caller's promise.
             match unsafe { self.insert_grouped(stream, keys, bits) } {
@@ -87,31 +92,23 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 result => return result,
             }
         }
-        let chunk = keys.at_a_time(&hashing);
-        for first in (0..n).step_by(chunk) {
-            let part = keys.part(first..n.min(first + chunk));
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
-            unsafe {
-                let hashed = part.kernel_keys(&hashing, stream)?;
-                self.insert_direct(stream, hashed.keys, part.count())?;
-            }
-        }
-        Ok(())
+        // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+        unsafe { keys.for_each_part(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
     }
 
     /// # Safety
-    /// As for [`Bloom::insert_async`]; `keys` are valid for `n` keys.
+    /// That of [`Bloom::insert_async`]; `keys` are valid for `n` keys.
     pub(super) unsafe fn insert_direct(&self, stream: &Stream, keys: KeySlice, n: usize) -> Result<(), Error> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
         // SAFETY: the words are this layout's; the rest is the caller's promise.
-        unsafe { self.layout.launch_insert(stream, self.words_atomic(), keys, n)? };
+        unsafe { self.layout.launch_insert(Batch { stream, keys, string_hashes: None, n }, self.words_atomic())? };
         Ok(())
     }
 
     /// # Safety
-    /// As for [`Bloom::insert_async`].
+    /// That of [`Bloom::insert_async`].
     unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
         let n = keys.count();
         // All scratch comes first: an insertion that runs out of memory has not begun.
@@ -130,7 +127,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 let hashed = part.kernel_keys(&self.layout.hashing(), stream)?;
                 radix::group_by_top_bits_async(stream, hashed.keys, len, bits, hashes.reborrow())?;
                 drop(hashed);
-                self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), len)?;
+                self.insert_direct(stream, KeySlice::hashes(hashes.global()), len)?;
             }
         }
         Ok(())
@@ -143,7 +140,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 }
 
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -7,9 +7,9 @@ use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::parts::Parts;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
-use warpset_simt::{Global, GlobalMut, KernelInfo};
+use warpset_simt::{Global, GlobalMut};
 
-use super::parts::{Divided, one_block_per_part};
+use super::parts::{ClaimTable, Divided, one_block_per_part};
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
 /// Threads of a thread block, in all kernels of Bloom filters.
@@ -21,7 +21,7 @@ pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
 }
 
 /// One thread per key, or, where few keys or none will claim, as many as run at a time.
-fn claiming(stream: &Stream, n: usize, divided: Divided) -> LaunchConfig {
+fn claiming(Batch { stream, n, .. }: Batch<'_>, divided: Divided) -> LaunchConfig {
     let each = one_thread_each(n);
     if divided.parts == Parts::UNDIVIDED {
         return each;
@@ -30,16 +30,24 @@ fn claiming(stream: &Stream, n: usize, divided: Divided) -> LaunchConfig {
     LaunchConfig::new((n.div_ceil(BLOCK as usize) as u32).min(resident), BLOCK)
 }
 
-/// A claim table on the device.
+/// Keys that kernels take, and the stream that these are queued on.
 #[derive(Clone, Copy)]
-pub struct ClaimTable {
-    /// Its words.
-    pub words: GlobalMut<u64>,
-    /// The base-two logarithm of their number.
-    pub bits: u32,
+pub struct Batch<'a> {
+    pub stream: &'a Stream,
+    pub keys: KeySlice,
+    /// As many as keys if [`DeviceLayout::hashing`] has a string hash, else `None`.
+    pub string_hashes: Option<Global<u32>>,
+    pub n: usize,
 }
 
-/// From what the rate of a block or bucket follows.
+/// What finds equal keys of a batch: a table, and the parts that the batch is divided into.
+#[derive(Clone, Copy)]
+pub struct Claims {
+    pub table: ClaimTable,
+    pub divided: Divided,
+}
+
+/// What the rate of a block or bucket follows from.
 #[derive(Clone, Copy)]
 pub enum RateOf {
     /// The ones of a block's sectors.
@@ -54,7 +62,7 @@ pub trait DeviceLayout: Layout {
     #[doc(hidden)]
     fn hashing(&self) -> Hashing;
 
-    /// From what the rate of a block follows.
+    /// What the rate of a block follows from.
     #[doc(hidden)]
     fn rate_of(&self) -> RateOf;
 
@@ -64,66 +72,44 @@ pub trait DeviceLayout: Layout {
         Ok(())
     }
 
-    /// Queues the lookup of `n` keys.
+    /// Queues the lookup of a batch.
     ///
     /// # Safety
-    /// - `words` are this layout's, `keys` are valid for `n` keys, and `answers` has room for as many.
-    /// - `string_hashes` are `n` if [`DeviceLayout::hashing`] has a string hash, else `None`.
-    /// - Until the stream has passed this work, all stay allocated; nothing writes `words` and keys, and nothing else accesses
-    ///   the answers.
+    /// - `words` are this layout's, the batch's keys and string hashes are valid for `n` keys, and `answers` has room
+    ///   for as many.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes `words` and keys, and nothing else
+    ///   accesses the answers.
     #[doc(hidden)]
-    unsafe fn launch_contains(
-        &self,
-        stream: &Stream,
-        words: Global<u32>,
-        keys: KeySlice,
-        string_hashes: Option<Global<u32>>,
-        n: usize,
-        answers: Answers,
-    ) -> Result<(), GpuError>;
+    unsafe fn launch_contains(&self, batch: Batch<'_>, words: Global<u32>, answers: Answers) -> Result<(), GpuError>;
 }
 
 /// A layout that kernels know and in which a key has one block.
 pub trait DeviceOneBlock: DeviceLayout {
-    /// Queues the insertion of `n` keys.
+    /// Queues the insertion of a batch.
     ///
     /// # Safety
-    /// - `words` are this layout's, and `keys` are valid for `n` keys.
-    /// - Until the stream has passed this work, both stay allocated; nothing writes the keys, and `words` are only accessed
-    ///   atomically.
+    /// - `words` are this layout's, and the batch's keys are valid for `n` keys.
+    /// - Until the stream has passed this work, both stay allocated; nothing writes the keys, and `words` are only
+    ///   accessed atomically.
     #[doc(hidden)]
-    unsafe fn launch_insert(
-        &self,
-        stream: &Stream,
-        words: GlobalMut<u32>,
-        keys: KeySlice,
-        n: usize,
-    ) -> Result<(), GpuError>;
+    unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError>;
 
-    /// Queues both halves of a test-and-insert of `n` keys, at most `TEST_AND_INSERT_BATCH`; of a divided batch, for the keys
-    /// of parts that overflowed.
+    /// Queues both halves of a test-and-insert of a batch of at most `TEST_AND_INSERT_BATCH` keys; of a divided batch,
+    /// for the keys of parts that overflowed.
     ///
     /// # Safety
     /// - As for lookups and insertions; nothing else accesses `words`.
     /// - `answers` are bytes or bits.
-    /// - `table` has more than `2 n` words, all empty unless no part overflowed, which nothing else accesses.
-    /// - `divided` is [`Divided::not`], or the kernels of this batch's division are queued.
+    /// - The table has more than `2 n` words, all empty unless no part overflowed, which nothing else accesses.
+    /// - `claims.divided` is [`Divided::not`], or the kernels of this batch's division are queued.
     #[doc(hidden)]
-    #[allow(clippy::too_many_arguments)] // a kernel's
     unsafe fn launch_test_and_insert(
         &self,
-        stream: &Stream,
+        batch: Batch<'_>,
         words: GlobalMut<u32>,
-        keys: KeySlice,
-        n: usize,
         answers: Answers,
-        table: ClaimTable,
-        divided: Divided,
+        claims: Claims,
     ) -> Result<(), GpuError>;
-
-    /// What a test-and-insert by parts launches besides the lookup and the division.
-    #[doc(hidden)]
-    fn kernels_of_parts(&self) -> [&'static KernelInfo; 3];
 
     /// Queues the rest of a test-and-insert of a batch that has been divided, for the parts that did not overflow.
     ///
@@ -139,6 +125,18 @@ pub trait DeviceOneBlock: DeviceLayout {
     ) -> Result<(), GpuError>;
 }
 
+/// Launches the two halves of a test-and-insert, which take the same arguments.
+macro_rules! claim_and_settle {
+    (
+        $module:ident::$claim:ident, $settle:ident in $stream:ident, $config:ident, $words:ident, $table:ident;
+        $($argument:ident),*
+    ) => {{
+        let (table, table_bits) = ($table.words, $table.bits);
+        $module::$claim { words: $words.into(), table, table_bits, $($argument),* }.launch($stream, $config)?;
+        $module::$settle { words: $words, table, table_bits, $($argument),* }.launch($stream, $config)
+    }};
+}
+
 impl DeviceLayout for SplitBlockLayout {
     fn hashing(&self) -> Hashing {
         if self.is_int32() { Hashing::int32() } else { Hashing::xxh64() }
@@ -148,103 +146,41 @@ impl DeviceLayout for SplitBlockLayout {
         RateOf::Block(BlockShape::of::<256, 32, 8>())
     }
 
-    unsafe fn launch_contains(
-        &self,
-        stream: &Stream,
-        words: Global<u32>,
-        keys: KeySlice,
-        string_hashes: Option<Global<u32>>,
-        n: usize,
-        answers: Answers,
-    ) -> Result<(), GpuError> {
-        debug_assert!(string_hashes.is_none());
-        let (config, blocks) = (one_thread_each(n), self.blocks());
+    unsafe fn launch_contains(&self, batch: Batch<'_>, words: Global<u32>, answers: Answers) -> Result<(), GpuError> {
+        debug_assert!(batch.string_hashes.is_none());
+        let (Batch { stream, keys, n, .. }, Answers { words: out, form }) = (batch, answers);
+        let (KeySlice { keys, kind, .. }, blocks) = (keys, self.blocks());
         // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
         unsafe {
-            split_block::split_block_contains {
-                words,
-                blocks,
-                keys: keys.keys,
-                kind: keys.kind,
-                n,
-                form: answers.form,
-                out: answers.words,
-            }
-            .launch(stream, config)
+            split_block::split_block_contains { words, blocks, keys, kind, n, form, out }
+                .launch(stream, one_thread_each(n))
         }
     }
 }
 
 impl DeviceOneBlock for SplitBlockLayout {
-    unsafe fn launch_insert(
-        &self,
-        stream: &Stream,
-        words: GlobalMut<u32>,
-        keys: KeySlice,
-        n: usize,
-    ) -> Result<(), GpuError> {
-        let (config, blocks) = (one_thread_each(n), self.blocks());
+    unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError> {
+        let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
+        let blocks = self.blocks();
         // SAFETY: the caller's promise is the kernel's contract.
-        unsafe {
-            split_block::split_block_insert { words, blocks, keys: keys.keys, kind: keys.kind, n }
-                .launch(stream, config)
-        }
+        unsafe { split_block::split_block_insert { words, blocks, keys, kind, n }.launch(stream, one_thread_each(n)) }
     }
 
     unsafe fn launch_test_and_insert(
         &self,
-        stream: &Stream,
+        batch: Batch<'_>,
         words: GlobalMut<u32>,
-        keys: KeySlice,
-        n: usize,
         answers: Answers,
-        table: ClaimTable,
-        divided: Divided,
+        claims: Claims,
     ) -> Result<(), GpuError> {
-        let (config, blocks, Answers { words: out, form }) = (claiming(stream, n, divided), self.blocks(), answers);
-        let (KeySlice { keys, kind, .. }, Divided { parts, counts, .. }) = (keys, divided);
+        let Claims { table, divided: divided @ Divided { parts, counts, .. } } = claims;
+        let (config, blocks, Answers { words: out, form }) = (claiming(batch, divided), self.blocks(), answers);
+        let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
-        stream.device().with_kernels(
-            &[split_block::split_block_claim::INFO, split_block::split_block_settle::INFO],
-            || unsafe {
-                split_block::split_block_claim {
-                    words: words.into(),
-                    blocks,
-                    keys,
-                    kind,
-                    n,
-                    form,
-                    out,
-                    table: table.words,
-                    table_bits: table.bits,
-                    parts,
-                    counts,
-                }
-                .launch(stream, config)?;
-                split_block::split_block_settle {
-                    words,
-                    blocks,
-                    keys,
-                    kind,
-                    n,
-                    form,
-                    out,
-                    table: table.words,
-                    table_bits: table.bits,
-                    parts,
-                    counts,
-                }
-                .launch(stream, config)
-            },
-        )
-    }
-
-    fn kernels_of_parts(&self) -> [&'static KernelInfo; 3] {
-        [
-            split_block::split_block_insert_parts::INFO,
-            split_block::split_block_settle::INFO,
-            split_block::split_block_claim::INFO,
-        ]
+        unsafe {
+            claim_and_settle!(split_block::split_block_claim, split_block_settle in stream, config, words, table;
+                blocks, keys, kind, n, form, out, parts, counts)
+        }
     }
 
     unsafe fn launch_insert_parts(
@@ -272,10 +208,10 @@ macro_rules! shapes {
         /// # Safety
         /// As `launch_insert`.
         unsafe fn insert_shape(
-            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize,
+            layout: &BlockedLayout, batch: Batch<'_>, words: GlobalMut<u32>,
         ) -> Result<bool, GpuError> {
+            let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
-            let KeySlice { keys, kind, spread } = keys;
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
@@ -292,10 +228,10 @@ macro_rules! shapes {
         /// # Safety
         /// As `launch_contains`.
         unsafe fn contains_shape(
-            stream: &Stream, words: Global<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize, answers: Answers,
+            layout: &BlockedLayout, batch: Batch<'_>, words: Global<u32>, Answers { words: out, form }: Answers,
         ) -> Result<bool, GpuError> {
+            let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
-            let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
@@ -321,10 +257,11 @@ macro_rules! sectored {
         /// # Safety
         /// As `launch_insert`.
         unsafe fn $insertion(
-            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize,
+            layout: &BlockedLayout, batch: Batch<'_>, words: GlobalMut<u32>,
         ) -> Result<(), GpuError> {
+            let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
-            let (KeySlice { keys, kind, spread }, hashes) = (keys, shape.hashes());
+            let hashes = shape.hashes();
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
@@ -338,10 +275,10 @@ macro_rules! sectored {
         /// # Safety
         /// As `launch_contains`.
         unsafe fn $lookup(
-            stream: &Stream, words: Global<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize, answers: Answers,
+            layout: &BlockedLayout, batch: Batch<'_>, words: Global<u32>, Answers { words: out, form }: Answers,
         ) -> Result<(), GpuError> {
+            let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
-            let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
             let hashes = shape.hashes();
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
@@ -376,24 +313,6 @@ macro_rules! sectored {
 warpset_kernels::for_each_narrow_layout!(sectored, insert_narrow, contains_narrow, insert_parts_narrow);
 warpset_kernels::for_each_wide_layout!(sectored, insert_wide, contains_wide, insert_parts_wide);
 
-macro_rules! kernel_of_parts {
-    (
-        $name:ident, $_lookup:ident, $_insertion_of_parts:ident, $module:ident:
-        $($insert:ident, $contains:ident, $insert_parts:ident: $block_bits:literal, $sectors:literal;)*
-    ) => {
-        /// The kernel that inserts parts.
-        fn $name(layout: &BlockedLayout) -> &'static KernelInfo {
-            let shape = layout.shape();
-            match (shape.block_bits(), shape.sectors()) {
-                $(($block_bits, $sectors) => $module::$insert_parts::INFO,)*
-                (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
-            }
-        }
-    };
-}
-warpset_kernels::for_each_narrow_layout!(kernel_of_parts, narrow_kernel_of_parts, unused, unused);
-warpset_kernels::for_each_wide_layout!(kernel_of_parts, wide_kernel_of_parts, unused, unused);
-
 /// The largest block of the narrow layouts.
 const NARROW: u32 = 256;
 
@@ -406,105 +325,53 @@ impl DeviceLayout for BlockedLayout {
         RateOf::Block(self.shape())
     }
 
-    unsafe fn launch_contains(
-        &self,
-        stream: &Stream,
-        words: Global<u32>,
-        keys: KeySlice,
-        string_hashes: Option<Global<u32>>,
-        n: usize,
-        answers: Answers,
-    ) -> Result<(), GpuError> {
-        debug_assert!(string_hashes.is_none());
+    unsafe fn launch_contains(&self, batch: Batch<'_>, words: Global<u32>, answers: Answers) -> Result<(), GpuError> {
+        debug_assert!(batch.string_hashes.is_none());
         // SAFETY: the caller's promise is the same.
         unsafe {
-            if contains_shape(stream, words, self, keys, n, answers)? {
+            if contains_shape(self, batch, words, answers)? {
                 return Ok(());
             }
             if self.shape().block_bits() <= NARROW {
-                contains_narrow(stream, words, self, keys, n, answers)
+                contains_narrow(self, batch, words, answers)
             } else {
-                contains_wide(stream, words, self, keys, n, answers)
+                contains_wide(self, batch, words, answers)
             }
         }
     }
 }
 
 impl DeviceOneBlock for BlockedLayout {
-    unsafe fn launch_insert(
-        &self,
-        stream: &Stream,
-        words: GlobalMut<u32>,
-        keys: KeySlice,
-        n: usize,
-    ) -> Result<(), GpuError> {
+    unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError> {
         // SAFETY: the caller's promise is the same.
         unsafe {
-            if insert_shape(stream, words, self, keys, n)? {
+            if insert_shape(self, batch, words)? {
                 return Ok(());
             }
             if self.shape().block_bits() <= NARROW {
-                insert_narrow(stream, words, self, keys, n)
+                insert_narrow(self, batch, words)
             } else {
-                insert_wide(stream, words, self, keys, n)
+                insert_wide(self, batch, words)
             }
         }
     }
 
     unsafe fn launch_test_and_insert(
         &self,
-        stream: &Stream,
+        batch: Batch<'_>,
         words: GlobalMut<u32>,
-        keys: KeySlice,
-        n: usize,
         answers: Answers,
-        table: ClaimTable,
-        divided: Divided,
+        claims: Claims,
     ) -> Result<(), GpuError> {
-        let (config, blocks, shape) = (claiming(stream, n, divided), self.blocks(), self.shape());
-        let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
-        let Divided { parts, counts, .. } = divided;
+        let Claims { table, divided: divided @ Divided { parts, counts, .. } } = claims;
+        let (config, blocks, shape) = (claiming(batch, divided), self.blocks(), self.shape());
+        let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
+        let Answers { words: out, form } = answers;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
-        stream.device().with_kernels(&[blocked::blocked_claim::INFO, blocked::blocked_settle::INFO], || unsafe {
-            blocked::blocked_claim {
-                words: words.into(),
-                blocks,
-                shape,
-                keys,
-                kind,
-                spread,
-                n,
-                form,
-                out,
-                table: table.words,
-                table_bits: table.bits,
-                parts,
-                counts,
-            }
-            .launch(stream, config)?;
-            blocked::blocked_settle {
-                words,
-                blocks,
-                shape,
-                keys,
-                kind,
-                spread,
-                n,
-                form,
-                out,
-                table: table.words,
-                table_bits: table.bits,
-                parts,
-                counts,
-            }
-            .launch(stream, config)
-        })
-    }
-
-    fn kernels_of_parts(&self) -> [&'static KernelInfo; 3] {
-        let narrow = self.shape().block_bits() <= NARROW;
-        let insertion = if narrow { narrow_kernel_of_parts(self) } else { wide_kernel_of_parts(self) };
-        [insertion, blocked::blocked_settle::INFO, blocked::blocked_claim::INFO]
+        unsafe {
+            claim_and_settle!(blocked::blocked_claim, blocked_settle in stream, config, words, table;
+                blocks, shape, keys, kind, spread, n, form, out, parts, counts)
+        }
     }
 
     unsafe fn launch_insert_parts(

@@ -26,6 +26,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Removes all keys and keeps the memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn clear(&mut self) -> Result<(), Error> {
         self.words.fill_bytes(0)?;
         self.bucket_ones.fill_bytes(0)?;
@@ -33,6 +36,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Queues [`Bloom::clear`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     ///
     /// # Safety
     /// Until `stream` has passed this work, the filter stays allocated, and nothing else accesses it.
@@ -44,6 +50,9 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// Adds all keys of `other`, a filter with the same parameters on the same device; see
     /// [`cpu::Bloom::merge`](crate::cpu::Bloom::merge).
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`].
     pub fn merge(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         let stream = self.synchronised_stream()?;
         // SAFETY: both filters are borrowed until the stream has been waited for.
@@ -52,6 +61,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Queues [`Bloom::merge`].
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -71,6 +83,9 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// Keeps the bits that are set in `other` too, a filter with the same parameters on the same device; see
     /// [`cpu::Bloom::intersect`](crate::cpu::Bloom::intersect).
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::NoIntersection`]; [`Error::Gpu`].
     pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         let stream = self.synchronised_stream()?;
         // SAFETY: both filters are borrowed until the stream has been waited for.
@@ -80,8 +95,11 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// Queues [`Bloom::intersect`].
     ///
+    /// # Errors
+    /// The errors of [`Bloom::intersect`].
+    ///
     /// # Safety
-    /// As for [`Bloom::merge_async`].
+    /// That of [`Bloom::merge_async`].
     pub unsafe fn intersect_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         self.expect_here(MERGING, [stream.device()])?;
@@ -96,6 +114,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Whether `merge` and `intersect` would accept `other`; the error names the first difference.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`].
     pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
         self.expect_here(MERGING, [&other.device])?;
         match self.layout.difference(&other.layout) {
@@ -108,6 +129,9 @@ impl<L: DeviceLayout> Bloom<L> {
     /// [`cpu::Bloom::fold`](crate::cpu::Bloom::fold).
     ///
     /// The filter is as it was if there is no memory for the folded one beside it.
+    ///
+    /// # Errors
+    /// [`Error::CannotFold`], [`Error::Gpu`].
     pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
         let folded = self.folded(factor)?;
         *self = folded;
@@ -125,6 +149,9 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// Queues the making of a new filter, folded by `factor`, and leaves this one as it is. Memory comes from the
     /// stream's pool.
+    ///
+    /// # Errors
+    /// [`Error::CannotFold`], [`Error::Gpu`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -158,6 +185,9 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// How many bits are set. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn count_ones(&self) -> Result<u64, Error> {
         let stream = self.synchronised_stream()?;
         let mut total = stream.alloc_zeroed::<u64>(1)?;
@@ -171,12 +201,15 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Queues the count of set bits: adds their number to the first word of `count`. Divided by
     /// `8 * memory_bytes` it is the fill ratio.
     ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `count` is empty; [`Error::Gpu`].
+    ///
     /// # Safety
     /// Until `stream` has passed this work:
     /// - the filter and `count` stay allocated;
     /// - nothing writes the filter, and nothing but other such counts accesses `count`.
     pub unsafe fn count_ones_async(&self, stream: &Stream, mut count: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
-        expect_room(1, 1, count.len())?;
+        expect_room(1, count.len())?;
         self.expect_here("counting in a Bloom filter", [stream.device(), count.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: there is a word; the rest is the caller's promise.
@@ -188,11 +221,17 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn fill_ratio(&self) -> Result<f64, Error> {
         Ok(self.count_ones()? as f64 / self.layout.settable_bits() as f64)
     }
 
     /// How many different keys the filter holds, estimated from the number of set bits.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn estimated_len(&self) -> Result<f64, Error> {
         Ok(self.layout.cardinality(self.count_ones()?))
     }

@@ -6,10 +6,9 @@ use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::parts::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
 use warpset_kernels::bloom::{partition, recent};
-use warpset_simt::{Global, KernelInfo};
+use warpset_simt::{Global, GlobalMut};
 
 use super::Grouping;
-use super::kernels::ClaimTable;
 
 /// The fewest keys that are divided: smaller batches are done sooner than the launches that division takes.
 const FEWEST: usize = 1 << 21;
@@ -18,11 +17,21 @@ const KEYS: usize = 4096;
 /// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
 /// filter that they touch would drive each other out of the L2 cache of an H200.
 const LEAST_SHARED_BYTES: u32 = 72 << 10;
-/// The base-two logarithms of keys per hash that is remembered across tiles, and of the most hashes: 8 MiB of the cache.
+/// The base-two logarithms of keys per hash that is remembered across tiles, and of the most hashes: 8 MiB of the
+/// cache.
 const RECENT_SHIFT: u32 = 2;
 const MOST_RECENT_BITS: u32 = 20;
 /// Threads of a block that empties claims.
 const CLEARING_BLOCK: u32 = 256;
+
+/// A claim table on the device.
+#[derive(Clone, Copy)]
+pub struct ClaimTable {
+    /// Its words.
+    pub words: GlobalMut<u64>,
+    /// The base-two logarithm of their number.
+    pub bits: u32,
+}
 
 /// The absent keys of a batch, divided into parts.
 #[derive(Clone, Copy)]
@@ -63,7 +72,7 @@ fn parts_of(grouping: Grouping, n: usize) -> Option<Parts> {
     };
     let bits = bits.clamp(1, MAX_BITS);
     let mean = n.div_ceil(1 << bits);
-    // Of keys that differ, a part as large as this is ten standard deviations away; of keys that come 16 times, four.
+    // A part overflows this at ten standard deviations where keys differ, at four where each comes 16 times.
     let capacity = (mean + mean / 4 + mean / 16).next_multiple_of(32).min(MAX_CAPACITY);
     Some(Parts { bits, capacity: capacity as u32 })
 }
@@ -80,11 +89,8 @@ pub(super) struct Division {
 const _: () = assert!(TEST_AND_INSERT_BATCH < partition::TILE << recent::TILE_BITS);
 
 impl Division {
-    /// What the division launches.
-    pub(super) const KERNELS: [&'static KernelInfo; 2] =
-        [partition::partition_absent::INFO, partition::partition_clear_claims::INFO];
-
-    /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not insist.
+    /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not
+    /// insist.
     pub(super) fn new(stream: &Stream, grouping: Grouping, n: usize) -> Result<Option<Division>, GpuError> {
         let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
         let words = (2 * parts.capacity as usize) << parts.bits;
@@ -100,13 +106,15 @@ impl Division {
         }
     }
 
-    /// Queues the division of a batch of `n` keys, at most as many as there is memory for: of a lookup's `answers` remain the
-    /// marks of absent keys, without some that an equal one precedes. If a part overflows, `table` gets emptied.
+    /// Queues the division of a batch of `n` keys, at most as many as there is memory for: of a lookup's `answers`
+    /// remain the marks of absent keys, without some that an equal one precedes. If a part overflows, `table` gets
+    /// emptied.
     ///
     /// # Safety
-    /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of the keys is queued.
-    /// - Until the stream has passed this work and what uses the result, all stay allocated; nothing writes the keys, and
-    ///   nothing else accesses the rest.
+    /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of
+    ///   the keys is queued.
+    /// - Until the stream has passed this work and what uses the result, all stay allocated; nothing writes the keys,
+    ///   and nothing else accesses the rest.
     pub(super) unsafe fn divide(
         &mut self,
         stream: &Stream,
@@ -115,7 +123,7 @@ impl Division {
         answers: Answers,
         table: ClaimTable,
     ) -> Result<Divided, GpuError> {
-        let (parts, KeySlice { keys, kind, spread }) = (self.parts, keys);
+        let (parts, KeySlice { keys, kind, spread, .. }) = (self.parts, keys);
         let Answers { words: out, form } = answers;
         stream.fill_bytes(self.zeroed.as_mut_slice(), 0)?;
         let tiles = n.div_ceil(partition::TILE) as u32;
@@ -147,15 +155,15 @@ impl Division {
     }
 }
 
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod tests {
     use super::super::test_and_insert::claim_words;
     use super::*;
     use warpset_gpu::Device;
-    use warpset_kernels::batch::keys;
     use warpset_kernels::bloom::claims;
 
-    /// What the division of hashes, none of which the filter holds, counts: keys of all parts, and whether one overflowed.
+    /// What the division of hashes, none of which the filter holds, counts: keys of all parts, and whether one
+    /// overflowed.
     fn counted(hashes: &[u64]) -> (usize, bool) {
         let device = Device::emulator(Default::default());
         let stream = device.new_stream().unwrap();
@@ -165,7 +173,7 @@ mod tests {
         let mut division = Division::new(&stream, Grouping::Bits(3), n).unwrap().unwrap();
         let mut table = claim_words(&stream, n).unwrap();
         let table = ClaimTable { words: table.global_mut(), bits: claims::table_bits(n) };
-        let keys = KeySlice::new(keys.global(), keys::HASH, 0);
+        let keys = KeySlice::hashes(keys.global());
         let to = Answers::bytes(answers.as_mut_slice(), n).unwrap();
         // SAFETY: everything lives until the stream has been waited for; the lookup's answers are there.
         unsafe { division.divide(&stream, keys, n, to, table).unwrap() };

@@ -1,8 +1,8 @@
 //! Rao's filter on a device: batch after batch, assigned, grouped, built in shared memory, merged.
 //!
-//! The rule of assignment is that of [`cpu::RaoBloom`](crate::cpu::RaoBloom), with the same bits: one choice in any order;
-//! two choices in rounds, in which every key sees the filter as it was at the round's start. Queries may come between
-//! insertions.
+//! The rule of assignment is that of [`cpu::RaoBloom`](crate::cpu::RaoBloom), with the same bits: one choice in any
+//! order; two choices in rounds, in which every key sees the filter as it was at the round's start. Queries may come
+//! between insertions.
 
 use warpset_core::bloom::rao::{round_keys, spread_attempt};
 use warpset_gpu::batch::{Answers, Hashing};
@@ -11,7 +11,7 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::rao::{self as kernels, BLOCK, MAX_BLOCK, MAX_COUNTED_HERE, Parameters};
 use warpset_simt::Global;
 
-use super::kernels::{RateOf, one_thread_each};
+use super::kernels::{Batch, RateOf, one_thread_each};
 use super::{DeviceKeys, DeviceLayout, RaoBloom};
 use crate::{Error, FirstLevel, Layout, RaoLayout};
 
@@ -73,21 +73,15 @@ impl DeviceLayout for RaoLayout {
         // The keys of a round are counted in 32 bits.
         let of_a_round = (MAX_BATCH + 1) * 64 / u64::from(self.bucket_capacity());
         let limit = if self.choices() == 2 { of_a_round.min(MAX_BUCKETS) } else { MAX_BUCKETS } - 1;
-        if blocks <= limit { Ok(()) } else { Err(Error::TooLarge { blocks, limit }) }
+        let bytes = |buckets: u64| buckets.saturating_mul(4 * u64::from(self.shape().bucket_words));
+        if blocks <= limit { Ok(()) } else { Err(Error::TooLarge { bytes: bytes(blocks), limit: bytes(limit) }) }
     }
 
-    unsafe fn launch_contains(
-        &self,
-        stream: &Stream,
-        words: Global<u32>,
-        keys: KeySlice,
-        string_hashes: Option<Global<u32>>,
-        n: usize,
-        answers: Answers,
-    ) -> Result<(), GpuError> {
+    unsafe fn launch_contains(&self, batch: Batch<'_>, words: Global<u32>, answers: Answers) -> Result<(), GpuError> {
+        let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, string_hashes, n } = batch;
         let (config, parameters) = (one_thread_each(n), parameters(self));
         let string_hashes = string_hashes.unwrap_or_else(no_string_hashes);
-        let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+        let Answers { words: out, form } = answers;
         // SAFETY: the caller's promise is the kernel's contract.
         unsafe {
             kernels::rao_contains { words, parameters, keys, kind, spread, string_hashes, n, form, out }
@@ -142,7 +136,8 @@ impl RaoBloom {
     /// # Safety
     /// - `keys` are `n` keys of their kind, at most a batch; those past `live` are not read.
     /// - `string_hashes` are as many, if the layout wants them.
-    /// - Until the scratch's stream has passed this work, keys and filter stay allocated, and nothing else accesses the filter.
+    /// - Until the scratch's stream has passed this work, keys and filter stay allocated, and nothing else accesses the
+    ///   filter.
     unsafe fn insert_batch(
         &mut self,
         scratch: &mut BatchScratch<'_>,
@@ -159,7 +154,7 @@ impl RaoBloom {
         };
         let (parameters, buckets) = (parameters(&self.layout), self.layout.blocks());
         let multiprocessors = self.device.properties().multiprocessors;
-        let KeySlice { keys, kind, spread } = keys;
+        let KeySlice { keys, kind, spread, .. } = keys;
         // A thread takes several keys if there are enough for all; then few buckets are counted in shared memory, where
         // otherwise the atomics of all threads would meet in the same words.
         let per_thread = n.div_ceil((multiprocessors * 8 * BLOCK) as usize).clamp(1, KEYS_PER_THREAD);
@@ -229,7 +224,7 @@ impl RaoBloom {
     /// Queues the insertion of keys on the device, batch by batch.
     ///
     /// # Safety
-    /// As for [`RaoBloom::insert_batch`], for all keys.
+    /// That of [`RaoBloom::insert_batch`], for all keys.
     unsafe fn insert_batches<K: DeviceKeys>(&mut self, scratch: &mut BatchScratch<'_>, keys: K) -> Result<(), Error> {
         let n = keys.count();
         for first in (0..n).step_by(scratch.batch.max(1)) {

@@ -4,6 +4,7 @@ use warpset_core::hash::spread_seed;
 use warpset_gpu::DeviceVec;
 use warpset_gpu::batch::Answers;
 use warpset_kernels::bloom::words as kernels;
+use warpset_primitives::DeviceFilter;
 
 use super::kernels::RateOf;
 use super::{Bloom, DeviceLayout};
@@ -15,8 +16,11 @@ const SAMPLES: usize = 1 << 22;
 const PART: usize = 1 << 10;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// The rate of false positives of the filter as it is now, from the number of ones in each block. Waits for all work
-    /// on the device.
+    /// The rate of false positives of the filter as it is now, from the number of ones in each block. Waits for all
+    /// work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn fpr(&self) -> Result<f64, Error> {
         let stream = self.synchronised_stream()?;
         let blocks = self.layout.blocks() as usize;
@@ -24,7 +28,8 @@ impl<L: DeviceLayout> Bloom<L> {
             RateOf::Block(shape) => {
                 let mut sums: DeviceVec<f64> = stream.alloc_uninit(blocks.div_ceil(PART))?;
                 let config = self.covering(sums.len() * 32);
-                // SAFETY: the words are blocks of this shape; the filter is borrowed until the stream has been waited for.
+                // SAFETY: the words are blocks of this shape; the filter is borrowed until the stream has been waited
+                // for.
                 unsafe {
                     let (words, sums) = (self.words.global(), sums.global_mut());
                     kernels::words_block_rates { words, shape, blocks, part: PART, sums }.launch(&stream, config)?;
@@ -43,6 +48,9 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the number that
     /// [`cpu::Bloom::measured_fpr`](crate::cpu::Bloom::measured_fpr) gives. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
         let spread = spread_seed(seed);
         let stream = self.synchronised_stream()?;
@@ -52,7 +60,7 @@ impl<L: DeviceLayout> Bloom<L> {
         let mut first = 0;
         while first < samples {
             let n = (samples - first).min(most as u64) as usize;
-            let answers = Answers::count(count.as_mut_slice(), n)?;
+            let answers = Answers::count(count.as_mut_slice())?;
             // SAFETY: there is room for `n` hashes and one count; the filter is borrowed until the stream has been
             // waited for, in `download`.
             unsafe {
@@ -69,6 +77,9 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// Halves the filter as often as its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`;
     /// says how often. See [`cpu::Bloom::shrink_to_fpr`](crate::cpu::Bloom::shrink_to_fpr).
+    ///
+    /// # Errors
+    /// [`Error::InvalidFpr`], [`Error::Gpu`].
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
         rates::check_fpr(fpr)?;
         let mut halvings = 0;

@@ -1,19 +1,20 @@
 //! A split-block filter whose blocks lie on several devices.
 //!
-//! Each device has a range of the blocks, as a filter of its own. A key's block follows from the high half of its hash, and the bits in the
-//! block from the low half; so the device that has the block is asked for a hash with the same low half, and a high half that means
-//! this block among the device's own. All shards together are the words of one filter, bit for bit, whatever the number of devices.
+//! Each device has a range of the blocks, as a filter of its own. A key's block follows from the high half of its hash,
+//! and the bits in the block from the low half; so the device that has the block is asked for a hash with the same low
+//! half, and a high half that means this block among the device's own. All shards together are the words of one filter,
+//! bit for bit, whatever the number of devices.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use warpset_base::filter::{Filter, Take};
 use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
 use warpset_core::bloom::split_block::{WORDS_PER_BLOCK, block_of};
 use warpset_gpu::Devices;
 use warpset_gpu::batch::{download_large, upload_many};
-use warpset_primitives::bulk_lookups;
 
 use super::SplitBlockBloom;
 use crate::layout::engine::Engine;
@@ -24,14 +25,14 @@ const PIECE: usize = if cfg!(test) { 1 << 8 } else { 1 << 14 };
 /// Keys that are routed at a time, for each shard: their hashes take 8 bytes each on the host.
 const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 
-/// A [`SplitBlockBloom`] whose blocks are divided among several devices, for filters that one device's memory does not hold: the same bits
-/// as [`cpu::SplitBlockBloom`], with the same answers and rate, whatever the number of devices.
+/// A [`SplitBlockBloom`] whose blocks are divided among several devices, for filters that one device's memory does not
+/// hold: the same bits as [`cpu::SplitBlockBloom`], with the same answers and rate, whatever the number of devices.
 ///
-/// Keys come from host slices. They are hashed on the host and sent, 8 bytes each, to the device that has their block; all devices
-/// work at the same time, one host thread each, while the host hashes the keys that come next.
+/// Keys come from host slices. They are hashed on the host and sent, 8 bytes each, to the device that has their block;
+/// all devices work at the same time, one host thread each, while the host hashes the keys that come next.
 ///
 /// ```
-/// use warpset_bloom::SplitBlockBloom;
+/// use warpset_bloom::{Filter, SplitBlockBloom};
 /// use warpset_gpu::{Device, Devices};
 ///
 /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
@@ -68,7 +69,7 @@ impl ShardedBuilder {
     /// Checks every setting, then allocates: an empty filter.
     ///
     /// # Errors
-    /// Those of the settings; [`Error::Gpu`] if a device has too little memory for its share.
+    /// The errors of the settings; [`Error::Gpu`] if a device has too little memory for its share.
     pub fn build(self) -> Result<ShardedBloom, Error> {
         ShardedBloom::with_layout(&self.devices, self.layout?)
     }
@@ -76,7 +77,7 @@ impl ShardedBuilder {
     /// Checks every setting, then makes a filter of these keys.
     ///
     /// # Errors
-    /// As for [`ShardedBuilder::build`], and those of an insertion.
+    /// The errors of [`ShardedBuilder::build`], and those of an insertion.
     pub fn build_from<K: Key>(self, keys: &[K]) -> Result<ShardedBloom, Error> {
         let mut filter = self.build()?;
         filter.insert_bulk(keys)?;
@@ -85,14 +86,14 @@ impl ShardedBuilder {
 }
 
 impl Builder<SplitBlockLayout> {
-    /// The same for a filter that is divided among devices.
+    /// A builder with these settings of a filter that is divided among `devices`.
     pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder {
         ShardedBuilder { layout: Ok(*self.layout()), devices: devices.clone() }
     }
 }
 
 impl SplitBlockBuilder {
-    /// The same for a filter that is divided among devices.
+    /// A builder with these settings of a filter that is divided among `devices`.
     pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder {
         ShardedBuilder { layout: self.layout(), devices: devices.clone() }
     }
@@ -104,10 +105,6 @@ struct Piece {
     shards: Vec<u32>,
     /// The hashes that each shard is asked for, in the order of the keys.
     hashes: Vec<Vec<u64>>,
-}
-
-bulk_lookups! {
-    [] ShardedBloom, Error;
 }
 
 impl ShardedBloom {
@@ -220,7 +217,8 @@ impl ShardedBloom {
         Ok(self.layout().cardinality(self.count_ones()?))
     }
 
-    /// How many keys one chunk of a host slice carries to each device, see [`Bloom::set_chunk_keys`](super::Bloom::set_chunk_keys).
+    /// How many keys one chunk of a host slice carries to each device, see
+    /// [`Bloom::set_chunk_keys`](super::Bloom::set_chunk_keys).
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.shards.iter_mut().for_each(|shard| shard.set_chunk_keys(keys));
     }
@@ -247,7 +245,8 @@ impl ShardedBloom {
     /// Adds all keys of `other`, a filter with the same parameters on the same devices.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`] for other devices: nothing has been added then.
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`] for other devices: nothing has
+    /// been added then.
     pub fn merge(&mut self, other: &ShardedBloom) -> Result<(), Error> {
         self.check_compatible(other)?;
         self.each_mut(|place, shard| shard.merge(&other.shards[place]))
@@ -256,7 +255,7 @@ impl ShardedBloom {
     /// Whether `merge` would accept `other`; the error names the first difference.
     ///
     /// # Errors
-    /// As for [`ShardedBloom::merge`].
+    /// The errors of [`ShardedBloom::merge`].
     pub fn check_compatible(&self, other: &ShardedBloom) -> Result<(), Error> {
         if let Some((field, left, right)) = self.layout().difference(other.layout()) {
             return Err(Error::Incompatible { field, left, right });
@@ -276,28 +275,12 @@ impl ShardedBloom {
         self.devices.each(|place, _| work(place, &self.shards[place])).into_iter().collect()
     }
 
-    /// The same with shards that change.
+    /// [`each`](Self::each) with mutable shards.
     fn each_mut(
         &mut self,
         work: impl Fn(usize, &mut SplitBlockBloom) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         each_mut(&self.devices, &mut self.shards, work)
-    }
-
-    /// Brings one bit per key to `take`, in the order of the keys; `first` is a multiple of 64.
-    fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
-        self.router.route_all(keys, |first, pieces| {
-            let answers = self.each(|place, shard| shard.contains_bitmap_bulk(&asked(&pieces, place)))?;
-            let mut starts = vec![0; self.shards.len()];
-            let from = pieces.iter().map(|piece| {
-                let from = starts.clone();
-                starts.iter_mut().zip(&piece.hashes).for_each(|(start, hashes)| *start += hashes.len());
-                (piece, from)
-            });
-            let gathered = parallel::map(from, |(piece, from)| piece.gather(from, &answers));
-            gathered.iter().zip((first..).step_by(PIECE)).for_each(|(words, first)| take(first, words));
-            Ok(())
-        })
     }
 }
 
@@ -316,7 +299,8 @@ fn each_mut(
 }
 
 impl Router {
-    /// Routes all keys, part by part, and gives each part to `work`, with the number of its first key; meanwhile the pool routes the next one.
+    /// Routes all keys, part by part, and gives each part to `work`, with the number of its first key; meanwhile the
+    /// pool routes the next one.
     fn route_all<K: Key>(
         &self,
         keys: &[K],
@@ -397,9 +381,33 @@ fn words_of(blocks: &Range<u64>) -> Range<usize> {
 
 /// A hash with the low half of this one whose block, of `blocks`, is `block`.
 fn hash_in_block(hash: u64, block: u64, blocks: u64) -> u64 {
-    // The least `high` whose `high * blocks / 2^32` is not below `block`; it is below `block + 1`, because `blocks <= 2^32`.
+    // The least `high` whose `high * blocks / 2^32` is not below `block`; it is below `block + 1`, because `blocks <=
+    // 2^32`.
     let high = (block << 32).div_ceil(blocks);
     high << 32 | hash & 0xffff_ffff
+}
+
+impl Filter for ShardedBloom {
+    type Error = Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        self.router.route_all(keys, |first, pieces| {
+            let answers = self.each(|place, shard| shard.contains_bitmap_bulk(&asked(&pieces, place)))?;
+            let mut starts = vec![0; self.shards.len()];
+            let from = pieces.iter().map(|piece| {
+                let from = starts.clone();
+                starts.iter_mut().zip(&piece.hashes).for_each(|(start, hashes)| *start += hashes.len());
+                (piece, from)
+            });
+            let gathered = parallel::map(from, |(piece, from)| piece.gather(from, &answers));
+            gathered.iter().zip((first..).step_by(PIECE)).for_each(|(words, first)| take(first, words));
+            Ok(())
+        })
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
 }
 
 impl Insert for ShardedBloom {
@@ -420,5 +428,5 @@ impl fmt::Debug for ShardedBloom {
     }
 }
 
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod tests;

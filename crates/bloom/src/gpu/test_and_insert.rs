@@ -1,13 +1,14 @@
 //! Test-and-insert: of equal new keys exactly the first is reported new.
 
+use warpset_base::bitmap::bits_to;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
-use warpset_gpu::batch::{Answers, bits_to};
+use warpset_gpu::batch::Answers;
 use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::claims;
 
-use super::kernels::ClaimTable;
-use super::parts::{Divided, Division};
+use super::kernels::{Batch, Claims};
+use super::parts::{ClaimTable, Divided, Division};
 use super::{Bloom, DeviceKeys, DeviceOneBlock, Grouping};
 use crate::{Error, Key};
 
@@ -44,8 +45,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Takes up to 600 MiB of scratch memory.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device. If there is no memory for scratch,
-    /// some keys may be in the filter.
+    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device. No memory for scratch:
+    /// then the filter is as it was, unless there are more than 2^24 strings; those of earlier sub-batches are in the
+    /// filter.
     pub fn test_and_insert_device<K: DeviceKeys>(&mut self, keys: K, new: DeviceSliceMut<'_, u8>) -> Result<(), Error> {
         // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
         self.waiting(|filter, stream| unsafe { filter.test_and_insert_async(stream, keys, new) })
@@ -54,7 +56,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Queues [`Bloom::test_and_insert_device`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Bloom::test_and_insert_device`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -75,7 +77,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// [`Bloom::test_and_insert_device`] with one bit per key: answer `i` becomes bit `i % 64` of word `i / 64`.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Bloom::test_and_insert_device`].
     pub fn test_and_insert_bitmap_device<K: DeviceKeys>(
         &mut self,
         keys: K,
@@ -88,10 +90,10 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Queues [`Bloom::test_and_insert_bitmap_device`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Bloom::test_and_insert_bitmap_device`].
     ///
     /// # Safety
-    /// As for [`Bloom::test_and_insert_async`].
+    /// That of [`Bloom::test_and_insert_async`].
     pub unsafe fn test_and_insert_bitmap_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
@@ -147,26 +149,22 @@ impl<L: DeviceOneBlock> Bloom<L> {
         if n == 0 {
             return Ok(());
         }
-        let words = self.words_atomic();
-        // SAFETY: the table is large enough, and empty where it is used; scratch is freed in the order of the stream, in
-        // which the kernels run one after the other; the rest is the caller's promise.
+        let (batch, words) = (Batch { stream, keys, string_hashes: None, n }, self.words_atomic());
+        // SAFETY: the table is large enough, and empty where it is used; scratch is freed in the order of the stream,
+        // in which the kernels run one after the other; the rest is the caller's promise.
         unsafe {
             let Some(division) = &mut scratch.division else {
                 let table = emptied(stream, &mut scratch.table, n)?;
-                self.layout.launch_test_and_insert(stream, words, keys, n, answers, table, Divided::not())?;
+                self.layout.launch_test_and_insert(batch, words, answers, Claims { table, divided: Divided::not() })?;
                 return Ok(());
             };
             let table = ClaimTable { words: scratch.table.global_mut(), bits: claims::table_bits(n) };
-            let [insertion, settling, claiming] = self.layout.kernels_of_parts();
-            let [grouping, clearing] = Division::KERNELS;
-            stream.device().with_kernels(&[grouping, insertion, settling, claiming, clearing], || {
-                self.layout.launch_contains(stream, words.into(), keys, None, n, answers)?;
-                let divided = division.divide(stream, keys, n, answers, table)?;
-                self.layout.launch_insert_parts(stream, words, divided, answers)?;
-                self.layout.launch_test_and_insert(stream, words, keys, n, answers, table, divided)?;
-                Ok(())
-            })
+            self.layout.launch_contains(batch, words.into(), answers)?;
+            let divided = division.divide(stream, keys, n, answers, table)?;
+            self.layout.launch_insert_parts(stream, words, divided, answers)?;
+            self.layout.launch_test_and_insert(batch, words, answers, Claims { table, divided })?;
         }
+        Ok(())
     }
 
     /// [`Bloom::test_and_insert_bulk_into`], for slices of the same length.

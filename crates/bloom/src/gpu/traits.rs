@@ -1,42 +1,47 @@
 //! The traits of filters, by the inherent methods.
 
-use super::{Bloom, DeviceLayout, DeviceOneBlock, RaoBloom};
+use warpset_gpu::batch::Hashing;
+use warpset_primitives::DeviceInsert;
+
+use super::{Bloom, DeviceKeys, DeviceLayout, DeviceOneBlock, RaoBloom};
 use crate::{BloomFilter, Error, Insert, Key, TestAndInsert, cpu};
 
-impl<L: DeviceOneBlock> Insert for Bloom<L> {
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys)
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear()
-    }
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
-    }
-}
+/// The traits of insertion, for types that have inherent methods of the same names.
+macro_rules! insertions {
+    ($($filter:ty $(, $layout:ident)?;)*) => {$(
+        impl$(<$layout: DeviceOneBlock>)? Insert for $filter {
+            fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+                self.insert_bulk(keys)
+            }
+            fn clear(&mut self) -> Result<(), Error> {
+                self.clear()
+            }
+            fn merge(&mut self, other: &Self) -> Result<(), Error> {
+                self.merge(other)
+            }
+        }
 
-impl Insert for RaoBloom {
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys)
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear()
-    }
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
-    }
-}
+        impl$(<$layout: DeviceOneBlock>)? DeviceInsert for $filter {
+            type Inserted = ();
 
-impl<L: DeviceOneBlock> TestAndInsert for Bloom<L> {
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(keys)
-    }
-}
+            fn hashing(&self) -> Hashing {
+                self.layout.hashing()
+            }
+            fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+                self.insert_device(keys)
+            }
+        }
 
-impl TestAndInsert for RaoBloom {
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(keys)
-    }
+        impl$(<$layout: DeviceOneBlock>)? TestAndInsert for $filter {
+            fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+                self.test_and_insert_bulk(keys)
+            }
+        }
+    )*};
+}
+insertions! {
+    Bloom<L>, L;
+    RaoBloom;
 }
 
 impl<L: DeviceLayout> BloomFilter for Bloom<L>

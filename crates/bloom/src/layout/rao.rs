@@ -1,5 +1,6 @@
 //! Rao's two-level layout on the CPU.
 
+use warpset_base::file::Structure;
 use warpset_core::bloom::rao::{self, BucketShape, Positions};
 use warpset_core::hash::{self, string::StringHash};
 
@@ -49,6 +50,9 @@ pub struct RaoLayout {
 
 impl RaoLayout {
     /// `buckets` buckets of this shape; `choices` is 1 or 2.
+    ///
+    /// # Errors
+    /// [`Error::ZeroCapacity`], [`Error::TooLarge`], [`Error::InvalidBucket`].
     pub fn new(
         buckets: u64,
         shape: BucketShape,
@@ -60,7 +64,8 @@ impl RaoLayout {
             return Err(Error::ZeroCapacity);
         }
         if buckets > rao::MAX_BUCKETS {
-            return Err(Error::TooLarge { blocks: buckets, limit: rao::MAX_BUCKETS });
+            let bytes = |buckets: u64| buckets.saturating_mul(4 * shape.bucket_words as u64);
+            return Err(Error::TooLarge { bytes: bytes(buckets), limit: bytes(rao::MAX_BUCKETS) });
         }
         let shape = BucketShape::new(shape.bucket_words, shape.hashes)
             .ok_or(Error::InvalidBucket { bucket_words: shape.bucket_words, hashes: shape.hashes })?;
@@ -79,12 +84,12 @@ impl RaoLayout {
         Ok(layout.at_attempt(0))
     }
 
-    /// The same filter with another first-level hash.
+    /// This layout with another first-level hash: that of the given attempt.
     pub fn at_attempt(self, attempt: u32) -> RaoLayout {
         RaoLayout { attempt, attempt_spread: rao::spread_attempt(attempt), ..self }
     }
 
-    /// One bucket's parameters: `m`, `k`, words.
+    /// The parameters of one bucket: `m`, `k`, words.
     pub fn shape(&self) -> BucketShape {
         self.shape
     }
@@ -189,7 +194,7 @@ impl Placed for SecondChoice {
 }
 
 impl Layout for RaoLayout {
-    const STRUCTURE: u16 = 3;
+    const STRUCTURE: Structure = Structure::RAO_BLOOM;
     const NAME: &'static str = "RaoBloom";
 
     fn blocks(&self) -> u64 {
@@ -286,13 +291,13 @@ impl Engine for RaoLayout {
     }
     fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
         [
-            ("bucket words", self.shape.bucket_words as u64, other.shape.bucket_words as u64),
+            ("words of a bucket", self.shape.bucket_words as u64, other.shape.bucket_words as u64),
             ("hashes", self.shape.hashes as u64, other.shape.hashes as u64),
             ("choices", self.choices as u64, other.choices as u64),
-            ("first-level function", self.first_level.number(), other.first_level.number()),
-            ("first-level attempt", self.attempt as u64, other.attempt as u64),
+            ("the hash that chooses a bucket", self.first_level.number(), other.first_level.number()),
+            ("attempts at placing all keys", self.attempt as u64, other.attempt as u64),
             ("seed", self.seed, other.seed),
-            ("buckets", self.buckets, other.buckets),
+            ("bytes", 4 * self.words(), 4 * other.words()),
         ]
         .into_iter()
         .find(|(_, left, right)| left != right)

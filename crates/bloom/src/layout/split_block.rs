@@ -1,5 +1,6 @@
 //! Parquet's split-block layout on the CPU: one AVX2 register per block.
 
+use warpset_base::file::Structure;
 use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 
 use super::engine::{Engine, OneBlock, Word};
@@ -15,20 +16,27 @@ pub struct SplitBlockLayout {
 
 impl SplitBlockLayout {
     /// A filter of `blocks` blocks of 32 bytes, 1 to 2^32 of them. Integers hash by their value in eight bytes.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::ZeroCapacity`].
     pub fn new(blocks: u64) -> Result<SplitBlockLayout, Error> {
         match blocks {
             0 => Err(Error::ZeroCapacity),
             1..=split_block::MAX_BLOCKS => Ok(SplitBlockLayout { blocks, int32: false }),
-            _ => Err(Error::TooLarge { blocks, limit: split_block::MAX_BLOCKS }),
+            _ => {
+                let bytes = |blocks: u64| blocks.saturating_mul(split_block::BLOCK_BYTES as u64);
+                Err(Error::TooLarge { bytes: bytes(blocks), limit: bytes(split_block::MAX_BLOCKS) })
+            }
         }
     }
 
-    /// The same for keys of a Parquet column: integers of one of type INT32 hash as four bytes, whatever their type here.
+    /// This layout for the keys of a Parquet column: for one of type INT32, integers of any type hash as four bytes.
     pub fn for_column(self, column: PhysicalType) -> SplitBlockLayout {
         SplitBlockLayout { int32: column == PhysicalType::Int32, ..self }
     }
 
-    /// The same for a part of the blocks.
+    /// This layout with another number of blocks.
+    #[cfg(feature = "gpu")]
     pub(crate) fn with_blocks(self, blocks: u64) -> Result<SplitBlockLayout, Error> {
         Ok(SplitBlockLayout { int32: self.int32, ..SplitBlockLayout::new(blocks)? })
     }
@@ -38,8 +46,9 @@ impl SplitBlockLayout {
         self.int32
     }
 
-    /// The hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or asking for it is
-    /// the same as with the key: hash once, then serve many filters, or keep hashes until there are enough for a filter.
+    /// The hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or asking
+    /// for it is the same as with the key: hash once, then serve many filters, or keep hashes until there are enough
+    /// for a filter.
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, SplitBlockLayout};
@@ -65,7 +74,7 @@ impl SplitBlockLayout {
 }
 
 impl Layout for SplitBlockLayout {
-    const STRUCTURE: u16 = 1;
+    const STRUCTURE: Structure = Structure::SPLIT_BLOCK_BLOOM;
     const NAME: &'static str = "SplitBlockBloom";
 
     fn blocks(&self) -> u64 {
@@ -151,7 +160,7 @@ impl Engine for SplitBlockLayout {
     }
     fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
         let fields = [
-            ("blocks", self.blocks, other.blocks),
+            ("bytes", 4 * self.words(), 4 * other.words()),
             ("bytes hashed of an integer", self.integer_bytes(), other.integer_bytes()),
         ];
         fields.into_iter().find(|(_, left, right)| left != right)

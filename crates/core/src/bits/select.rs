@@ -102,7 +102,7 @@ pub const fn select(mut word: u64, rank: u32) -> u32 {
     at
 }
 
-/// The same of 32 bits where there is such a one: one by one while ranks are small, else by halves.
+/// The position of the one of this rank in 32 bits that have it: one by one while ranks are small, else by halves.
 #[inline(always)]
 pub const fn select_short(word: u32, rank: u32) -> u32 {
     let (mut rest, mut rank, mut at) = (word, rank, 0);

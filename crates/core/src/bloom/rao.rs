@@ -12,7 +12,8 @@
 //!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
 //! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory
 //!   of their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows
-//!   when clearly more than half of its bits are set ([`BucketShape::most_ones`]), which is where `m ln 2 / k` keys bring it.
+//!   when clearly more than half of its bits are set ([`BucketShape::most_ones`]), which is where `m ln 2 / k` keys
+//!   bring it.
 //! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
 //!   ([`round_keys`], [`emptier`]): within a round all keys see the filter as it was at its start. Every backend cuts
 //!   bulk input in the same rounds, and so builds the same bits.

@@ -6,8 +6,8 @@ use crate::bits::lowest;
 /// Odd, so that multiplication has an inverse; those of [`finalise`].
 const FACTORS: [u64; 2] = [0x3c79_ac49_2ba7_b653, 0x1c69_b3f7_4ac4_ae35];
 
-/// The inverse of an odd number modulo 2^64: each step of Newton's method doubles the bits that are right, of which the number
-/// itself has three.
+/// The inverse of an odd number modulo 2^64: each step of Newton's method doubles the bits that are right, of which the
+/// number itself has three.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut step = 0;

@@ -1,7 +1,7 @@
 //! The eleven string hashes that Rao tried as first-level functions (Table 1 of the paper).
 //!
-//! Source: Arash Partow, "General Purpose Hash Function Algorithms" (the classic collection with these names), on 32-bit
-//! unsigned integers. The paper does not print the functions. Characters are taken as unsigned bytes.
+//! Source: Arash Partow, "General Purpose Hash Function Algorithms" (the classic collection with these names), on
+//! 32-bit unsigned integers. The paper does not print the functions. Characters are taken as unsigned bytes.
 
 /// One of the string hashes of Rao's Table 1, in the order of that table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

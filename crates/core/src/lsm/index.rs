@@ -2,9 +2,9 @@
 //! neighbouring keys and not at one key for each halving of the level.
 //!
 //! The keys from the least to the greatest of the level are cut into buckets of equal width, about one for
-//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. Keys that are
-//! spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer than a search
-//! of the whole level.
+//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. Keys that
+//! are spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer than a
+//! search of the whole level.
 //!
 //! ```text
 //!  x = (key - least) << leading zeros of (greatest - least)       64 bits, order kept
@@ -34,7 +34,7 @@ pub const fn bucket_count(len: u64) -> u64 {
 }
 
 impl Buckets {
-    /// Those of keys from `least` to `greatest`, of which there are `len`.
+    /// The buckets of `len` keys from `least` to `greatest`.
     #[inline]
     pub const fn new(least: u64, greatest: u64, len: u64) -> Self {
         let span = greatest - least;

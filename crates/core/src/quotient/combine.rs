@@ -1,8 +1,10 @@
-//! What two ascending multisets of fingerprints make together: those of a filter and of a batch, without a list of either.
+//! What two ascending multisets of fingerprints make together: those of a filter and of a batch, without a list of
+//! either.
 //!
-//! Quotients are taken in blocks of 64. What comes of a block's fingerprints, the filter's and the batch's, depends on no
-//! other block, so that all blocks can be worked on at the same time, twice: once to find what the block does to the first
-//! free slot, and once more to write (section IV-C of Geil, Farach-Colton, Owens, IPDPS 2018, whose segments these are).
+//! Quotients are taken in blocks of 64. What comes of a block's fingerprints, the filter's and the batch's, depends on
+//! no other block, so that all blocks can be worked on at the same time, twice: once to find what the block does to the
+//! first free slot, and once more to write (section IV-C of Geil, Farach-Colton, Owens, IPDPS 2018, whose segments
+//! these are).
 
 use super::Split;
 use super::slots::{BLOCK_SLOTS, Slots};
@@ -15,9 +17,9 @@ pub enum Combination {
     Union,
     /// All of both.
     Sum,
-    /// Those of the first; each one of the second cancels one that is equal.
+    /// The first without the second: each fingerprint of the second cancels one that is equal.
     Difference,
-    /// Those of the first that have an equal in the second, one for one.
+    /// Fingerprints of the first that have an equal in the second, one for one.
     Intersection,
 }
 
@@ -84,8 +86,8 @@ pub struct Item {
     pub follows: bool,
 }
 
-/// Puts the result for the quotients of a block, in ascending order, given the batch's fingerprints with these quotients:
-/// `batch(first)` up to `batch(end - 1)`, ascending.
+/// Puts the result for the quotients of a block, in ascending order, given the batch's fingerprints with these
+/// quotients: `batch(first)` up to `batch(end - 1)`, ascending.
 #[inline(always)]
 pub fn combine<S: Slots>(
     slots: &S,

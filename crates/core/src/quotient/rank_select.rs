@@ -9,12 +9,12 @@
 //!
 //! - *occupied*: some stored fingerprint has this quotient.
 //! - *runend*: the remainder in this slot is the last of its run.
-//! - *offset*: how many slots from the block's first one on are taken by runs of quotients before the block. A whole word, so
-//!   that it cannot overflow, whatever is stored.
+//! - *offset*: how many slots from the block's first one on are taken by runs of quotients before the block. A whole
+//!   word, so that it cannot overflow, whatever is stored.
 //!
-//! The `k`-th occupied quotient of a block has the `k`-th run that ends at `64 b + offset` or later: a rank and a selection
-//! find it, at any load. Items lie in the slots in which they lie in a standard quotient filter, so that both are laid out by
-//! the same scan. Slots that are empty are zero.
+//! The `k`-th occupied quotient of a block has the `k`-th run that ends at `64 b + offset` or later: a rank and a
+//! selection find it, at any load. Items lie in the slots in which they lie in a standard quotient filter, so that both
+//! are laid out by the same scan. Slots that are empty are zero.
 //!
 //! | remainder bits | words of a block | bytes | 32-byte sectors that the metadata touch (worst, mean) |
 //! | --- | --- | --- | --- |
@@ -24,12 +24,14 @@
 //! | even | odd | | 2, 1.5 |
 //! | 4 k + 3 | 4 k + 6 | | 2, 1.5 |
 //!
-//! Metadata stand at the head of the block, beside the remainders, and not in an array of their own: a lookup of a stored
-//! fingerprint reads both, and at r = 5 a block is one aligned chunk of 64 bytes, which an H200 reads as fast as four.
+//! Metadata stand at the head of the block, beside the remainders, and not in an array of their own: a lookup of a
+//! stored fingerprint reads both, and at r = 5 a block is one aligned chunk of 64 bytes. An H200 reads 64 aligned
+//! bytes as fast as 4.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, sections
-//! III-B and V, algorithms 2 and 9; Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017 (the
-//! structure). Departures: the offset has a word and not eight bits; runs are read from their first slot on.
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! sections III-B and V, algorithms 2 and 9; Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter",
+//! SIGMOD 2017 (the structure). Departures: the offset has a word and not eight bits; runs are read from their first
+//! slot on.
 
 use crate::bits::{ReadWords, Select, lowest, rank};
 
@@ -39,13 +41,13 @@ pub mod counters;
 
 pub use change::Changed;
 
-/// Words of metadata of a block, by their place in it.
+/// Place of a block's word with its offset.
 pub const OFFSET: u64 = 0;
-/// Likewise.
+/// Place of a block's word with its occupieds.
 pub const OCCUPIEDS: u64 = 1;
-/// Likewise.
+/// Place of a block's word with its runends.
 pub const RUNENDS: u64 = 2;
-/// Likewise, in filters with counters: which slots hold digits of a counter.
+/// Place of a block's word that marks the slots that hold digits of a counter; only filters with counters have it.
 pub const DIGITS: u64 = 3;
 
 /// The number of words of metadata, after which the remainders stand.
@@ -90,7 +92,8 @@ pub const fn fields(remainder_bits: u32) -> u64 {
 /// [`fields`] of the width.
 #[inline(always)]
 pub const fn any_field_equals(word: u64, fields: u64, width: u32, len: u32, value: u64) -> bool {
-    // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the subtraction sets.
+    // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the subtraction
+    // sets.
     let differ = word ^ fields.wrapping_mul(value);
     differ.wrapping_sub(fields) & !differ & fields << (width - 1) & lowest(len * width) != 0
 }
@@ -103,8 +106,8 @@ const fn last_slot(blocks: u64) -> u64 {
 
 /// The blocks of a filter, or whole blocks of one whose first slot is then the first quotient.
 ///
-/// Walks expect the invariants of a filter; where memory is damaged, they end at the last slot. The last slot of a filter
-/// is always empty.
+/// Walks expect the invariants of a filter; where memory is damaged, they end at the last slot. The last slot of a
+/// filter is always empty.
 ///
 /// `COUNTED` blocks have counters: [`counters`].
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +129,7 @@ impl<W: ReadWords> Blocks<W> {
         Blocks::with_fields(words, blocks, remainder_bits, fields(remainder_bits))
     }
 
-    /// The same where [`fields`] are at hand.
+    /// The blocks in `words`, given [`fields`] of `remainder_bits`.
     #[inline(always)]
     pub const fn with_fields(words: W, blocks: u64, remainder_bits: u32, fields: u64) -> Blocks<W> {
         Blocks { words, blocks, remainder_bits, fields, begin: 0, end: last_slot(blocks) }
@@ -227,8 +230,8 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.words.field(self.remainder_at(slot), self.remainder_bits)
     }
 
-    /// The first slot that is free after the first `runs` runs of a block's quotients, and all runs before the block; the
-    /// number of slots if there are fewer.
+    /// The first slot that is free after the first `runs` runs of a block's quotients, and all runs before the block;
+    /// the number of slots if there are fewer.
     #[inline(always)]
     fn after_runs(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
         let Metadata { offset, runends, .. } = of_block;
@@ -243,7 +246,7 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.after_runs_far(block, of_block, runs, select)
     }
 
-    /// The same where that slot is in another block.
+    /// [`after_runs`](Self::after_runs) where that slot is in another block.
     #[inline(always)]
     fn after_runs_far(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
         let Metadata { offset, runends, .. } = of_block;
@@ -282,7 +285,7 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.free_after_in(quotient, of_block, select)
     }
 
-    /// The same, given the metadata of the quotient's block.
+    /// [`free_after`](Self::free_after), given the metadata of the quotient's block.
     #[inline(always)]
     fn free_after_in(&self, quotient: u64, of_block: Metadata, select: impl Select) -> u64 {
         let runs = (of_block.occupieds & lowest(quotient as u32 % 64 + 1)).count_ones();
@@ -335,8 +338,8 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         block * 64 + others.trailing_zeros() as u64
     }
 
-    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or the
-    /// slot after the run; and whether it is there.
+    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or
+    /// the slot after the run; and whether it is there.
     #[inline(always)]
     fn find_in_run(&self, start: u64, remainder: u64) -> (u64, bool) {
         let mut slot = start;

@@ -143,8 +143,8 @@ pub trait Slots {
         runs
     }
 
-    /// The first slot of the run that comes `runs` runs after the one that starts at `slot`; the slot after the cluster if
-    /// that has exactly that many.
+    /// The first slot of the run that comes `runs` runs after the one that starts at `slot`; the slot after the cluster
+    /// if that has exactly that many.
     #[inline]
     fn skip_runs(&self, mut slot: u64, runs: u64) -> u64 {
         for _ in 0..runs {

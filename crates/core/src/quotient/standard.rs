@@ -1,11 +1,12 @@
 //! The standard quotient filter on slots: lookup, insertion, removal, iteration over all fingerprints.
 //!
-//! Source: section III-A and the serial parts of algorithms 1, 3, 7 and 8. A *run* is the remainders of one quotient, in
-//! ascending order; a *cluster* is an unshifted slot and the shifted ones after it; a *supercluster* reaches from one
-//! empty slot to the next. There is no wrap-around: slots after those of the quotients take what spills over the end.
+//! Source: section III-A and the serial parts of algorithms 1, 3, 7 and 8. A *run* is the remainders of one quotient,
+//! in ascending order; a *cluster* is an unshifted slot and the shifted ones after it; a *supercluster* reaches from
+//! one empty slot to the next. There is no wrap-around: slots after those of the quotients take what spills over the
+//! end.
 //!
-//! Departures from the paper: the number of runs to skip is counted before they are skipped, where algorithm 1 goes back
-//! and forth; runs are left at the first larger remainder.
+//! Departures from the paper: the number of runs to skip is counted before they are skipped, where algorithm 1 goes
+//! back and forth; runs are left at the first larger remainder.
 
 use super::Split;
 use super::slots::{CONTINUATION, SHIFTED, Slots, SlotsMut};
@@ -197,8 +198,8 @@ impl<S: Slots> Iterator for Fingerprints<S> {
     }
 }
 
-/// Where a fingerprint lies that comes after others, and what its slot holds: the slot is the first that is free, or its
-/// canonical one (section IV-C: `max(slot(i - 1) + 1, quotient)`).
+/// Where a fingerprint lies that comes after others, and what its slot holds: the slot is the first that is free, or
+/// its canonical one (section IV-C: `max(slot(i - 1) + 1, quotient)`).
 #[inline]
 pub const fn place(free: u64, quotient: u64) -> u64 {
     if free > quotient { free } else { quotient }

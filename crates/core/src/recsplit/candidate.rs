@@ -1,7 +1,7 @@
 //! What a stored number means: a trial hash, and a rotation of each group.
 //!
-//! Source: sections 5.5 (rotation of one group of a leaf) and 5.2 (start seeds); with more groups, and of splittings too,
-//! as `docs/recsplit.md` says.
+//! Source: sections 5.5 (rotation of one group of a leaf) and 5.2 (start seeds); with more groups, and of splittings
+//! too, as `docs/recsplit.md` says.
 
 use super::hash::{self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND};
 use super::{Level, Node, Remix, TreeShape};
@@ -15,7 +15,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// That of a node's stored number.
+    /// The candidate that a node's stored number means.
     #[inline(always)]
     pub fn of(number: u64, node: &Node) -> Self {
         if node.groups == 1 {

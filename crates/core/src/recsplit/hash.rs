@@ -1,12 +1,12 @@
 //! Hash values of a key: its bucket, its trial hashes, the child or leaf position that a trial hash picks.
 //!
 //! Source: sections 4.1, 4.2, 5.2 and 5.3. Departures:
-//! - A trial hash is a 32-bit word of which the *high* bits count. MurmurHash3's 32-bit finaliser has two multiplications
-//!   and three xor-shifts; high bits need only the xor-shift between the multiplications, which is a third less work.
-//!   Numbers of trials stay within their standard error of the model (`docs/recsplit.md`).
-//! - Start seeds are xor-ed onto the folded sum instead of being added to the key: one three-input logic instruction does
-//!   both, and the numbers of trials stay those of the model. The trial number itself is added before the fold, for the
-//!   reason that section 5.3 gives (the carry differs from key to key).
+//! - A trial hash is a 32-bit word of which the *high* bits count. MurmurHash3's 32-bit finaliser has two
+//!   multiplications and three xor-shifts; high bits need only the xor-shift between the multiplications, which is a
+//!   third less work. Numbers of trials stay within their standard error of the model (`docs/recsplit.md`).
+//! - Start seeds are xor-ed onto the folded sum instead of being added to the key: one three-input logic instruction
+//!   does both, and the numbers of trials stay those of the model. The trial number itself is added before the fold,
+//!   for the reason that section 5.3 gives (the carry differs from key to key).
 //! - A splitting in two compares the hash with a threshold; one in more parts multiplies by the number of units as a
 //!   fixed-point number. Neither needs the division by the unit of section 5.6.1.
 
@@ -23,14 +23,16 @@ pub struct Hash128 {
 const _: () = assert!(size_of::<Hash128>() == 16);
 
 impl Hash128 {
-    /// That of an integer of up to 64 bits: the low half is a bijection of the integer, so that different integers never collide.
+    /// The hash of an integer of up to 64 bits: the low half is a bijection of the integer, so that different integers
+    /// never collide.
     #[inline]
     pub const fn of_integer(x: u64, seed: u64) -> Self {
         let x = x ^ seed;
         Self { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
     }
 
-    /// A ready-made hash under a seed: seed 0 takes it as it is, others, which are tried after a collision, mix its halves.
+    /// A ready-made hash under a seed: seed 0 takes it as it is, others, which are tried after a collision, mix its
+    /// halves.
     #[inline]
     pub const fn under(self, seed: u64) -> Self {
         if seed == 0 {
@@ -97,7 +99,8 @@ pub const fn remix64(mut x: u64) -> u32 {
     ((x ^ (x >> 31)) >> 32) as u32
 }
 
-/// A word that differs for each level of the tree, so that a key's trial hashes on different levels are unrelated (5.2).
+/// A word that differs for each level of the tree, so that a key's trial hashes on different levels are unrelated
+/// (5.2).
 #[inline]
 pub const fn start_seed(level: u32) -> u32 {
     0x9e37_79b9_u32.wrapping_mul(level + 1)
@@ -134,8 +137,8 @@ pub const fn is_near(sum: u64) -> bool {
     sum as u32 <= u32::MAX - 31
 }
 
-/// `trial_hash(remix, low, start, trial + offset)`, from the [`trial_sum`] of the others: one addition less. Where the low half runs over the
-/// hash is another one; [`is_near`] says whether it may.
+/// `trial_hash(remix, low, start, trial + offset)`, from the [`trial_sum`] of the others: one addition less. Where the
+/// low half runs over the hash is another one; [`is_near`] says whether it may.
 #[inline]
 pub const fn trial_hash_near(remix: Remix, sum: u64, offset: u32) -> u32 {
     let (high, low) = ((sum >> 32) as u32, (sum as u32).wrapping_add(offset));
@@ -145,8 +148,8 @@ pub const fn trial_hash_near(remix: Remix, sum: u64, offset: u32) -> u32 {
     }
 }
 
-/// The rotation group of a key of a splitting among `groups` (1 to 256). Monotone in the lowest byte of `low`, so that keys that are
-/// sorted by that byte are sorted by group for every number of groups.
+/// The rotation group of a key of a splitting among `groups` (1 to 256). Monotone in the lowest byte of `low`, so that
+/// keys that are sorted by that byte are sorted by group for every number of groups.
 #[inline]
 pub const fn group_of(low: u64, groups: u32) -> u32 {
     ((low as u32 & 0xff) * groups) >> 8
@@ -161,9 +164,9 @@ pub const fn leaf_group_multiplier(trial: u64) -> u32 {
     0x9e37_79b9_u32.wrapping_mul(2 * (trial / REGROUP) as u32 + 1)
 }
 
-/// The rotation group of a key of a leaf among `groups` (1 to 256). A leaf has few keys, so a group may stay empty, which
-/// wastes its rotations. Groups that change every [`REGROUP`] trials spread the waste evenly over all leaves, and trials
-/// with an empty group are passed over.
+/// The rotation group of a key of a leaf among `groups` (1 to 256). A leaf has few keys, so a group may stay empty,
+/// which wastes its rotations. Groups that change every [`REGROUP`] trials spread the waste evenly over all leaves, and
+/// trials with an empty group are passed over.
 #[inline]
 pub const fn leaf_group_of(low: u64, multiplier: u32, groups: u32) -> u32 {
     (((low as u32).wrapping_mul(multiplier) >> 24) * groups) >> 8

@@ -2,16 +2,16 @@
 //!
 //! Source: section 4.4.2 (fast queries). A lookup is bound by the latency of its chain: the code of a node says which
 //! child comes next, and that says where its code is. So:
-//! - Everything about a node that does not need its code is in one row of 32 bytes ([`row`]), and the next positions are
-//!   computed while the code is still being read.
+//! - Everything about a node that does not need its code is in one row of 32 bytes ([`row`]), and the next positions
+//!   are computed while the code is still being read.
 //! - Both ends of a unary part come from one selection, and rotations from the stored number, not from its remainder.
-//! - Unary parts of the higher levels stand before all others of a bucket, so that the long way over the subtrees to the
-//!   left is skipped once, not on each level.
-//! - Levels have loops of their own: on a processor their branches are easy to predict, and on a device the threads of a warp stay
-//!   together.
+//! - Unary parts of the higher levels stand before all others of a bucket, so that the long way over the subtrees to
+//!   the left is skipped once, not on each level.
+//! - Levels have loops of their own: on a processor their branches are easy to predict, and on a device the threads of
+//!   a warp stay together.
 //!
-//! A backend implements [`Words`] and [`Function`]; how it reads memory is all that differs. Whatever the words hold, no lookup reads
-//! past their end, and every number is below that of the values.
+//! A backend implements [`Words`] and [`Function`]; how it reads memory is all that differs. Whatever the words hold,
+//! no lookup reads past their end, and every number is below that of the values.
 
 pub mod lists;
 pub mod row;
@@ -226,8 +226,8 @@ pub trait Function: Copy {
         self.value(walk, row, hash::leaf_position(hash, row.values) + rotation)
     }
 
-    /// The value at a leaf's position, which may still be up to twice the number of positions. Only damaged words that were
-    /// made to pass the checks make the value too large.
+    /// The value at a leaf's position, which may still be up to twice the number of positions. Only damaged words that
+    /// were made to pass the checks make the value too large.
     #[inline(always)]
     fn value(&self, walk: &Walk, row: &Row, position: u32) -> u64 {
         let turned = position.wrapping_sub(row.values);
@@ -235,7 +235,8 @@ pub trait Function: Copy {
         walk.value.wrapping_add(u64::from(position)).min(self.plan().values - 1)
     }
 
-    /// The value of the key with this hash under the function's seed, below the number of values; 0 if there are no keys.
+    /// The value of the key with this hash under the function's seed, below the number of values; 0 if there are no
+    /// keys.
     #[inline(always)]
     fn value_of(&self, hash: Hash128, remix: Remix, select: impl Select) -> u64 {
         let plan = self.plan();

@@ -1,9 +1,9 @@
-//! Where the code of a node stands in its bucket, from the index of its number in preorder: what lets every lane of a GPU
-//! encode a number of its own.
+//! Where the code of a node stands in its bucket, from the index of its number in preorder: what lets every lane of a
+//! GPU encode a number of its own.
 //!
-//! Source: sections 4.4.1 and 5.10. Departure: the thesis encodes with one thread per bucket, which goes from node to node;
-//! here each number is found by a walk down from the root, three to ten steps, because the subtrees of a node's children
-//! have the same number of nodes, all but the last.
+//! Source: sections 4.4.1 and 5.10. Departure: the thesis encodes with one thread per bucket, which goes from node to
+//! node; here each number is found by a walk down from the root, three to ten steps, because the subtrees of a node's
+//! children have the same number of nodes, all but the last.
 
 use super::Node;
 
@@ -43,7 +43,7 @@ impl CodeRow {
         }
     }
 
-    /// As four words, for a device.
+    /// Four words from which a device reads the place.
     pub const fn to_words(self) -> [u32; 4] {
         let small = self.golomb as u32 | (self.fanout as u32) << 8 | (self.is_higher as u32) << 16;
         [self.fixed_bits, self.unit as u32 | (self.nodes as u32) << 16, small, 0]
@@ -75,8 +75,8 @@ pub struct Place {
     pub is_higher: bool,
 }
 
-/// The place of number `index` of a tree whose root has this row; there are more than `index` numbers. `row_of` gives the rows
-/// of fewer keys, `keys` are those of the root.
+/// The place of number `index` of a tree whose root has this row; there are more than `index` numbers. `row_of` gives
+/// the rows of fewer keys, `keys` are those of the root.
 #[inline(always)]
 pub fn place_of(row_of: impl Fn(u32) -> CodeRow, keys: u32, root: CodeRow, index: u32) -> Place {
     let (mut keys, mut row, mut left, mut fixed_at) = (keys, root, index, 0);

@@ -1,7 +1,7 @@
 //! The splitting tree of a bucket: a function of the number of its keys alone.
 //!
-//! Source: sections 4.3 (shape), 4.4.1 and 4.4.3 (Golomb-Rice parameters and the table by number of keys), 5.5 (rotation),
-//! 5.7.2 (balanced splittings). Departures:
+//! Source: sections 4.3 (shape), 4.4.1 and 4.4.3 (Golomb-Rice parameters and the table by number of keys), 5.5
+//! (rotation), 5.7.2 (balanced splittings). Departures:
 //! - *Grouped rotation* ([`Method::Grouped`], the default). The thesis rotates one half of a full leaf's positions
 //!   against the other and so gets `m` candidates from one evaluation of the hash function (theorem 5.1). Here the keys
 //!   of a node are in `g` groups by bits of the key, and each group but the first has a rotation of its own: one
@@ -10,7 +10,8 @@
 //!   `trial * candidates + index`, as in 5.5, so the space stays that of brute force as long as many trials are
 //!   expected; [`TreeShape::node`] picks the number of groups so that they are.
 //! - Nodes of one key store nothing: the only answer is position 0.
-//! - Fanouts are free (2 to 9 each; the second may be 1, which leaves the level out); [`TreeShape::thesis`] gives those of 4.3.
+//! - Fanouts are free (2 to 9 each; the second may be 1, which leaves the level out); [`TreeShape::thesis`] gives those
+//!   of 4.3.
 //! - The number of keys in a bucket is not limited to 3000 but to 65535.
 
 use super::hash;
@@ -112,8 +113,8 @@ pub struct TreeShape {
 pub const MAX_POSITIONS: u32 = 32;
 
 impl TreeShape {
-    /// A shape with free fanouts: `leaf` 2 to 24, `first_fanout` 2 to 9, `second_fanout` 1 to 9, and a node of the first
-    /// aggregation level below 255 keys (theorem 5.2). `None` outside.
+    /// A shape with free fanouts: `leaf` 2 to 24, `first_fanout` 2 to 9, `second_fanout` 1 to 9, and a node of the
+    /// first aggregation level below 255 keys (theorem 5.2). `None` outside.
     pub const fn new(leaf: u32, first_fanout: u32, second_fanout: u32, method: Method) -> Option<Self> {
         if leaf < 2
             || leaf > MAX_LEAF
@@ -134,9 +135,9 @@ impl TreeShape {
         })
     }
 
-    /// The same tree with leaves of `positions` positions instead of one for each key (section 7.1.4): with more than
-    /// `leaf` and at most 32, a perfect hash function that is not minimal; with 1, leaves store nothing and all keys of a
-    /// leaf have the same value, a `leaf`-perfect function. `None` for other numbers.
+    /// This tree with leaves of `positions` positions instead of one for each key (section 7.1.4): with more than
+    /// `leaf` and at most 32, a perfect hash function that is not minimal; with 1, leaves store nothing and all keys of
+    /// a leaf have the same value, a `leaf`-perfect function. `None` for other numbers.
     pub const fn with_positions(self, positions: u32) -> Option<Self> {
         if positions != 1 && (positions < self.leaf() || positions > MAX_POSITIONS) {
             return None;
@@ -162,8 +163,8 @@ impl TreeShape {
         if self.positions == self.leaf { keys } else { (keys * self.positions as u32).div_ceil(self.leaf as u32) }
     }
 
-    /// The least value that a bucket gives, after `keys` keys in the `bucket` buckets before it. Each bucket has room for
-    /// the positions of its leaves, of which the last is rounded up.
+    /// The least value that a bucket gives, after `keys` keys in the `bucket` buckets before it. Each bucket has room
+    /// for the positions of its leaves, of which the last is rounded up.
     #[inline]
     pub const fn base(&self, keys: u64, bucket: u64) -> u64 {
         value_base(self.leaf(), self.positions(), keys, bucket)
@@ -336,8 +337,8 @@ pub const fn value_base(leaf: u32, positions: u32, keys: u64, bucket: u64) -> u6
     if positions == leaf {
         return keys;
     }
-    // This is `keys * positions / leaf`, without the product, which may be too large for a word. The sum is too large only if a damaged
-    // header claims more keys than a function can have; it wraps then.
+    // This is `keys * positions / leaf`, without the product, which may be too large for a word. The sum is too large
+    // only if a damaged header claims more keys than a function can have; it wraps then.
     let (leaf, positions) = (leaf as u64, positions as u64);
     let whole = (keys / leaf).wrapping_mul(positions);
     whole.wrapping_add(keys % leaf * positions / leaf).wrapping_add(bucket)
@@ -358,8 +359,8 @@ pub const fn field_bits(unit: u32) -> u32 {
     u32::BITS - unit.leading_zeros()
 }
 
-/// Expected candidates of a bijection (`fanout == 0`) or of a splitting in `fanout` children of `unit` keys, the last one
-/// of the rest (section 4.3.1).
+/// Expected candidates of a bijection (`fanout == 0`) or of a splitting in `fanout` children of `unit` keys, the last
+/// one of the rest (section 4.3.1).
 fn expected_candidates(keys: u32, unit: u32, fanout: u32) -> f64 {
     let m = keys as f64;
     if fanout == 0 {

@@ -1,8 +1,8 @@
 //! Scans by an operator that is not associative, but whose chain of dependencies breaks.
 //!
 //! `y[i] = step(y[i - 1], x[i])`, and where a step [breaks](Recurrence::breaks) the chain, nothing before matters.
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-C, whose operator is [`NextSlot`].
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section IV-C, whose operator is [`NextSlot`].
 
 use super::Lift;
 
@@ -97,7 +97,8 @@ macro_rules! next_slot {
 
         impl Lifted for NextSlot<$number> {
             type Number = $number;
-            /// Of the slots up to the value, which are not negative where nothing comes before: one more than it.
+            /// Lifts to the number of slots up to the value: one more than the value, not negative where nothing is
+            /// before.
             #[inline(always)]
             fn lift(item: $number) -> Lift<$number> {
                 Lift { floor: item.wrapping_add(1), add: 1 }
@@ -116,8 +117,8 @@ next_slot! { u32 u64 }
 pub struct SaturatingSum;
 
 /// `w[i] = max(0, w[i - 1] + service[i] - gap[i])`: how long customers wait in a queue with one server (Lindley, "The
-/// theory of queues with a single server", 1952). An item is `[service, gap]`: how long the customer before is served, and
-/// how long after that one this customer arrives.
+/// theory of queues with a single server", 1952). An item is `[service, gap]`: how long the customer before is served,
+/// and how long after that one this customer arrives.
 pub struct Lindley;
 
 macro_rules! sums {

@@ -4,12 +4,13 @@ use rayon::prelude::*;
 use warpset_base::key::sealed::Raw;
 use warpset_base::key::{Key, Seed};
 use warpset_core::hash::string::StringHash;
-use warpset_kernels::batch::{hash128, keys as kinds};
+use warpset_kernels::batch::keys::{HashFunction, KeyKind, KeySlice};
+use warpset_simt::Global;
 
 use super::KeyClass;
 
-/// How a structure hashes its keys. Integers and hashes go to kernels as they are, and kernels hash them; other keys of the
-/// host are hashed there, because 8 bytes per key then cross the bus instead of the whole key.
+/// How a structure hashes its keys. Integers and hashes go to kernels as they are, and kernels hash them; other keys of
+/// the host are hashed there, because 8 bytes per key then cross the bus instead of the whole key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashing {
     function: Function,
@@ -31,27 +32,27 @@ const TASK: usize = 1 << 15;
 const FEW: usize = 1 << 10;
 
 impl Hashing {
-    /// By XXH64 with seed 0, integers by their value in eight bytes.
+    /// Hashes keys by XXH64 with seed 0, integers by their value in eight bytes.
     pub const fn xxh64() -> Hashing {
         Hashing { function: Function::Xxh64, strings: None }
     }
 
-    /// The same, but integers as Parquet hashes those of a column of type INT32.
+    /// Hashes keys by XXH64 with seed 0, integers as four bytes, as in a Parquet column of type INT32.
     pub const fn int32() -> Hashing {
         Hashing { function: Function::Int32, strings: None }
     }
 
-    /// By the seeded hash of 64 bits.
+    /// Hashes keys by the seeded hash of 64 bits.
     pub const fn seeded(seed: u64) -> Hashing {
         Hashing { function: Function::Seeded(Seed::new(seed)), strings: None }
     }
 
-    /// By the seeded hash of 128 bits, for functions that number keys.
+    /// Hashes keys by the seeded hash of 128 bits, for functions that number keys.
     pub const fn wide(seed: u64) -> Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
-    /// The same, and a string hash of 32 bits beside it.
+    /// Adds a string hash of 32 bits, which kernels get beside each key.
     pub const fn with_string_hash(self, function: StringHash) -> Hashing {
         Hashing { strings: Some(function), ..self }
     }
@@ -72,24 +73,16 @@ impl Hashing {
         }
     }
 
-    /// The kind of keys of a class, as kernels number it, and the seed that goes with it.
-    pub const fn kind(&self, class: KeyClass) -> (u32, u64) {
-        match (class, self.function) {
-            // Hashed under the seed already.
-            (KeyClass::Hashes128, _) => (hash128::READY, 0),
-            (KeyClass::Hashes | KeyClass::U64, Function::Wide(seed)) => (hash128::U64, seed),
-            (KeyClass::U32, Function::Wide(seed)) => (hash128::U32, seed),
-            (KeyClass::I32, Function::Wide(seed)) => (hash128::I32, seed),
-            (KeyClass::Hashes, _) => (kinds::HASH, 0),
-            (KeyClass::U64, Function::Xxh64) => (kinds::XXH64_U64, 0),
-            (KeyClass::U32, Function::Xxh64) => (kinds::XXH64_U32, 0),
-            (KeyClass::I32, Function::Xxh64) => (kinds::XXH64_I32, 0),
-            (KeyClass::U64, Function::Int32) => (kinds::INT32_U64, 0),
-            (KeyClass::U32 | KeyClass::I32, Function::Int32) => (kinds::INT32_U32, 0),
-            (KeyClass::U64, Function::Seeded(seed)) => (kinds::MIX_U64, seed.spread()),
-            (KeyClass::U32, Function::Seeded(seed)) => (kinds::MIX_U32, seed.spread()),
-            (KeyClass::I32, Function::Seeded(seed)) => (kinds::MIX_I32, seed.spread()),
-        }
+    /// Keys of a class, as kernels hash them.
+    pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
+        let (function, spread, seed) = match self.function {
+            Function::Xxh64 => (HashFunction::Xxh64, 0, 0),
+            Function::Int32 => (HashFunction::Int32, 0, 0),
+            Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
+            // The host hashes under the seed what it hands over as hashes of 128 bits.
+            Function::Wide(seed) => (HashFunction::Wide, 0, if class == KeyClass::Hashes128 { 0 } else { seed }),
+        };
+        KeySlice { spread, seed, ..KeySlice::new(keys, KeyKind::new(class, function)) }
     }
 
     /// Whether the kernels that group keys by their hashes know this function.

@@ -4,47 +4,21 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_base::key::{Hashed, Key};
+pub use warpset_kernels::batch::keys::KeyClass;
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::Global;
 
 use super::strings::hash_integers;
 use super::{DeviceStrings, Hashing, KeyWords};
 use crate::error::Result;
-use crate::{Device, DeviceSlice, DeviceVec, Stream};
+use crate::{Device, DeviceSlice, DeviceVec, GpuError, Stream};
 
-/// How a key looks to a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyClass {
-    /// 64-bit hashes.
-    Hashes,
-    /// Integers of 64 bits.
-    U64,
-    /// Unsigned integers of 32 bits.
-    U32,
-    /// Signed integers of 32 bits.
-    I32,
-    /// Hashes of 128 bits, under the structure's seed.
-    Hashes128,
-}
-
-impl KeyClass {
-    /// Bytes of a key.
-    pub const fn bytes(self) -> usize {
-        match self {
-            KeyClass::Hashes | KeyClass::U64 => 8,
-            KeyClass::U32 | KeyClass::I32 => 4,
-            KeyClass::Hashes128 => 16,
-        }
-    }
-
-    /// Words of 64 bits that hold `keys` keys.
-    pub(super) const fn words(self, keys: usize) -> usize {
-        (keys * self.bytes()).div_ceil(8)
-    }
-}
-
-/// A key of fixed size that device memory can hold and kernels can hash: integers of 32 and 64 bits, `usize` and `isize` of
-/// 64 bits, and [`Hashed`]. Sealed, as [`Key`] is.
+/// A key of fixed size that device memory can hold and kernels can hash: integers of 32 and 64 bits, `usize` and
+/// `isize` of 64 bits, and [`Hashed`]. Sealed, as [`Key`] is.
+#[diagnostic::on_unimplemented(
+    message = "keys of type `{Self}` cannot lie in device memory",
+    note = "use integers of 32 or 64 bits or `Hashed`; for strings use `DeviceStrings`"
+)]
 pub trait DeviceKey: Key + Pod {
     /// How it looks to a kernel.
     #[doc(hidden)]
@@ -71,7 +45,16 @@ device_keys! {
     isize: U64;
 }
 
+/// Keys of any kind in device memory, whatever structure takes them. Sealed.
+pub trait DeviceBatch: Copy + sealed::OnDevice {}
+
+impl<K: Copy + sealed::OnDevice> DeviceBatch for K {}
+
 /// Keys in device memory: slices of [`DeviceKey`], and [`DeviceStrings`]. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no batch of keys in device memory",
+    note = "pass a `DeviceSlice` of keys or `DeviceStrings`; methods that end in `_bulk` take host slices"
+)]
 pub trait DeviceKeys: Copy + sealed::DeviceKeys {}
 
 impl<K: DeviceKey> DeviceKeys for DeviceSlice<'_, K> {}
@@ -100,7 +83,7 @@ impl KernelKeys {
         self.string_hashes.as_ref().map(DeviceVec::global)
     }
 
-    /// The same, as a slice.
+    /// [`string_hashes`](Self::string_hashes) as a slice.
     pub fn string_hash_slice(&self) -> Option<DeviceSlice<'_, u32>> {
         self.string_hashes.as_ref().map(DeviceVec::as_slice)
     }
@@ -110,6 +93,10 @@ pub(super) mod sealed {
     use super::*;
 
     /// Keys of any kind in device memory.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is no batch of keys in device memory",
+        note = "pass a `DeviceSlice` of keys or `DeviceStrings`; methods that end in `_bulk` take host slices"
+    )]
     pub trait OnDevice: Sized {
         /// How many keys.
         fn count(&self) -> usize;
@@ -127,6 +114,26 @@ pub(super) mod sealed {
         /// # Safety
         /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
         unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys>;
+        /// Gives `work` the keys part after part, as kernels take them: the number of a part's first key, a multiple of
+        /// 64, the keys, and how many they are.
+        ///
+        /// # Safety
+        /// That of [`DeviceKeys::kernel_keys`].
+        unsafe fn for_each_part<E: From<GpuError>>(
+            &self,
+            hashing: &Hashing,
+            stream: &Stream,
+            mut work: impl FnMut(usize, &KernelKeys, usize) -> Result<(), E>,
+        ) -> Result<(), E> {
+            let (n, at_a_time) = (self.count(), self.at_a_time(hashing));
+            for first in (0..n).step_by(at_a_time) {
+                let part = self.part(first..n.min(first.saturating_add(at_a_time)));
+                // SAFETY: the caller's promise for all keys is one for these.
+                let hashed = unsafe { part.kernel_keys(hashing, stream)? };
+                work(first, &hashed, part.count())?;
+            }
+            Ok(())
+        }
         /// Whether kernels take them in 32 bits.
         fn is_narrow(&self) -> bool;
         /// What kernels take, by its words; `hashed` is what [`DeviceKeys::kernel_keys`] made of these keys.
@@ -163,8 +170,7 @@ impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
         if hashing.string_hash().is_some() { HASHED_AT_A_TIME } else { self.len().max(1) }
     }
     unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys> {
-        let (kind, spread) = hashing.kind(K::CLASS);
-        let keys = KeySlice::new(self.global(), kind, spread);
+        let keys = hashing.key_slice(K::CLASS, self.global());
         let mut string_hashes = None;
         if let Some(function) = hashing.string_hash() {
             let buffer = string_hashes.insert(stream.alloc_uninit(self.len())?);
@@ -198,8 +204,7 @@ impl sealed::DeviceKeys for DeviceStrings<'_> {
         // SAFETY: there is a place for each string; the scratch is freed in the order of the stream; the rest is the
         // caller's promise.
         unsafe { self.hash(stream, hashing.bytes_seed(), hashes.global_mut(), function)? };
-        let (kind, spread) = hashing.kind(KeyClass::Hashes);
-        let keys = KeySlice::new(hashes.global(), kind, spread);
+        let keys = hashing.key_slice(KeyClass::Hashes, hashes.global());
         Ok(KernelKeys { keys, hashes: Some(hashes), string_hashes })
     }
     fn is_narrow(&self) -> bool {

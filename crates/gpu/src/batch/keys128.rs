@@ -1,16 +1,19 @@
 //! Keys in device memory by their hashes of 128 bits, for functions that number keys.
 
 use warpset_base::key::{Hash128, Key};
-use warpset_kernels::batch::hash128::READY;
-use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::batch::keys::{HashFunction, KeyClass, KeyKind, KeySlice};
 use warpset_simt::Global;
 
 use super::{DeviceKey, DeviceStrings, Hashing};
 use crate::error::Result;
-use crate::{DeviceSlice, DeviceVec, Stream};
+use crate::{DeviceSlice, DeviceVec, GpuError, Stream};
 
-/// Keys in device memory that a function can number: slices of [`DeviceKey`], [`DeviceStrings`], and ready-made hashes of 128 bits
-/// as pairs of words, the high half first: what the host's `Hash128` is. Sealed.
+/// Keys in device memory that a function can number: slices of [`DeviceKey`], [`DeviceStrings`], and ready-made hashes
+/// of 128 bits as pairs of words, the high half first: what the host's `Hash128` is. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no batch of keys in device memory",
+    note = "pass a `DeviceSlice` of keys or of `Hash128`, or `DeviceStrings`"
+)]
 pub trait DeviceKeys128: Copy + Send + Sync + sealed::DeviceKeys128 {}
 
 impl<K: DeviceKey> DeviceKeys128 for DeviceSlice<'_, K> {}
@@ -22,10 +25,15 @@ const HASHED_AT_A_TIME: usize = 1 << 25;
 
 /// Keys as kernels take them by `hash128_at`, with the memory of what was hashed for them.
 pub struct KernelKeys128 {
-    /// The keys; `spread` is the seed.
+    /// The keys.
     pub keys: KeySlice,
     /// Where `keys` points, if they had to be hashed.
     _hashes: Option<DeviceVec<u64>>,
+}
+
+/// Hashes of 128 bits, to be hashed under a seed; 0 leaves them as they are.
+fn ready_made<T>(hashes: Global<T>, seed: u64) -> KeySlice {
+    KeySlice { seed, ..KeySlice::new(hashes, KeyKind::new(KeyClass::Hashes128, HashFunction::Wide)) }
 }
 
 pub(super) mod sealed {
@@ -44,6 +52,26 @@ pub(super) mod sealed {
         /// # Safety
         /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
         unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128>;
+        /// Gives `work` the keys part after part, as kernels take them: the number of a part's first key, a multiple of
+        /// 64, the keys, and how many they are.
+        ///
+        /// # Safety
+        /// That of [`DeviceKeys128::kernel_keys`].
+        unsafe fn for_each_part<E: From<GpuError>>(
+            &self,
+            seed: u64,
+            stream: &Stream,
+            mut work: impl FnMut(usize, &KernelKeys128, usize) -> Result<(), E>,
+        ) -> Result<(), E> {
+            let (n, at_a_time) = (self.count(), self.at_a_time());
+            for first in (0..n).step_by(at_a_time) {
+                let part = self.part(first..n.min(first.saturating_add(at_a_time)));
+                // SAFETY: the caller's promise for all keys is one for these.
+                let hashed = unsafe { part.kernel_keys(seed, stream)? };
+                work(first, &hashed, part.count())?;
+            }
+            Ok(())
+        }
     }
 }
 
@@ -59,8 +87,7 @@ impl<K: DeviceKey> sealed::DeviceKeys128 for DeviceSlice<'_, K> {
         self.len().max(1)
     }
     unsafe fn kernel_keys(&self, seed: u64, _stream: &Stream) -> Result<KernelKeys128> {
-        let (kind, seed) = Hashing::wide(seed).kind(K::CLASS);
-        Ok(KernelKeys128 { keys: KeySlice::new(self.global(), kind, seed), _hashes: None })
+        Ok(KernelKeys128 { keys: Hashing::wide(seed).key_slice(K::CLASS, self.global()), _hashes: None })
     }
 }
 
@@ -79,12 +106,12 @@ impl sealed::DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {
     unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128> {
         let pairs = self.global();
         if pairs.as_ptr().addr().is_multiple_of(16) {
-            return Ok(KernelKeys128 { keys: KeySlice::new(pairs, READY, seed), _hashes: None });
+            return Ok(KernelKeys128 { keys: ready_made(pairs, seed), _hashes: None });
         }
         // Adopted memory may begin at any word.
         let mut hashes = stream.alloc_uninit::<u64>(2 * self.len())?;
         stream.copy(hashes.as_mut_slice(), self.cast::<u64>()?)?;
-        let keys = KeySlice::new(hashes.global(), READY, seed);
+        let keys = ready_made(hashes.global(), seed);
         Ok(KernelKeys128 { keys, _hashes: Some(hashes) })
     }
 }
@@ -100,11 +127,11 @@ impl sealed::DeviceKeys128 for DeviceStrings<'_> {
     }
     unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128> {
         let mut hashes = stream.alloc_uninit::<u64>(2 * self.len())?;
-        // SAFETY: there is a place for each string; the scratch is freed in the order of the stream; the rest is the caller's
-        // promise.
+        // SAFETY: there is a place for each string; the scratch is freed in the order of the stream; the rest is the
+        // caller's promise.
         unsafe { self.hash128(stream, seed, hashes.global_mut())? };
         // They are hashed under the seed already.
-        let keys = KeySlice::new(Global::from(hashes.global_mut()), READY, 0);
+        let keys = ready_made(Global::from(hashes.global_mut()), 0);
         Ok(KernelKeys128 { keys, _hashes: Some(hashes) })
     }
 }
@@ -126,7 +153,7 @@ mod tests {
         /// - Launch: 1-D, any grid and block size.
         /// - `keys`, `kind` and `seed` are `n` keys of a `KeySlice`.
         /// - `to`: room for `n` words; nothing else accesses them while the kernel runs.
-        pub unsafe fn hash_keys128(keys: Global<u64>, kind: u32, seed: u64, n: usize, to: GlobalMut<u64>) {
+        pub unsafe fn hash_keys128(keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, to: GlobalMut<u64>) {
             for i in thread::grid_stride(n) {
                 // SAFETY: `i < n`, and each `i` belongs to one thread.
                 unsafe {
@@ -138,9 +165,9 @@ mod tests {
     }
 
     fn queue(stream: &Stream, keys: KeySlice, n: usize, to: GlobalMut<u64>) -> Result<()> {
-        let KeySlice { keys, kind, spread } = keys;
+        let KeySlice { keys, kind, seed, .. } = keys;
         // SAFETY: both callers have `n` keys and as many places.
-        unsafe { hash_keys128 { keys, kind, seed: spread, n, to }.launch(stream, LaunchConfig::covering(n, 64)) }
+        unsafe { hash_keys128 { keys, kind, seed, n, to }.launch(stream, LaunchConfig::covering(n, 64)) }
     }
 
     fn expected<K: Key>(keys: &[K], seed: u64) -> Vec<u64> {

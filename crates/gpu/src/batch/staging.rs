@@ -1,7 +1,7 @@
 //! How host slices travel: in chunks through pinned memory, on two lanes that take turns.
 //!
-//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host fills
-//! the pinned memory of the other, and the copy engines move its data, in both directions at once.
+//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
+//! fills the pinned memory of the other, and the copy engines move its data, in both directions at once.
 //!
 //! Each call makes its lanes and ends them; what they are made of, the device keeps: streams, device memory, and pinned
 //! memory, which is slow to allocate. So calls of any number of threads and structures share it.
@@ -29,7 +29,7 @@ const PART: usize = 32;
 /// What comes back from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing.
+    /// Nothing comes back.
     None,
     /// One bit per key, in words of 64.
     Bits,
@@ -86,8 +86,8 @@ impl<'d> Staging<'d> {
 
     /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, in any order, if there are any.
     ///
-    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return everything has been
-    /// waited for, on an error too, and also if a key's hash panics. Empty input does nothing.
+    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return everything has
+    /// been waited for, on an error too, and also if a key's hash panics. Empty input does nothing.
     ///
     /// # Errors
     /// The first of `work`, or of a copy or an allocation; then some chunks may have been worked on.
@@ -117,8 +117,11 @@ impl<'d> Staging<'d> {
         lanes.iter_mut().try_for_each(|lane| Ok(lane.finish(&parts, reply, &mut take)?))
     }
 
-    /// Brings all of `keys` to `to`, which has a word for each, or two for keys that are no integers and have hashes of 128 bits, and
-    /// waits.
+    /// Brings all of `keys` to `to`, which has a word for each, or two for keys that are no integers and have hashes of
+    /// 128 bits, and waits.
+    ///
+    /// # Errors
+    /// What the driver says of an allocation or a copy.
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
         let class = self.hashing.class_of(keys);
         let chunk = self.chunk_of(keys.len());
@@ -137,16 +140,19 @@ impl<'d> Staging<'d> {
             unsafe { lane.stream.upload_async(target, &lane.host[..words])? };
         }
         lanes.iter_mut().try_for_each(Lane::wait)?;
-        let (kind, spread) = self.hashing.kind(class);
-        Ok(KeySlice::new(to.slice(..first_word).global(), kind, spread))
+        Ok(self.hashing.key_slice(class, to.slice(..first_word).global()))
     }
 
-    /// Brings the string hashes of keys that [`Staging::gather`] has brought, if the structure wants them: those of integers
-    /// are computed on the device, those of other keys on the host. `to` has room for one per key.
+    /// Brings the string hashes of keys that [`Staging::gather`] has brought, if the structure wants them: those of
+    /// integers are computed on the device, those of other keys on the host. `to` has room for one per key.
+    ///
+    /// # Errors
+    /// What the driver says of a copy or a launch.
     ///
     /// # Safety
     /// - `gathered` is what `gather` returned for these keys.
-    /// - Both vectors stay allocated until `stream` has passed this work; nothing writes the keys, and nothing else uses `to`.
+    /// - Both vectors stay allocated until `stream` has passed this work; nothing writes the keys, and nothing else
+    ///   uses `to`.
     pub unsafe fn gather_string_hashes<K: Key>(
         &self,
         stream: &Stream,
@@ -164,8 +170,8 @@ impl<'d> Staging<'d> {
         unsafe { hash_integers(stream, gathered, keys.len(), function, to.global_mut()) }
     }
 
-    /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of their
-    /// size kept.
+    /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of
+    /// their size kept.
     fn chunk_of(&self, n: usize) -> usize {
         self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
     }
@@ -260,8 +266,7 @@ impl Lane {
         self.is_busy = true;
         // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
         unsafe { self.stream.upload_async(self.device.slice_mut(..words), &self.host[..words])? };
-        let (kind, spread) = hashing.kind(parts.class);
-        let slice = KeySlice::new(self.device.global(), kind, spread);
+        let slice = hashing.key_slice(parts.class, self.device.global());
         let string_hashes = self.device.global_mut().at(parts.strings).cast::<u32>();
         if let Some(function) = hash_on_device {
             // SAFETY: keys and hashes are the lane's, with room for both, and all work on them is queued on its stream.
@@ -287,7 +292,7 @@ impl Lane {
         // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
         unsafe {
             if reply == Reply::HalfWords {
-                // Of an odd number, the last word's other half is nobody's.
+                // For an odd count the upper half of the last word is unused.
                 let to = bytemuck::cast_slice_mut::<u64, u32>(to);
                 self.stream.download_async(from.cast::<u32>()?.slice(..range.len()), &mut to[..range.len()])?;
             } else {

@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use warpset_base::filter::LengthMismatch;
-use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::{results, stencil as kernels};
 use warpset_simt::{Global, LaunchConfig};
 
 use super::keys::sealed;
-use super::{Answers, DeviceKeys, Hashing, KernelKeys, expect_room};
+use super::{Answers, DeviceKeys, Hashing, KernelKeys, KeyClass};
 use crate::error::Result;
 use crate::{Device, DeviceSlice, DeviceVec, Stream};
 
@@ -57,7 +56,7 @@ impl<'a> From<&'a DeviceVec<u64>> for Stencil<'a> {
 }
 
 impl<'a> Stencil<'a> {
-    /// For how many keys there is room.
+    /// The number of keys that there is room for.
     pub fn room(&self) -> usize {
         match self {
             Stencil::Bytes(bytes) => bytes.len(),
@@ -74,8 +73,11 @@ impl<'a> Stencil<'a> {
     }
 
     /// An error unless it is for `keys` keys at least.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`].
     pub fn expect_for(&self, keys: usize) -> Result<(), LengthMismatch> {
-        expect_room(keys, keys, self.room())
+        LengthMismatch::unless_room("keys that the stencil is for", keys, self.room())
     }
 
     /// The part for the keys of a range that starts at a multiple of 64. There is room for them.
@@ -89,10 +91,13 @@ impl<'a> Stencil<'a> {
 
     /// Queues what makes the answers to `n` keys a no where the stencil does not mean the key.
     ///
+    /// # Errors
+    /// What the driver says of the launch.
+    ///
     /// # Safety
     /// - `answers` are those to `n` keys, bytes or bits; the stencil is for as many.
-    /// - Until `stream` has passed this work, both stay allocated; nothing writes the stencil, and nothing else accesses the
-    ///   answers.
+    /// - Until `stream` has passed this work, both stay allocated; nothing writes the stencil, and nothing else
+    ///   accesses the answers.
     pub unsafe fn apply(&self, stream: &Stream, answers: Answers, n: usize) -> Result<()> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
@@ -126,9 +131,9 @@ impl<'a> Stencil<'a> {
 /// Keys as kernels take them, by their words.
 #[derive(Clone, Copy)]
 pub enum KeyWords<'a> {
-    /// Of 32 bits.
+    /// Integers of 32 bits.
     Narrow(DeviceSlice<'a, u32>),
-    /// Of 64 bits: integers or hashes.
+    /// Integers or hashes of 64 bits.
     Wide(DeviceSlice<'a, u64>),
 }
 
@@ -136,8 +141,7 @@ pub enum KeyWords<'a> {
 /// [`SelectedKeys::as_keys`].
 pub struct SelectedKeys {
     words: SelectedWords,
-    kind: u32,
-    spread: u64,
+    class: KeyClass,
     string_hashes: Option<DeviceVec<u32>>,
     len: usize,
 }
@@ -147,10 +151,13 @@ enum SelectedWords {
     Wide(DeviceVec<u64>),
 }
 
-/// What selects words for [`SelectedKeys`]: those that a stencil means go to `to`, from place `at` on, where there is room for
-/// all; returns how many those are, when it has waited for them.
+/// What selects words for [`SelectedKeys`]: those that a stencil means go to `to`, from place `at` on, where there is
+/// room for all; returns how many those are, when it has waited for them.
 pub trait SelectWords<E> {
-    /// Words of 32 bits.
+    /// Selects words of 32 bits.
+    ///
+    /// # Errors
+    /// What the selection fails with.
     fn narrow(
         &mut self,
         words: DeviceSlice<'_, u32>,
@@ -159,7 +166,10 @@ pub trait SelectWords<E> {
         at: usize,
     ) -> Result<usize, E>;
 
-    /// Words of 64 bits.
+    /// Selects words of 64 bits.
+    ///
+    /// # Errors
+    /// What the selection fails with.
     fn wide(
         &mut self,
         words: DeviceSlice<'_, u64>,
@@ -175,7 +185,7 @@ impl SelectedKeys {
     /// Takes as much memory as the keys do, or their hashes.
     ///
     /// # Errors
-    /// Of an allocation or a launch, and what the selection adds.
+    /// A failed allocation or launch, and the errors of the selection.
     ///
     /// # Safety
     /// - The stencil is for as many keys, on their device, which `stream` is of too.
@@ -187,7 +197,7 @@ impl SelectedKeys {
         stencil: Stencil<'_>,
         mut select: impl SelectWords<E>,
     ) -> Result<SelectedKeys, E> {
-        let (n, mut len, mut kind, mut spread) = (keys.count(), 0, 0, 0);
+        let (n, mut len, mut class) = (keys.count(), 0, KeyClass::Hashes);
         let mut words = match keys.part(0..0).is_narrow() {
             true => SelectedWords::Narrow(stream.alloc_uninit(n)?),
             false => SelectedWords::Wide(stream.alloc_uninit(n)?),
@@ -200,7 +210,7 @@ impl SelectedKeys {
             let (part, stencil) = (keys.part(range.clone()), stencil.part(range));
             // SAFETY: the caller's promise; scratch is freed in the order of the stream.
             let hashed = unsafe { part.kernel_keys(hashing, stream)? };
-            (kind, spread) = (hashed.keys.kind, hashed.keys.spread);
+            class = hashed.keys.kind.class;
             if let (Some(to), Some(from)) = (&mut string_hashes, hashed.string_hash_slice()) {
                 select.narrow(from, stencil, to, len)?;
             }
@@ -210,10 +220,10 @@ impl SelectedKeys {
                 _ => unreachable!("keys of one batch are of one width"),
             };
         }
-        Ok(SelectedKeys { words, kind, spread, string_hashes, len })
+        Ok(SelectedKeys { words, class, string_hashes, len })
     }
 
-    /// They, for an operation of the structure that they were selected for.
+    /// The selected keys, for an operation of the structure that they were selected for.
     pub fn as_keys(&self) -> SelectedSlice<'_> {
         SelectedSlice { from: self, first: 0, len: self.len }
     }
@@ -248,12 +258,12 @@ impl sealed::DeviceKeys for SelectedSlice<'_> {
     fn at_a_time(&self, _hashing: &Hashing) -> usize {
         self.len.max(1)
     }
-    unsafe fn kernel_keys(&self, _hashing: &Hashing, stream: &Stream) -> Result<KernelKeys> {
-        let SelectedKeys { kind, spread, string_hashes, .. } = self.from;
+    unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys> {
+        let SelectedKeys { class, string_hashes, .. } = self.from;
         let range = self.first..self.first + self.len;
         let keys = match &self.from.words {
-            SelectedWords::Narrow(words) => KeySlice::new(words.slice(range.clone()).global(), *kind, *spread),
-            SelectedWords::Wide(words) => KeySlice::new(words.slice(range.clone()).global(), *kind, *spread),
+            SelectedWords::Narrow(words) => hashing.key_slice(*class, words.slice(range.clone()).global()),
+            SelectedWords::Wide(words) => hashing.key_slice(*class, words.slice(range.clone()).global()),
         };
         let string_hashes = match string_hashes {
             Some(all) => {

@@ -72,12 +72,12 @@ offsets! {
 }
 
 impl<'a> DeviceStrings<'a> {
-    /// The strings between `offsets`, one fewer than there are offsets. Waits for all work on the device, then looks at every
-    /// offset there.
+    /// The strings between `offsets`, one fewer than there are offsets. Waits for all work on the device, then looks at
+    /// every offset there.
     ///
     /// # Errors
-    /// [`GpuError::MissingOffsets`] if there is no offset, [`GpuError::InvalidOffsets`] at the first string whose offsets go
-    /// backwards or beyond the bytes.
+    /// [`GpuError::MissingOffsets`] if there is no offset, [`GpuError::InvalidOffsets`] at the first string whose
+    /// offsets go backwards or beyond the bytes.
     pub fn new<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self> {
         let strings = Self::unchecked(offsets, bytes)?;
         strings.check()?;
@@ -86,8 +86,8 @@ impl<'a> DeviceStrings<'a> {
 
     /// [`DeviceStrings::new`] that does not look at the offsets, for offsets that queued work has yet to write.
     ///
-    /// A string whose offsets turn out to be wrong is cut to what there is: the structure then holds, or is asked for, another
-    /// string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
+    /// A string whose offsets turn out to be wrong is cut to what there is: the structure then holds, or is asked for,
+    /// another string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
     ///
     /// # Errors
     /// [`GpuError::MissingOffsets`] if there is no offset.
@@ -128,7 +128,7 @@ impl<'a> DeviceStrings<'a> {
         }
     }
 
-    /// Strings.
+    /// Number of strings.
     pub fn len(&self) -> usize {
         match self.offsets {
             Offsets::Narrow(offsets) => offsets.len() - 1,
@@ -136,7 +136,7 @@ impl<'a> DeviceStrings<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -190,8 +190,8 @@ impl<'a> DeviceStrings<'a> {
     ///
     /// # Safety
     /// - `hashes` and `string_hashes` have room for one hash per string.
-    /// - Until `stream` has passed this work, all of them stay allocated; nothing writes the strings, and nothing else accesses
-    ///   the hashes.
+    /// - Until `stream` has passed this work, all of them stay allocated; nothing writes the strings, and nothing else
+    ///   accesses the hashes.
     pub(super) unsafe fn hash(
         &self,
         stream: &Stream,
@@ -221,7 +221,7 @@ impl<'a> DeviceStrings<'a> {
     /// Queues hashing by XXH3-128 with `seed`: two words per string.
     ///
     /// # Safety
-    /// As for [`DeviceStrings::hash`], with room for two words per string.
+    /// That of [`DeviceStrings::hash`], with room for two words per string.
     pub(super) unsafe fn hash128(&self, stream: &Stream, seed: u64, hashes: GlobalMut<u64>) -> Result<()> {
         let n = self.len();
         if n == 0 {
@@ -242,7 +242,8 @@ impl<'a> DeviceStrings<'a> {
 ///
 /// # Safety
 /// - `keys` are `n` integers or more, and `to` is valid for as many hashes.
-/// - Until `stream` has passed this work, both stay allocated; nothing writes the keys, and nothing else accesses the hashes.
+/// - Until `stream` has passed this work, both stay allocated; nothing writes the keys, and nothing else accesses the
+///   hashes.
 pub(super) unsafe fn hash_integers(
     stream: &Stream,
     keys: KeySlice,
@@ -276,6 +277,9 @@ pub struct StringVec {
 
 impl StringVec {
     /// Copies strings to a device.
+    ///
+    /// # Errors
+    /// What the driver says of an allocation or a copy.
     pub fn from_slice<S: AsRef<[u8]>>(device: &Device, strings: &[S]) -> Result<StringVec> {
         let mut offsets = Vec::with_capacity(strings.len() + 1);
         let mut bytes = Vec::with_capacity(strings.iter().map(|s| s.as_ref().len()).sum());

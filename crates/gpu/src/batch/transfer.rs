@@ -1,8 +1,8 @@
-//! Large copies between host and device by several threads: each moves its chunks through pinned memory of its own, and while one
-//! chunk crosses the bus, it fills or empties another.
+//! Large copies between host and device by several threads: each moves its chunks through pinned memory of its own, and
+//! while one chunk crosses the bus, it fills or empties another.
 //!
-//! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory that is new, which
-//! costs ten times the copy.
+//! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory
+//! that is new, which costs ten times the copy.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -22,7 +22,7 @@ const LARGE: usize = 1 << 22;
 /// Copies each slice to its place on the device, after what `stream` holds now, and waits.
 ///
 /// # Errors
-/// Of a copy or an allocation; then some places may have been written.
+/// A failed copy or allocation; then some places may have been written.
 ///
 /// # Panics
 /// If a slice and its place differ in length.
@@ -37,7 +37,7 @@ pub fn upload_many<T: Pod + Sync>(stream: &Stream, moves: Vec<(&[T], DeviceSlice
 /// Copies `from` to the host, after what `stream` holds now, and waits.
 ///
 /// # Errors
-/// Of a copy or an allocation; then a part of `to` may have been written.
+/// A failed copy or allocation; then a part of `to` may have been written.
 ///
 /// # Panics
 /// If both differ in length.

@@ -235,7 +235,8 @@ impl CudaDevice {
         Ok(bytes as usize)
     }
 
-    /// Lets `other` access the memory of the pool, if it can: otherwise copies between both go through the host, as without a pool.
+    /// Lets `other` access the memory of the pool, if it can: otherwise copies between both go through the host, as
+    /// without a pool.
     pub(crate) fn open_memory_to(&self, other: &Self) {
         let Some(pool) = self.pool else { return };
         let (here, there) = (self.context.device, other.context.device);
@@ -243,7 +244,8 @@ impl CudaDevice {
         // SAFETY: the driver has named both devices, and the result goes to a local variable.
         let code = unsafe { binding::cuDeviceCanAccessPeer(&mut can, there, here) };
         if code == 0 && can != 0 && self.enter().is_ok() {
-            // SAFETY: the pool lives as long as `self`, and the call reads one description. A refusal leaves the way through the host.
+            // SAFETY: the pool lives as long as `self`, and the call reads one description. A refusal leaves the way
+            // through the host.
             unsafe { binding::cuMemPoolSetAccess(pool, &driver::PoolAccess::by_device(there), 1) };
         }
     }

@@ -1,8 +1,8 @@
 //! Kernels in the driver: compiled text that holds one of them, or the device code of a whole module.
 //!
-//! A library of the driver rather than a module: while the driver compiles what a module is made of, it holds a lock of the
-//! context, so that the texts of several threads are compiled one after the other. Texts of libraries are compiled side
-//! by side. What they are compiled to is the same, and lies in the same cache.
+//! A library of the driver rather than a module: while the driver compiles what a module is made of, it holds a lock of
+//! the context, so that the texts of several threads are compiled one after the other. Texts of libraries are compiled
+//! side by side. What they are compiled to is the same, and lies in the same cache.
 
 use std::ffi::{CStr, CString, c_void};
 
@@ -10,7 +10,8 @@ use super::binding;
 use super::driver::{self, Failure, Handle, check};
 use crate::error::DriverCode;
 
-/// A library of the driver. One of text holds one kernel: a first launch waits for the compilation of what it launches only.
+/// A library of the driver. One of text holds one kernel: a first launch waits for the compilation of what it launches
+/// only.
 pub(super) struct Library {
     raw: Handle,
     /// Its contents in the context that was current when it was loaded.
@@ -46,8 +47,8 @@ impl Library {
         // The driver takes integers by value in this array of pointers.
         let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
         let mut this = Self { raw: std::ptr::null_mut(), module: std::ptr::null_mut() };
-        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole (the caller's
-        // promise), `log` has the size stated.
+        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole (the
+        // caller's promise), `log` has the size stated.
         let code = unsafe {
             binding::cuLibraryLoadData(
                 &mut this.raw,
@@ -84,7 +85,8 @@ impl Library {
     }
 }
 
-/// Whether a container is as long as its header says: a magic number, version and header length, then the length of what follows.
+/// Whether a container is as long as its header says: a magic number, version and header length, then the length of
+/// what follows.
 fn is_whole(container: &[u8]) -> bool {
     const MAGIC: [u8; 4] = 0xba55_ed50u32.to_le_bytes();
     let Some((header, rest)) = container.split_first_chunk::<16>() else { return false };

@@ -1,5 +1,6 @@
-//! Kernels: loaded on first use, each once per device. From the device code that came with their module, where the driver takes it:
-//! a whole module in less than a millisecond. Else from PTX, which the driver compiles, each kernel by itself.
+//! Kernels: loaded on first use, each once per device. From the device code that came with their module, where the
+//! driver takes it: a whole module in less than a millisecond. Else from PTX, which the driver compiles, each kernel by
+//! itself.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -24,8 +25,8 @@ use crate::ptx;
 /// Dynamic shared memory that a kernel gets without asking.
 const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 
-/// A kernel as the tables know it: its module, the address of the PTX that came with the module, if any did (modules of two
-/// crates may share a name), and its own name.
+/// A kernel as the tables know it: its module, the address of the PTX that came with the module, if any did (modules of
+/// two crates may share a name), and its own name.
 type Name = (&'static str, Option<usize>, String);
 
 /// Where a kernel goes when it has been loaded.
@@ -33,12 +34,13 @@ type Place = Arc<Mutex<Option<Arc<Kernel>>>>;
 
 /// A device's loaded kernels.
 pub(super) struct Modules {
-    /// Every kernel has a place, which is locked while the driver loads it: threads that want the same kernel wait, those
-    /// that want another one do not.
+    /// Every kernel has a place, which is locked while the driver loads it: threads that want the same kernel wait,
+    /// those that want another one do not.
     places: Mutex<HashMap<Name, Place>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
-    /// By the address of the device code, which is a static; `None` where the driver has refused it.
+    /// By the address of the device code, which is a static; `None` where it is of other PTX or the driver has refused
+    /// it.
     codes: Mutex<HashMap<usize, Option<Arc<Library>>>>,
 }
 
@@ -48,12 +50,10 @@ pub(crate) struct Kernel {
     attributes: KernelAttributes,
     /// Dynamic shared memory granted so far.
     granted: Mutex<u32>,
-    /// Of PTX that the driver compiled; 0 for device code.
+    /// Length of the PTX that the driver compiled; 0 for device code.
     ptx_bytes: usize,
     /// How long the driver took.
     time: Duration,
-    /// Whether it was loaded ahead of its first launch.
-    ahead: bool,
     launched: AtomicBool,
     _library: Arc<Library>,
 }
@@ -86,61 +86,30 @@ fn address(info: &'static KernelInfo) -> usize {
 }
 
 impl CudaDevice {
-    /// Loads every kernel of a module unless it is loaded.
+    /// Loads every kernel of a module unless it is loaded; those that the driver compiles, side by side.
     pub(crate) fn load_module(&self, module: &Module) -> Result<()> {
         self.enter()?;
         let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
-        if ptx::kernels(&text).next().is_none() {
+        let names: Vec<_> = ptx::kernels(&text).collect();
+        if names.is_empty() {
             let (code, log) = (DriverCode::INVALID_PTX, "the text holds no kernel".into());
             return Err(GpuError::PtxRejected { module: module.name.into(), code, log });
         }
-        let mut names: Vec<_> = ptx::kernels(&text).collect();
-        if self.code_of(module)?.is_some() {
-            names.retain(|name| self.loaded(module, name, true).is_err());
+        if self.code_of(module)?.is_none() {
+            let (next, names) = (AtomicUsize::new(0), &names);
+            let threads = std::thread::available_parallelism().map_or(1, NonZero::get).max(2).min(names.len());
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    // Without threads the loop below compiles all of them.
+                    let _ = std::thread::Builder::new().name("warpset-load".into()).spawn_scoped(scope, || {
+                        let mut rest = std::iter::from_fn(|| names.get(next.fetch_add(1, Ordering::Relaxed)));
+                        self.enter().is_ok() && rest.all(|name| self.loaded(module, name).is_ok())
+                    });
+                }
+            });
         }
-        self.side_by_side(&names, |name| drop(self.loaded(module, name, true)), || ());
         // All are there, or this says why not.
-        names.into_iter().try_for_each(|name| self.loaded(module, name, true).map(drop))
-    }
-
-    /// Loads these kernels unless they are loaded, first those that are not to be compiled, then each other on a thread of its own, while
-    /// `work` runs on this one. What fails is left to the launch.
-    pub(crate) fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {
-        let mut missing: Vec<_> = {
-            let known = self.modules.kernels.read().unwrap_or_else(PoisonError::into_inner);
-            kernels.iter().filter(|&&info| !known.contains_key(&address(info))).copied().collect()
-        };
-        if !missing.is_empty() && self.enter().is_ok() {
-            let has_code = |info: &KernelInfo| matches!(self.code_of(info.module), Ok(Some(_)));
-            missing.retain(|&info| !has_code(info) || self.kernel(info, true).is_err());
-        }
-        self.side_by_side(&missing, |info| drop(self.kernel(info, true)), work)
-    }
-
-    /// Runs `load` for every item on other threads, with the context current, and `work` on this one.
-    fn side_by_side<T: Sync, R>(&self, items: &[T], load: impl Fn(&T) + Sync, work: impl FnOnce() -> R) -> R {
-        if items.is_empty() {
-            return work();
-        }
-        let (next, load) = (AtomicUsize::new(0), &load);
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get).max(2).min(items.len());
-        let take = || {
-            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                load(item);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                // Without threads the first launch loads what it needs.
-                let enter_and_take = || {
-                    if self.enter().is_ok() {
-                        take()
-                    }
-                };
-                let _ = std::thread::Builder::new().name("warpset-load".into()).spawn_scoped(scope, enter_and_take);
-            }
-            work()
-        })
+        names.into_iter().try_for_each(|name| self.loaded(module, name).map(drop))
     }
 
     /// Every kernel that has been loaded, by module and name.
@@ -151,28 +120,28 @@ impl CudaDevice {
         let loaded = places.into_iter().filter_map(|(module, name, place)| {
             let place = place.lock().unwrap_or_else(PoisonError::into_inner);
             let kernel = place.as_ref()?;
-            let (ptx_bytes, time, ahead) = (kernel.ptx_bytes, kernel.time, kernel.ahead);
+            let (ptx_bytes, time) = (kernel.ptx_bytes, kernel.time);
             let launched = kernel.launched.load(Ordering::Relaxed);
-            Some(LoadedKernel { module, name, ptx_bytes, time, ahead, launched })
+            Some(LoadedKernel { module, name, ptx_bytes, time, launched })
         });
         let mut loaded: Vec<_> = loaded.collect();
         loaded.sort_by(|a, b| (a.module, &a.name).cmp(&(b.module, &b.name)));
         loaded
     }
 
-    fn kernel(&self, info: &'static KernelInfo, ahead: bool) -> Result<Arc<Kernel>> {
+    fn kernel(&self, info: &'static KernelInfo) -> Result<Arc<Kernel>> {
         let key = address(info);
         let kernels = &self.modules.kernels;
         if let Some(kernel) = kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(kernel.clone());
         }
-        let kernel = self.loaded(info.module, info.name, ahead)?;
+        let kernel = self.loaded(info.module, info.name)?;
         kernels.write().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
         Ok(kernel)
     }
 
     /// A kernel by name, which is loaded unless it is there.
-    fn loaded(&self, module: &Module, name: &str, ahead: bool) -> Result<Arc<Kernel>> {
+    fn loaded(&self, module: &Module, name: &str) -> Result<Arc<Kernel>> {
         let place = self.modules.place((module.name, module.ptx.map(|text| text.as_ptr().addr()), name.into()));
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = &*place {
@@ -205,20 +174,23 @@ impl CudaDevice {
         };
         let granted = Mutex::new(SHARED_WITHOUT_REQUEST.saturating_sub(attributes.static_shared_bytes));
         let (time, launched) = (start.elapsed(), AtomicBool::new(false));
-        let kernel =
-            Arc::new(Kernel { function, attributes, granted, ptx_bytes, time, ahead, launched, _library: library });
+        let kernel = Arc::new(Kernel { function, attributes, granted, ptx_bytes, time, launched, _library: library });
         *place = Some(kernel.clone());
         Ok(kernel)
     }
 
     /// The device code of a module; `None` if it has none for this device that the driver takes.
     fn code_of(&self, module: &Module) -> Result<Option<Arc<Library>>> {
-        let Some(container) = module.code.filter(|container| !container.is_empty()) else { return Ok(None) };
+        let Some(container) = module.code else { return Ok(None) };
         let mut codes = self.modules.codes.lock().unwrap_or_else(PoisonError::into_inner);
         let address = container.as_ptr().addr();
         if let Some(known) = codes.get(&address) {
             return Ok(known.clone());
         }
+        let Some(container) = module.device_code() else {
+            codes.insert(address, None);
+            return Ok(None);
+        };
         let library = match Library::load_code(container) {
             Ok(library) => Some(Arc::new(library)),
             Err(failure) if failure.code.is_sticky() => return Err(self.error(failure, None)),
@@ -249,13 +221,13 @@ impl CudaDevice {
 
     pub(crate) fn kernel_attributes(&self, info: &'static KernelInfo) -> Result<KernelAttributes> {
         self.enter()?;
-        Ok(self.kernel(info, false)?.attributes)
+        Ok(self.kernel(info)?.attributes)
     }
 
     /// Blocks of this shape that fit on one multiprocessor at once.
     pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         self.enter()?;
-        let kernel = self.kernel(info, false)?;
+        let kernel = self.kernel(info)?;
         launch::check(info, config, self.properties(), Some(kernel.attributes))?;
         kernel.grant(self, config.shared_bytes)?;
         let (mut blocks, threads) = (0, config.block.count() as c_int);
@@ -305,7 +277,7 @@ impl CudaStream {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         self.device.enter()?;
-        let kernel = self.device.kernel(info, false)?;
+        let kernel = self.device.kernel(info)?;
         launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
         kernel.grant(&self.device, config.shared_bytes)?;
         // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is

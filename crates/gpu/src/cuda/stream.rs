@@ -170,7 +170,7 @@ pub(super) struct StreamRegistry(Mutex<Streams>);
 struct Streams {
     /// Each with an event that marks its end when others are to wait for it.
     live: Vec<(Handle, Handle)>,
-    /// Those without an owner. Their work may still be queued.
+    /// Streams without an owner. Their work may still be queued.
     kept: Vec<Handle>,
 }
 

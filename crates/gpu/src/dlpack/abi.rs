@@ -58,7 +58,8 @@ pub struct DLTensor {
     pub dtype: DLDataType,
     /// Items in each dimension.
     pub shape: *mut i64,
-    /// Items from one to the next one of each dimension; null if they lie one after the other, the last dimension first.
+    /// Items from one to the next one of each dimension; null if they lie one after the other, the last dimension
+    /// first.
     pub strides: *mut i64,
     /// Bytes from `data` to the first item.
     pub byte_offset: u64,
@@ -112,7 +113,8 @@ const _: () = {
     assert!(offset_of!(DLManagedTensorVersioned, deleter) == 16 && offset_of!(DLManagedTensorVersioned, flags) == 24);
 };
 
-/// The two forms in which tensors are exchanged: [`DLManagedTensorVersioned`], and [`DLManagedTensor`] for older libraries. Sealed.
+/// The two forms in which tensors are exchanged: [`DLManagedTensorVersioned`], and [`DLManagedTensor`] for older
+/// libraries. Sealed.
 pub trait ManagedTensor: sealed::Managed {}
 
 impl ManagedTensor for DLManagedTensor {}

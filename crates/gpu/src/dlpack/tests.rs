@@ -103,7 +103,7 @@ fn versions_and_flags_count() {
     // SAFETY: the tensor is sound until it is deleted, and nothing else uses it.
     unsafe {
         let error = HostTensor::<u64>::from_dlpack(tensor).unwrap_err();
-        assert!(error.to_string().contains("has version 2.3, and what takes it asks for 1.x"), "{error}");
+        assert!(error.to_string().contains("has version 2.3, where 1.x is needed"), "{error}");
         (*tensor.as_ptr()).version.major = 1;
         (*tensor.as_ptr()).flags = DLPACK_FLAG_BITMASK_READ_ONLY;
         let mut taken = HostTensor::<u64>::from_dlpack(tensor).unwrap();
@@ -156,5 +156,41 @@ fn tensors_go_there_and_back() {
     for device in devices(8) {
         there_and_back::<DLManagedTensorVersioned>(&device);
         there_and_back::<DLManagedTensor>(&device);
+    }
+}
+
+fn shared<M: ManagedTensor>(device: &Device) {
+    let before = device.memory_info().unwrap().free;
+    let vector = SharedVec::booleans(device.from_slice(&[1u8, 0, 1]).unwrap());
+    let array = vector.interface();
+    assert_eq!((array.typestr.as_str(), array.shape.as_slice(), array.data.1), ("|b1", &[3][..], false));
+    // SAFETY: the tensors are sound, and nothing writes the items while others read them.
+    let (first, second) = unsafe { (vector.to_dlpack::<M>(), vector.clone().to_dlpack::<M>()) };
+    // SAFETY: a sound tensor.
+    assert_eq!(unsafe { first.as_ref() }.tensor().dtype, DLDataType { code: BOOLEAN, bits: 8, lanes: 1 });
+    drop(vector);
+    // SAFETY: as above; each tensor is taken once.
+    let (first, second) = unsafe {
+        (
+            DeviceTensor::<u8>::from_dlpack(device, first).unwrap(),
+            DeviceTensor::<u8>::from_dlpack(device, second).unwrap(),
+        )
+    };
+    drop(first);
+    assert_eq!(second.as_slice().to_vec().unwrap(), [1, 0, 1]);
+    drop(second);
+    let numbers = SharedVec::new(device.from_slice(&[1u64, 2]).unwrap());
+    assert_eq!((numbers.interface().typestr.as_str(), numbers.place()), ("<u8", place_of(device)));
+    drop(numbers);
+    if device.is_emulator() {
+        assert_eq!(device.memory_info().unwrap().free, before, "all memory was freed");
+    }
+}
+
+#[test]
+fn vectors_are_shared_by_tensors() {
+    for device in devices(8) {
+        shared::<DLManagedTensorVersioned>(&device);
+        shared::<DLManagedTensor>(&device);
     }
 }

@@ -1,7 +1,7 @@
 //! Counting by a GPU: the host's threads parse and pack, and one brings what they have packed to the device.
 //!
-//! Opening a device takes longer than parsing some hundred megabytes on several threads. So parsing begins at once, and what has
-//! been packed waits for the device.
+//! Opening a device takes longer than parsing some hundred megabytes on several threads. So parsing begins at once, and
+//! what has been packed waits for the device.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +26,8 @@ pub(super) fn count(
     open: impl FnOnce() -> Result<Device, GpuError> + Send,
 ) -> Result<Table, Error> {
     settings.progress.say("reading");
+    // One that packs, and one that parses what cannot be cut: a feed for one thread leaves that to its only thread.
+    let settings = &Settings { threads: settings.threads.max(2), ..settings.clone() };
     let parts = settings.memory.map_or(MOST_PARTS, |memory| memory / 4 / (12 * HANDED as u64)).clamp(1, MOST_PARTS);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -82,20 +84,17 @@ fn on_device(
     let mut counter = Counter::new(&device, settings.k)?;
     let (mut parts, mut words) = (Vec::new(), 0);
     let most = counter.most_words()?;
-    device.with_kernels(&Counter::kernels(), || {
-        for packed in receiver {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            words += packed.words();
-            parts.push(packed);
-            if words >= most {
-                counter.add(&parts)?;
-                (parts, words) = (Vec::new(), 0);
-            }
+    for packed in receiver {
+        if stop.load(Ordering::Relaxed) {
+            break;
         }
-        Ok::<(), Error>(())
-    })?;
+        words += packed.words();
+        parts.push(packed);
+        if words >= most {
+            counter.add(&parts)?;
+            (parts, words) = (Vec::new(), 0);
+        }
+    }
     // After an error of the parsers their error counts, and this only has to end soon.
     if !stop.load(Ordering::Relaxed) {
         counter.add(&parts)?;

@@ -1,8 +1,9 @@
-//! Counting by the CPU: all threads parse letters and roll them into fingerprints by parts, and the parts are counted in rounds.
+//! Counting by the CPU: all threads parse letters and roll them into fingerprints by parts, and the parts are counted
+//! in rounds.
 //!
-//! A round ends when the fingerprints since the last one take as much memory as half of what has been counted (at least 256
-//! MiB), or what the budget leaves. So fingerprints never take memory for all k-mers of the input, and what has been counted
-//! is read again a few times only.
+//! A round ends when the fingerprints since the last one take as much memory as half of what has been counted (at least
+//! 256 MiB), or what the budget leaves. So fingerprints never take memory for all k-mers of the input, and what has
+//! been counted is read again a few times only.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -93,8 +93,8 @@ impl Packed {
 
 /// The codes of eight bases, the first lowest, if all eight letters are bases.
 ///
-/// Bits 1 and 2 of the letters A, C, T, G, in this order, count from 0 to 3, in both cases; bit 2 put on bit 1 makes that the order
-/// of the codes. What letter a code stands for then tells whether it was one of the four.
+/// Bits 1 and 2 of the letters A, C, T, G, in this order, count from 0 to 3, in both cases; bit 2 put on bit 1 makes
+/// that the order of the codes. What letter a code stands for then tells whether it was one of the four.
 #[inline(always)]
 fn codes_of_eight(letters: u64) -> Option<u64> {
     let codes = (letters >> 1 ^ letters >> 2) & (3 * ONES);

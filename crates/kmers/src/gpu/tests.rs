@@ -1,4 +1,4 @@
-//! The same tables as on the host, from the emulator and, where there is a device, from CUDA.
+//! Tables equal to the host's, from the emulator and, where there is a device, from CUDA.
 
 use std::collections::BTreeMap;
 
@@ -155,6 +155,22 @@ fn parts_arrive_one_after_the_other() {
         wanted.0.push(0);
         wanted.1.push(!0);
         assert!(bases.to_vec().unwrap() == wanted.0 && breaks.to_vec().unwrap() == wanted.1);
+    }
+}
+
+/// Text that cannot be cut, on any number of threads.
+#[test]
+fn compressed_text_is_counted_like_plain_text() {
+    let text = fasta(&sequences(9, 30, 300));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, &text).unwrap();
+    let compressed = encoder.finish().unwrap();
+    for device in devices(3) {
+        for threads in [1, 2, 4] {
+            let settings = Settings::new(21).unwrap().threads(threads);
+            let wanted = count_bytes(&text, &settings.clone().backend(Backend::Cpu)).unwrap();
+            assert!(count_bytes(&compressed, &settings.on(&device)).unwrap() == wanted, "{threads}");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lines of FASTA that begin in a range of bytes.
 //!
-//! Windows belong to the piece that has the line of their first base. So after its own lines a piece reads on, up to `k - 1`
-//! letters of the same sequence.
+//! Windows belong to the piece that has the line of their first base. So after its own lines a piece reads on, up to `k
+//! - 1` letters of the same sequence.
 
 use std::io::{self, SeekFrom};
 use std::ops::Range;

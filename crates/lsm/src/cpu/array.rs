@@ -1,8 +1,7 @@
 //! Sorted arrays in host memory, with the operations of the tree: what the paper measures it against.
 
-use super::Ordered;
-use crate::builder::SortedArrayBuilder;
-use crate::form::Array;
+use super::Dictionary;
+use crate::policy::Array;
 use crate::{OrderedKey, Value};
 
 /// A dictionary as one sorted array of its live elements.
@@ -22,14 +21,9 @@ use crate::{OrderedKey, Value};
 /// assert_eq!(array.count_range(2..), 2);
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type SortedArray<K, V> = Ordered<K, V, Array>;
+pub type SortedArray<K, V> = Dictionary<K, V, Array>;
 
 impl<K: OrderedKey, V: Value> SortedArray<K, V> {
-    /// Makes an array.
-    pub fn builder() -> SortedArrayBuilder<K, V> {
-        SortedArrayBuilder::default()
-    }
-
     /// All keys, ascending.
     pub fn keys(&self) -> &[K] {
         self.levels.first().map_or(&[], |level| level.elements.keys.as_slice())

@@ -1,19 +1,19 @@
 //! Log-structured merge trees in host memory: what only trees have.
 
-use super::Ordered;
-use crate::form::Tree;
-use crate::level::LevelIndex;
-use crate::{Builder, CleanupPolicy, OrderedKey, Value};
+use super::Dictionary;
+use crate::policy::Tree;
+use crate::{CleanupPolicy, OrderedKey, Value};
 
-/// A dictionary as a log-structured merge tree: sorted levels, each twice as large as the one before, that never change once
-/// they are made.
+/// A dictionary as a log-structured merge tree: sorted levels, each twice as large as the one before, that never change
+/// once they are made.
 ///
-/// An update sorts its batch and merges it with the levels that it fills up. A removal inserts a *tombstone*. Elements that
-/// a newer one with their key makes stale stay until a cleanup, which a [`CleanupPolicy`] calls for, or
-/// [`Ordered::cleanup`]. Within one batch a removal wins over insertions of its key, and of several insertions the last one
-/// counts.
+/// An update sorts its batch and merges it with the levels that it fills up. A removal inserts a *tombstone*. Elements
+/// that a newer one with their key makes stale stay until a cleanup, which a [`CleanupPolicy`] calls for, or
+/// [`Dictionary::cleanup`]. Within one batch a removal wins over insertions of its key, and of several insertions the
+/// last one counts.
 ///
-/// A clone and a [`Snapshot`](crate::Snapshot) share the levels: both cost a few words, and go on unchanged whatever happens to this one.
+/// A clone and a [`Snapshot`](crate::Snapshot) share the levels: both cost a few words, and go on unchanged whatever
+/// happens to this one.
 ///
 /// ```
 /// use warpset_lsm::{CleanupPolicy, Lsm};
@@ -32,26 +32,21 @@ use crate::{Builder, CleanupPolicy, OrderedKey, Value};
 /// assert_eq!((lsm.len(), lsm.resident_len()), (4095, 4095));
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type Lsm<K, V> = Ordered<K, V, Tree>;
+pub type Lsm<K, V> = Dictionary<K, V, Tree>;
 
 impl<K: OrderedKey, V: Value> Lsm<K, V> {
-    /// Settings for a dictionary.
-    pub fn builder() -> Builder<K, V> {
-        Builder::default()
-    }
-
     /// Elements of a full batch.
     pub fn batch_size(&self) -> u64 {
-        self.form.settings.batch_size
+        self.policy.settings.batch_size
     }
 
-    /// When it cleans up.
+    /// When the dictionary cleans up by itself.
     pub fn cleanup_policy(&self) -> CleanupPolicy {
-        self.form.settings.cleanup
+        self.policy.settings.cleanup
     }
 
-    /// The occupied levels with the numbers of their elements, the newest first.
-    pub fn level_lens(&self) -> Vec<(LevelIndex, u64)> {
-        self.levels.iter().map(|level| (level.index, level.elements.len() as u64)).collect()
+    /// The occupied levels, each by its number, counted from 0, and how many elements it has; the newest first.
+    pub fn level_lens(&self) -> Vec<(u32, u64)> {
+        self.levels.iter().map(|level| (level.index.get(), level.elements.len() as u64)).collect()
     }
 }

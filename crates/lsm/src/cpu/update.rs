@@ -1,18 +1,20 @@
 //! Updates and cleanups in host memory, of trees and sorted arrays.
 
 use std::marker::PhantomData;
+use std::ops::RangeBounds;
 use std::sync::{Arc, OnceLock};
 
-use super::Ordered;
+use super::Dictionary;
 use crate::error::one_per_key;
-use crate::form::Form;
 use crate::level::{Level, Sorted};
 use crate::merge::{merge_all, merge_live};
+use crate::policy::MergePolicy;
+use crate::query::range;
 use crate::run::{Elements, Run};
 use crate::{Error, OrderedKey, Value, batch};
 
 /// Updates. Those that end in `_bulk` use all threads of the current rayon pool.
-impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
+impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
     /// Inserts a key with its value, or replaces the key's value. A sorted array is rewritten.
     ///
     /// # Errors
@@ -29,8 +31,8 @@ impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
         self.remove_bulk(&[key])
     }
 
-    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys the
-    /// last one counts.
+    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys
+    /// the last one counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::OutOfMemory`].
@@ -47,8 +49,8 @@ impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
         self.push(batch::removals(keys)?)
     }
 
-    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is removed and
-    /// inserted, it is removed, wherever in the batch the two are.
+    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is
+    /// removed and inserted, it is removed, wherever in the batch the two are.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless all three are of one length; [`Error::OutOfMemory`].
@@ -58,6 +60,91 @@ impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
         self.push(batch::mixed(keys, values, removed)?)
     }
 
+    /// Gives one key the value that `change` makes of the one that it has: `None` removes it, or leaves it without.
+    /// Where that is the value that it has, nothing is written. Says which value the key has now. One lookup and one
+    /// [`insert`](Dictionary::insert) or [`remove`](Dictionary::remove); for many keys,
+    /// [`get_bulk`](Dictionary::get_bulk) and [`update_bulk`](Dictionary::update_bulk) take far less time.
+    ///
+    /// ```
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let mut stock = Lsm::<u32, u64>::builder().build_from(&[1, 2], &[1, 10])?;
+    /// for sold in [1, 2, 3] {
+    ///     stock.update(sold, |left| left?.checked_sub(1).filter(|&left| left > 0))?;
+    /// }
+    /// assert_eq!(stock.iter().collect::<Vec<_>>(), [(2, 9)]);
+    /// # Ok::<(), warpset_lsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the key has the value that it had then.
+    pub fn update(&mut self, key: K, change: impl FnOnce(Option<V>) -> Option<V>) -> Result<Option<V>, Error> {
+        let before = self.get(key);
+        let after = change(before);
+        match after {
+            _ if after == before => {}
+            Some(value) => self.insert(key, value)?,
+            None => self.remove(key)?,
+        }
+        Ok(after)
+    }
+
+    /// Removes all keys of a range, and says how many had a value: lists them, and inserts a tombstone for each, in one
+    /// batch that needs no sorting. A range of all keys is [`clear`](Dictionary::clear).
+    ///
+    /// ```
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let mut events: Lsm<u64, u32> = (0..1000).map(|second| (second, 1)).collect();
+    /// assert_eq!(events.remove_range(..900)?, 900); // those that are too old
+    /// assert_eq!(events.first_key_value(), Some((900, 1)));
+    /// # Ok::<(), warpset_lsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing is removed then.
+    pub fn remove_range(&mut self, range: impl RangeBounds<K>) -> Result<u64, Error> {
+        if range::ends(&range) == Some((K::MIN, K::MAX)) {
+            let removed = self.len();
+            self.clear();
+            return Ok(removed);
+        }
+        let keys = range::keys_in(&self.levels, &range)?;
+        self.remove_bulk(&keys)?;
+        Ok(keys.len() as u64)
+    }
+
+    /// Removes the keys for which `keep`, which is asked once for each key with its value, ascending, says no. What is
+    /// kept is one level then, as after [`cleanup`](Dictionary::cleanup), whose time and memory it takes.
+    ///
+    /// ```
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let mut counts: Lsm<u32, u32> = [(1, 5), (2, 0), (3, 7)].into_iter().collect();
+    /// counts.retain(|_, count| count > 0)?;
+    /// assert_eq!(counts.iter().collect::<Vec<_>>(), [(1, 5), (3, 7)]);
+    /// # Ok::<(), warpset_lsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing is removed then, nor where `keep` panics.
+    pub fn retain(&mut self, mut keep: impl FnMut(K, V) -> bool) -> Result<(), Error> {
+        let mut live = merge_live(&self.runs(None))?;
+        let (keys, values) = (live.keys.as_mut_slice(), &mut live.values);
+        let mut kept = 0;
+        for i in 0..keys.len() {
+            if keep(keys[i], values[i]) {
+                (keys[kept], values[kept]) = (keys[i], values[i]);
+                kept += 1;
+            }
+        }
+        if kept < live.len() {
+            live = batch::insertions(&live.keys.as_slice()[..kept], &live.values[..kept])?;
+        }
+        self.set_live(live);
+        Ok(())
+    }
+
     /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were.
     ///
     /// # Errors
@@ -65,12 +152,12 @@ impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
     pub fn cleanup(&mut self) -> Result<(), Error> {
         let is_clean = match &self.levels[..] {
             [] => true,
-            [level] => !level.run().has_tombstones() && level.derived().is_distinct(level.run().keys),
+            [level] => !level.run().has_tombstones() && level.search_index().is_distinct(level.run().keys),
             _ => false,
         };
         let len = self.resident_len();
-        if is_clean && self.levels.iter().all(|level| level.index == self.form.level_for(len as usize)) {
-            self.form.note_cleanup(len);
+        if is_clean && self.levels.iter().all(|level| level.index == self.policy.level_for(len as usize)) {
+            self.policy.note_cleanup(len);
             return Ok(());
         }
         let live = merge_live(&self.runs(None))?;
@@ -78,37 +165,37 @@ impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
         Ok(())
     }
 
-    /// Removes everything.
+    /// Removes all elements.
     pub fn clear(&mut self) {
-        *self = Ordered::empty(self.form);
+        *self = Dictionary::empty(self.policy);
     }
 
-    pub(crate) fn empty(mut form: F) -> Self {
-        form.note_cleanup(0);
-        Ordered { form, levels: Vec::new(), live: OnceLock::from(0), elements: PhantomData }
+    pub(crate) fn empty(mut policy: P) -> Self {
+        policy.note_cleanup(0);
+        Dictionary { policy, levels: Vec::new(), live: OnceLock::from(0), elements: PhantomData }
     }
 
     /// Elements that all live.
-    pub(crate) fn from_live(form: F, elements: Elements<K, V>) -> Self {
-        let mut made = Ordered::empty(form);
+    pub(crate) fn from_live(policy: P, elements: Elements<K, V>) -> Self {
+        let mut made = Dictionary::empty(policy);
         made.set_live(elements);
         made
     }
 
-    pub(crate) fn from_pairs(form: F, keys: &[K], values: &[V]) -> Result<Self, Error> {
+    pub(crate) fn from_pairs(policy: P, keys: &[K], values: &[V]) -> Result<Self, Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        Ok(Ordered::from_live(form, batch::live_insertions(keys, values)?))
+        Ok(Dictionary::from_live(policy, batch::live_insertions(keys, values)?))
     }
 
     /// Replaces everything by these elements, which all live.
     fn set_live(&mut self, elements: Elements<K, V>) {
         let len = elements.len();
-        let index = self.form.level_for(len);
+        let index = self.policy.level_for(len);
         self.levels.clear();
         if len > 0 {
             self.levels.push(Arc::new(Level::of_live(index, elements)));
         }
-        self.form.note_cleanup(len as u64);
+        self.policy.note_cleanup(len as u64);
         self.live = OnceLock::from(len as u64);
     }
 
@@ -122,21 +209,52 @@ impl<K: OrderedKey, V: Value, F: Form> Ordered<K, V, F> {
         if batch.len() == 0 {
             return Ok(());
         }
-        if F::ALWAYS_CLEAN {
+        if P::ALWAYS_CLEAN {
             let live = merge_live(&self.runs(Some(&batch)))?;
             self.set_live(live);
             return Ok(());
         }
         let lengths = self.levels.iter().map(|level| (level.index, level.elements.len()));
-        let (index, merged) = self.form.place_for(batch.len(), lengths);
+        let (index, merged) = self.policy.place_for(batch.len(), lengths);
         let elements = if merged == 0 { batch } else { merge_all(&self.runs(Some(&batch))[..=merged])? };
         self.levels.splice(..merged, [Arc::new(Level::new(index, elements))]);
         self.live = OnceLock::new();
-        self.form.note_update();
-        if self.form.is_due(self.resident_len()) {
+        self.policy.note_update();
+        if self.policy.is_due(self.resident_len()) {
             // Where there is no memory for it now, the next update tries again.
             let _ = self.cleanup();
         }
         Ok(())
+    }
+}
+
+/// Inserts pairs as one batch: of equal keys the last one counts.
+///
+/// ```
+/// use warpset_lsm::Lsm;
+///
+/// let mut lsm: Lsm<i64, u32> = [(-3, 1), (5, 2)].into_iter().collect();
+/// lsm.extend([(5, 3), (-7, 4)]);
+/// assert_eq!(lsm.iter().collect::<Vec<_>>(), [(-7, 4), (-3, 1), (5, 3)]);
+/// ```
+///
+/// # Panics
+/// If there is no memory, as `Vec` does; the dictionary is as it was then.
+/// [`insert_bulk`](Dictionary::insert_bulk) answers with an error.
+impl<K: OrderedKey, V: Value, P: MergePolicy> Extend<(K, V)> for Dictionary<K, V, P> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, pairs: I) {
+        let (keys, values): (Vec<K>, Vec<V>) = pairs.into_iter().unzip();
+        self.insert_bulk(&keys, &values).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// A dictionary of these pairs with the default settings of its builder: of equal keys the last one counts.
+///
+/// # Panics
+/// If there is no memory, as `Vec` does; `build_from` of a builder answers with an error.
+impl<K: OrderedKey, V: Value, P: MergePolicy + Default> FromIterator<(K, V)> for Dictionary<K, V, P> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let (keys, values): (Vec<K>, Vec<V>) = pairs.into_iter().unzip();
+        Dictionary::from_pairs(P::default(), &keys, &values).unwrap_or_else(|error| panic!("{error}"))
     }
 }

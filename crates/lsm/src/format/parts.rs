@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use warpset_base::file::{FIELDS, Payload};
 
-use super::{ALIGNMENT, HAS_TOMBSTONES, array_words, bytes_of};
+use super::{ALIGNMENT, HAS_TOMBSTONES, array_words, bytes_of, key_field, value_field};
 use crate::level::Level;
 use crate::run::Elements;
 use crate::{OrderedKey, Value};
@@ -34,9 +34,9 @@ impl<'a> Parts<'a> {
     }
 
     /// The parameters of the header, of which these are all but the first two and the last.
-    pub(super) fn fields<K, V>(&self, middle: [u64; FIELDS - 3]) -> [u64; FIELDS] {
+    pub(super) fn fields<K: OrderedKey, V: Value>(&self, middle: [u64; FIELDS - 3]) -> [u64; FIELDS] {
         let mut fields = [0; FIELDS];
-        fields[..2].copy_from_slice(&[size_of::<K>() as u64, size_of::<V>() as u64]);
+        fields[..2].copy_from_slice(&[key_field::<K>(), value_field::<V>()]);
         fields[2..FIELDS - 1].copy_from_slice(&middle);
         fields[FIELDS - 1] = self.bytes() / 8;
         fields

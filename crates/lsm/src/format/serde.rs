@@ -1,22 +1,21 @@
 //! serde, as the bytes of the saved form: compact in binary formats, checked on the way in.
 
-use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use warpset_base::file;
 
-use super::SavedForm;
-use crate::cpu::Ordered;
+use super::SavedPolicy;
+use crate::cpu::Dictionary;
 use crate::{OrderedKey, Value};
 
-impl<K: OrderedKey, V: Value, F: SavedForm> Serialize for Ordered<K, V, F> {
+impl<K: OrderedKey, V: Value, P: SavedPolicy> Serialize for Dictionary<K, V, P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.to_bytes().map_err(S::Error::custom)?)
+        file::serialize(self, serializer)
     }
 }
 
-impl<'de, K: OrderedKey, V: Value, F: SavedForm> Deserialize<'de> for Ordered<K, V, F> {
+impl<'de, K: OrderedKey, V: Value, P: SavedPolicy> Deserialize<'de> for Dictionary<K, V, P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize_with(deserializer, F::NAME, |bytes| Self::from_bytes(bytes))
+        file::deserialize(deserializer)
     }
 }
 
@@ -33,6 +32,6 @@ mod tests {
         let json = serde_json::to_string(&array).unwrap();
         assert_eq!(serde_json::from_str::<SortedArray<u32, ()>>(&json).unwrap(), array);
         let error = serde_json::from_str::<Lsm<u32, ()>>(&json).unwrap_err().to_string();
-        assert!(error.contains("expected structure 32, found 33"), "{error}");
+        assert!(error.contains("this is a saved `SortedArray<u32, ()>`"), "{error}");
     }
 }

@@ -5,16 +5,16 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::Device;
 
 use super::elements::{DeviceElements, upload_table};
-use super::{DeviceKey, DeviceValue, Ordered};
-use crate::form::Array;
-use crate::form::rules::Rules;
+use super::{DeviceKey, DeviceValue, Dictionary};
+use crate::policy::Array;
+use crate::policy::rules::Rules;
 use crate::{Error, cpu};
 
 /// [`crate::SortedArray`] in device memory: the paper's GPU SA.
 ///
-/// Updates that wait rewrite the array and leave live elements only. `_async` updates cannot know how many elements live, so they
-/// leave stale ones and tombstones in the array, which answers as it should; the next update that waits drops
-/// them, and so does [`cleanup`](Ordered::cleanup).
+/// Updates that wait rewrite the array and leave live elements only. `_async` updates cannot know how many elements
+/// live, so they leave stale ones and tombstones in the array, which answers as it should; the next update that waits
+/// drops them, and so does [`cleanup`](Dictionary::cleanup).
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -29,7 +29,7 @@ use crate::{Error, cpu};
 /// assert_eq!(array.to_host()?.keys(), [1, 3, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SortedArray<K, V> = Ordered<K, V, Array>;
+pub type SortedArray<K, V> = Dictionary<K, V, Array>;
 
 impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// A copy of an array in host memory.
@@ -37,7 +37,7 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn from_host(device: &Device, array: &cpu::SortedArray<K, V>) -> Result<Self, Error> {
-        let mut copy = Ordered::empty(device, Array)?;
+        let mut copy = Dictionary::empty(device, Array)?;
         if let Some(level) = array.levels().first() {
             let stream = copy.ready_stream()?;
             let elements = &level.elements;
@@ -57,7 +57,7 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
     pub fn to_host(&self) -> Result<cpu::SortedArray<K, V>, Error> {
         let stream = self.ready_stream()?;
-        Ok(cpu::Ordered::from_live(Array, self.live_run()?.to_host(&stream)?))
+        Ok(cpu::Dictionary::from_live(Array, self.live_run()?.to_host(&stream)?))
     }
 }
 

@@ -7,7 +7,7 @@ use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place
 use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
-use super::{DeviceKey, DeviceValue};
+use super::{DeviceValue, StoredKey};
 use crate::Error;
 
 /// The most elements of a mixed batch, whose places share a word with a flag.
@@ -23,7 +23,7 @@ fn covering(n: usize) -> LaunchConfig {
 ///
 /// # Safety
 /// Until `stream` has passed this work, keys and values, of which there are as many, stay allocated and unchanged.
-pub(super) unsafe fn insertions<K: DeviceKey, V: DeviceValue>(
+pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V::Stored>,
@@ -41,7 +41,7 @@ pub(super) unsafe fn insertions<K: DeviceKey, V: DeviceValue>(
 ///
 /// # Safety
 /// As for [`insertions`].
-pub(super) unsafe fn removals<K: DeviceKey, V: DeviceValue>(
+pub(super) unsafe fn removals<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
 ) -> Result<DeviceElements<K, V>, Error> {
@@ -65,7 +65,7 @@ pub(super) unsafe fn removals<K: DeviceKey, V: DeviceValue>(
 ///
 /// # Safety
 /// As for [`insertions`], for the flags too.
-pub(super) unsafe fn mixed<K: DeviceKey, V: DeviceValue>(
+pub(super) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V::Stored>,
@@ -77,8 +77,8 @@ pub(super) unsafe fn mixed<K: DeviceKey, V: DeviceValue>(
     }
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, true)?;
     let mut words = stream.alloc_uninit::<u32>(n)?;
-    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller answers for
-    // the rest.
+    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
+    // answers for the rest.
     unsafe {
         lsm_order { removed: removed.global(), n, words: words.global_mut() }.launch(stream, covering(n))?;
         sort_keys_in_place_async(stream, &mut words, By::ascending().bits(31..32))?;

@@ -5,34 +5,34 @@ use warpset_kernels::lsm::copies::{self, lsm_copies};
 use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
-use super::{DeviceKey, DeviceValue, Ordered, batch, kernels};
+use super::{DeviceKey, DeviceValue, Dictionary, StoredKey, batch};
 use crate::Error;
 use crate::error::one_per_key;
-use crate::form::Form;
+use crate::policy::MergePolicy;
 
 /// Blocks for each multiprocessor of the launch that looks for copies of keys; they go on in strides.
 const BLOCKS: u32 = 8;
 
-impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// From host memory.
-    pub(crate) fn build_from_slices(device: &Device, form: F, keys: &[K], values: &[V]) -> Result<Self, Error> {
+    pub(crate) fn build_from_slices(device: &Device, policy: P, keys: &[K], values: &[V]) -> Result<Self, Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        let empty = Ordered::empty(device, form)?;
+        let empty = Dictionary::empty(device, policy)?;
         empty.filled(keys.len(), |stream| {
-            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
+            let (keys, values) = (stream.from_slice(&K::stored(keys))?, stream.from_slice(V::stored(values))?);
             // SAFETY: the memory is freed in the order of the stream.
-            unsafe { batch::insertions::<K, V>(stream, keys.as_slice(), values.as_slice()) }
+            unsafe { batch::insertions::<K::Stored, V>(stream, keys.as_slice(), values.as_slice()) }
         })
     }
 
     /// From device memory.
     pub(crate) fn build_from_device(
         device: &Device,
-        form: F,
-        keys: DeviceSlice<'_, K>,
+        policy: P,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
     ) -> Result<Self, Error> {
-        let empty = Ordered::empty(device, form)?;
+        let empty = Dictionary::empty(device, policy)?;
         empty.check_batch(keys, values)?;
         // SAFETY: keys and values are borrowed until the work has been waited for.
         empty.filled(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
@@ -42,14 +42,12 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     fn filled(
         mut self,
         len: usize,
-        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
+        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K::Stored, V>, Error>,
     ) -> Result<Self, Error> {
         if len > 0 {
-            let live = self.device.with_kernels(&kernels::of_build::<K, V>(len), || {
-                self.waiting(|stream| {
-                    let sorted = queue(stream)?;
-                    if has_copies(stream, &sorted)? { self.merged_live(stream, Some(&sorted)) } else { Ok(sorted) }
-                })
+            let live = self.waiting(|stream| {
+                let sorted = queue(stream)?;
+                if has_copies(stream, &sorted)? { self.merged_live(stream, Some(&sorted)) } else { Ok(sorted) }
             })?;
             self.set_live(live)?;
         }
@@ -58,7 +56,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
 }
 
 /// Whether a key is in the run, which has elements, more than once. Waits for the stream.
-fn has_copies<K: DeviceKey, V: DeviceValue>(stream: &Stream, sorted: &DeviceElements<K, V>) -> Result<bool, Error> {
+fn has_copies<K: StoredKey, V: DeviceValue>(stream: &Stream, sorted: &DeviceElements<K, V>) -> Result<bool, Error> {
     let mut copies = stream.alloc_zeroed::<u64>(1)?;
     let most = (stream.device().properties().multiprocessors * BLOCKS) as usize;
     let config = LaunchConfig::new(sorted.len.div_ceil(copies::BLOCK as usize).min(most) as u32, copies::BLOCK);

@@ -1,5 +1,7 @@
 //! Keys and values on devices: which kernels there are for them, and which forms of the primitives they take.
 
+use std::borrow::Cow;
+
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::lsm::batch::lsm_gather;
@@ -18,16 +20,84 @@ use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
-use warpset_primitives::sort::{By, Payload, sort_keys_async, sort_pairs_async};
-use warpset_primitives::{KeyMask, Result, merge, sort};
-use warpset_simt::{EntryOf, KernelInfo};
+use warpset_primitives::sort::{By, Payload, SortKey, sort_keys_async, sort_pairs_async};
+use warpset_primitives::{KeyMask, Result};
+use warpset_simt::EntryOf;
 
 use super::elements::DeviceElements;
 use crate::{OrderedKey, Value};
 
-/// Keys that there are kernels for: `u32` and `u64`.
-pub trait DeviceKey:
+/// Keys of dictionaries in device memory: `u32`, `u64`, `i32` and `i64`, which stand there as unsigned keys. Sealed.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_lsm::gpu::{DeviceKey, DeviceValue, Lsm};
+/// use warpset_lsm::{Error, Lsm as HostLsm};
+///
+/// /// How many of the keys are not there yet, asked and inserted in device memory.
+/// fn insert_new<K: DeviceKey, V: DeviceValue>(lsm: &mut Lsm<K, V>, keys: &[K], values: &[V]) -> Result<usize, Error> {
+///     let device = lsm.device().clone();
+///     let keys = device.from_slice(&K::stored(keys))?;
+///     let values = device.from_slice(V::stored(values))?;
+///     let mut found = device.alloc_zeroed(keys.len())?;
+///     lsm.contains_device(keys.as_slice(), found.as_mut_slice())?;
+///     lsm.insert_device(keys.as_slice(), values.as_slice())?;
+///     Ok(found.to_vec()?.iter().filter(|&&found| found == 0).count())
+/// }
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let mut lsm = HostLsm::<i64, u32>::builder().on(&device).build_from(&[-5], &[1])?;
+/// assert_eq!(insert_new(&mut lsm, &[-7, -5, 3], &[2, 3, 4])?, 2);
+/// assert_eq!(lsm.first_key_value()?, Some((-7, 2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait DeviceKey: OrderedKey {
+    /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, which keeps the
+    /// order.
+    type Stored: StoredKey;
+
+    /// The key as it is stored.
+    fn to_stored(self) -> Self::Stored {
+        Self::Stored::from_u64(self.to_u64())
+    }
+
+    /// The keys as they are stored; unsigned ones without a copy.
+    fn stored(keys: &[Self]) -> Cow<'_, [Self::Stored]>;
+
+    /// The keys that are stored so.
+    fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self> {
+        let mut keys: Vec<Self> = bytemuck::cast_vec(stored);
+        Self::restore(&mut keys);
+        keys
+    }
+
+    /// Makes keys of what is stored for them, in the same memory.
+    fn restore(stored: &mut [Self]);
+}
+
+macro_rules! device_keys {
+    ($($key:ty, $stored:ty, |$keys:ident| $to:expr, |$bits:ident| $from:expr;)*) => {$(
+        impl DeviceKey for $key {
+            type Stored = $stored;
+            fn stored($keys: &[Self]) -> Cow<'_, [$stored]> {
+                $to
+            }
+            fn restore($bits: &mut [Self]) {
+                $from
+            }
+        }
+    )*};
+}
+device_keys! {
+    u32, u32, |keys| Cow::Borrowed(keys), |_keys| {};
+    u64, u64, |keys| Cow::Borrowed(keys), |_keys| {};
+    i32, u32, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
+    i64, u64, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
+}
+
+/// Keys that there are kernels for: `u32` and `u64`. Sealed.
+pub trait StoredKey:
     OrderedKey
+    + SortKey
     + EntryOf<lsm_lookup<Self>>
     + EntryOf<lsm_neighbours<Self>>
     + EntryOf<lsm_copies<Self>>
@@ -48,22 +118,56 @@ pub trait DeviceKey:
     + ListKey
 {
 }
-impl DeviceKey for u32 {}
-impl DeviceKey for u64 {}
+impl StoredKey for u32 {}
+impl StoredKey for u64 {}
 
-/// Values that there are kernels for: `u32`, `u64` and `()`.
+/// Values of dictionaries in device memory: `u32`, `u64` and `()`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the value of a dictionary in device memory",
+    note = "use `u32`, `u64` or `()`"
+)]
 pub trait DeviceValue: Value + primitives::Forms {
     /// What is stored for a value: it itself; of `()` nothing, whatever the type.
     type Stored: Pod + Default + Send + Sync;
+
+    /// Words of 32 bits in a value.
+    const WORDS: u32;
+
+    /// The values as they are stored; none for `()`.
+    fn stored(values: &[Self]) -> &[Self::Stored];
+
+    /// The `len` values that are stored so.
+    fn from_stored(stored: Vec<Self::Stored>, len: usize) -> Vec<Self>;
 }
-impl DeviceValue for u32 {
-    type Stored = u32;
+
+macro_rules! device_values {
+    ($($value:ty: $words:literal;)*) => {$(
+        impl DeviceValue for $value {
+            type Stored = $value;
+            const WORDS: u32 = $words;
+            fn stored(values: &[$value]) -> &[$value] {
+                values
+            }
+            fn from_stored(stored: Vec<$value>, _: usize) -> Vec<$value> {
+                stored
+            }
+        }
+    )*};
 }
-impl DeviceValue for u64 {
-    type Stored = u64;
+device_values! {
+    u32: 1;
+    u64: 2;
 }
+
 impl DeviceValue for () {
     type Stored = u32;
+    const WORDS: u32 = 0;
+    fn stored(_: &[()]) -> &[u32] {
+        &[]
+    }
+    fn from_stored(_: Vec<u32>, len: usize) -> Vec<()> {
+        vec![(); len]
+    }
 }
 
 pub(crate) mod primitives {
@@ -71,29 +175,11 @@ pub(crate) mod primitives {
 
     /// The primitives for elements with such values.
     pub trait Forms: Sized {
-        /// Words of 32 bits in a value.
-        const WORDS: u32;
-
-        /// The values as they are stored.
-        fn stored<T: Pod>(values: &[Self]) -> &[T];
-
-        /// Values that are stored so; `len` of them.
-        fn from_stored<T: Pod>(stored: &[T], len: usize) -> Vec<Self>;
-
-        /// The kernels of [`sort`](Forms::sort) for `n` elements.
-        fn sort_kernels<K: DeviceKey>(n: usize) -> Vec<&'static KernelInfo>;
-
-        /// The kernels of [`merge`](Forms::merge).
-        fn merge_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo>;
-
-        /// The kernels of [`merge_live`](Forms::merge_live).
-        fn live_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo>;
-
         /// Queues the sort by key, of equal keys the last one first.
         ///
         /// # Safety
         /// As [`sort_pairs_async`].
-        unsafe fn sort<K: DeviceKey, T: Pod>(
+        unsafe fn sort<K: StoredKey, T: Pod>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
             values: DeviceSlice<'_, T>,
@@ -101,11 +187,12 @@ pub(crate) mod primitives {
             out_values: &mut DeviceVec<T>,
         ) -> Result<()>;
 
-        /// Queues the merge of runs, the newest first, into `out`, which is as long, and has a bitmap if one of them has.
+        /// Queues the merge of runs, the newest first, into `out`, which is as long, and has a bitmap if one of them
+        /// has.
         ///
         /// # Safety
         /// As [`merge_many_pairs_with_status_async`].
-        unsafe fn merge<K: DeviceKey>(
+        unsafe fn merge<K: StoredKey>(
             stream: &Stream,
             runs: &[&DeviceElements<K, Self>],
             out: &mut DeviceElements<K, Self>,
@@ -117,7 +204,7 @@ pub(crate) mod primitives {
         ///
         /// # Safety
         /// As [`merge_newest_pairs_async`].
-        unsafe fn merge_live<K: DeviceKey>(
+        unsafe fn merge_live<K: StoredKey>(
             stream: &Stream,
             runs: &[&DeviceElements<K, Self>],
             out: &mut DeviceElements<K, Self>,
@@ -128,29 +215,7 @@ pub(crate) mod primitives {
     }
 
     impl Forms for () {
-        const WORDS: u32 = 0;
-
-        fn stored<T: Pod>(_: &[()]) -> &[T] {
-            &[]
-        }
-
-        fn from_stored<T: Pod>(_: &[T], len: usize) -> Vec<()> {
-            vec![(); len]
-        }
-
-        fn sort_kernels<K: DeviceKey>(n: usize) -> Vec<&'static KernelInfo> {
-            sort::kernels_for_keys::<K>(n)
-        }
-
-        fn merge_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
-            merge::kernels_for_many_keys::<K>()
-        }
-
-        fn live_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
-            merge::kernels_for_newest_keys::<K>()
-        }
-
-        unsafe fn sort<K: DeviceKey, T: Pod>(
+        unsafe fn sort<K: StoredKey, T: Pod>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
             _: DeviceSlice<'_, T>,
@@ -161,7 +226,7 @@ pub(crate) mod primitives {
             unsafe { sort_keys_async(stream, keys, out_keys, By::ascending()) }
         }
 
-        unsafe fn merge<K: DeviceKey>(
+        unsafe fn merge<K: StoredKey>(
             stream: &Stream,
             runs: &[&DeviceElements<K, ()>],
             out: &mut DeviceElements<K, ()>,
@@ -178,7 +243,7 @@ pub(crate) mod primitives {
             }
         }
 
-        unsafe fn merge_live<K: DeviceKey>(
+        unsafe fn merge_live<K: StoredKey>(
             stream: &Stream,
             runs: &[&DeviceElements<K, ()>],
             out: &mut DeviceElements<K, ()>,
@@ -191,31 +256,9 @@ pub(crate) mod primitives {
     }
 
     macro_rules! with_values {
-        ($($value:ty: $words:literal;)*) => {$(
+        ($($value:ty),*) => {$(
             impl Forms for $value {
-                const WORDS: u32 = $words;
-
-                fn stored<T: Pod>(values: &[$value]) -> &[T] {
-                    bytemuck::cast_slice(values)
-                }
-
-                fn from_stored<T: Pod>(stored: &[T], _: usize) -> Vec<$value> {
-                    bytemuck::pod_collect_to_vec(stored)
-                }
-
-                fn sort_kernels<K: DeviceKey>(n: usize) -> Vec<&'static KernelInfo> {
-                    sort::kernels_for_pairs::<K, $value>(n)
-                }
-
-                fn merge_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
-                    merge::kernels_for_many_pairs::<K, $value>()
-                }
-
-                fn live_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
-                    merge::kernels_for_newest_pairs::<K, $value>()
-                }
-
-                unsafe fn sort<K: DeviceKey, T: Pod>(
+                unsafe fn sort<K: StoredKey, T: Pod>(
                     stream: &Stream,
                     keys: DeviceSlice<'_, K>,
                     values: DeviceSlice<'_, T>,
@@ -227,7 +270,7 @@ pub(crate) mod primitives {
                     unsafe { sort_by_key::<K, $value>(stream, keys, values, out_keys, out_values) }
                 }
 
-                unsafe fn merge<K: DeviceKey>(
+                unsafe fn merge<K: StoredKey>(
                     stream: &Stream,
                     runs: &[&DeviceElements<K, $value>],
                     out: &mut DeviceElements<K, $value>,
@@ -247,7 +290,7 @@ pub(crate) mod primitives {
                     }
                 }
 
-                unsafe fn merge_live<K: DeviceKey>(
+                unsafe fn merge_live<K: StoredKey>(
                     stream: &Stream,
                     runs: &[&DeviceElements<K, $value>],
                     out: &mut DeviceElements<K, $value>,
@@ -264,11 +307,11 @@ pub(crate) mod primitives {
             }
         )*};
     }
-    with_values! { u32: 1; u64: 2; }
+    with_values!(u32, u64);
 
     /// # Safety
     /// As [`sort_pairs_async`].
-    unsafe fn sort_by_key<K: DeviceKey, V: Payload>(
+    unsafe fn sort_by_key<K: StoredKey, V: Payload>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
         values: DeviceSlice<'_, V>,

@@ -9,8 +9,8 @@ use warpset_kernels::lsm::visibility::PER_WORD;
 use warpset_primitives::Error::TooManyRuns;
 use warpset_simt::LaunchConfig;
 
-use super::derived::Derived;
-use super::{DeviceKey, DeviceValue};
+use super::search_index::SearchIndex;
+use super::{DeviceKey, DeviceValue, StoredKey};
 use crate::Error;
 use crate::level::LevelIndex;
 use crate::run::Elements;
@@ -23,10 +23,10 @@ pub struct DeviceElements<K, V: DeviceValue> {
     /// Whole words. Absent if no element is a tombstone; an update with flags on the device may leave one without any.
     pub(crate) tombstones: Option<DeviceVec<u32>>,
     /// Once it has been built.
-    pub(super) derived: OnceLock<Derived>,
+    pub(super) search_index: OnceLock<SearchIndex>,
 }
 
-impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
+impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     /// Room for `len` elements, of any content, with a bitmap if asked for.
     pub(super) fn uninit(stream: &Stream, len: usize, tombstones: bool) -> Result<Self, Error> {
         Ok(DeviceElements {
@@ -34,28 +34,33 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
             keys: stream.alloc_uninit(len)?,
             values: stream.alloc_uninit(if V::WORDS == 0 { 0 } else { len })?,
             tombstones: if tombstones { Some(stream.alloc_uninit(len.div_ceil(32))?) } else { None },
-            derived: OnceLock::new(),
+            search_index: OnceLock::new(),
         })
     }
 
-    pub(super) fn from_host(stream: &Stream, elements: &Elements<K, V>) -> Result<Self, Error> {
+    pub(super) fn from_host(
+        stream: &Stream,
+        elements: &Elements<impl DeviceKey<Stored = K>, V>,
+    ) -> Result<Self, Error> {
         let bitmap = elements.tombstones.as_ref().map(|words| stream.from_slice(words));
         Ok(DeviceElements {
             len: elements.len(),
-            keys: stream.from_slice(elements.keys.as_slice())?,
+            keys: stream.from_slice(&DeviceKey::stored(elements.keys.as_slice()))?,
             values: stream.from_slice(V::stored(&elements.values))?,
             tombstones: bitmap.transpose()?,
-            derived: OnceLock::new(),
+            search_index: OnceLock::new(),
         })
     }
 
     /// A copy on the host, which has a bitmap only if there is a tombstone.
-    pub(super) fn to_host(&self, stream: &Stream) -> Result<Elements<K, V>, Error> {
-        let mut elements = Elements::zeroed(self.len, self.tombstones.is_some())?;
-        stream.download(self.keys(), elements.keys.as_mut_slice())?;
+    pub(super) fn to_host<H: DeviceKey<Stored = K>>(&self, stream: &Stream) -> Result<Elements<H, V>, Error> {
+        let mut elements = Elements::<H, V>::zeroed(self.len, self.tombstones.is_some())?;
+        let keys = bytemuck::cast_slice_mut::<H, K>(elements.keys.as_mut_slice());
+        stream.download(self.keys(), keys)?;
+        H::restore(elements.keys.as_mut_slice());
         let mut values = vec![V::Stored::default(); self.values().len()];
         stream.download(self.values(), &mut values)?;
-        elements.values = V::from_stored(&values, self.len);
+        elements.values = V::from_stored(values, self.len);
         if let (Some(words), Some(bitmap)) = (&mut elements.tombstones, self.tombstones()) {
             stream.download(bitmap, words)?;
         }
@@ -78,19 +83,19 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
     /// Whether all its memory is freed in the order of `stream`.
     pub(super) fn follows(&self, stream: &Stream) -> bool {
         let bitmap = self.tombstones.as_ref().is_none_or(|words| words.follows(stream));
-        let derived = self.derived.get().is_none_or(|derived| derived.follows(stream));
-        self.keys.follows(stream) && (V::WORDS == 0 || self.values.follows(stream)) && bitmap && derived
+        let search_index = self.search_index.get().is_none_or(|search_index| search_index.follows(stream));
+        self.keys.follows(stream) && (V::WORDS == 0 || self.values.follows(stream)) && bitmap && search_index
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
         let bitmap = self.tombstones.as_ref().map_or(0, DeviceVec::byte_len);
-        let derived = self.derived.get().map_or(0, Derived::memory_bytes);
-        (self.keys.byte_len() + self.values.byte_len() + bitmap + derived) as u64
+        let search_index = self.search_index.get().map_or(0, SearchIndex::memory_bytes);
+        (self.keys.byte_len() + self.values.byte_len() + bitmap + search_index) as u64
     }
 }
 
 /// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for.
-pub(super) fn publish<K: DeviceKey, V: DeviceValue>(
+pub(super) fn publish<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
@@ -101,8 +106,8 @@ pub(super) fn publish<K: DeviceKey, V: DeviceValue>(
     Ok(table)
 }
 
-/// The same table, copied from the host: for calls that wait, which then need no kernel for it.
-pub(super) fn upload_table<K: DeviceKey, V: DeviceValue>(
+/// Copies the table of these levels from the host: for calls that wait, which then need no kernel for it.
+pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
@@ -125,7 +130,7 @@ pub(super) fn upload_table<K: DeviceKey, V: DeviceValue>(
     Ok(stream.from_slice(&words)?)
 }
 
-fn addresses<K: DeviceKey, V: DeviceValue>(
+fn addresses<K: StoredKey, V: DeviceValue>(
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<Addresses, Error> {
     if levels.len() > LEVELS {
@@ -141,7 +146,7 @@ fn addresses<K: DeviceKey, V: DeviceValue>(
         of.lengths[i] = elements.len as u64;
         of.first_visible[i] = first_visible;
         first_visible += elements.len.div_ceil(PER_WORD) as u64;
-        if let Some(Derived { filter, index }) = elements.derived.get() {
+        if let Some(SearchIndex { filter, index }) = elements.search_index.get() {
             of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
             of.filter_words[i] = filter.len() as u64;
             of.indexes[i] = index.global().as_ptr().expose_provenance() as u64;

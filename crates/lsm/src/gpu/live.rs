@@ -7,19 +7,19 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::{DeviceSlice, Stream};
 
 use super::elements::{DeviceElements, upload_table};
-use super::{DeviceKey, DeviceValue, Ordered};
+use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::Error;
-use crate::form::Form;
+use crate::policy::MergePolicy;
 
-impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
     ///
     /// # Errors
     /// [`Error::Gpu`].
     pub fn cleanup(&mut self) -> Result<(), Error> {
         let len = self.resident_len();
-        if self.is_clean() && self.levels.iter().all(|(index, level)| *index == self.form.level_for(level.len)) {
-            self.form.note_cleanup(len);
+        if self.is_clean() && self.levels.iter().all(|(index, level)| *index == self.policy.level_for(level.len)) {
+            self.policy.note_cleanup(len);
             return Ok(());
         }
         let live = self.waiting(|stream| self.merged_live(stream, None))?;
@@ -27,14 +27,14 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     }
 
     /// Replaces everything by these elements, which all live. Waits.
-    pub(super) fn set_live(&mut self, elements: DeviceElements<K, V>) -> Result<(), Error> {
+    pub(super) fn set_live(&mut self, elements: DeviceElements<K::Stored, V>) -> Result<(), Error> {
         let len = elements.len;
-        let index = self.form.level_for(len);
+        let index = self.policy.level_for(len);
         let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
         let table = self.waiting(|stream| upload_table(stream, &levels))?;
         (self.levels, self.table) = (levels, Arc::new(table));
-        (self.prepared, self.asked) = (OnceLock::new(), AtomicU64::new(0));
-        self.form.note_cleanup(len as u64);
+        (self.indexed, self.asked) = (OnceLock::new(), AtomicU64::new(0));
+        self.policy.note_cleanup(len as u64);
         self.live = OnceLock::from(len as u64);
         self.retired.clear();
         Ok(())
@@ -46,15 +46,15 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// [`Error::Gpu`].
     pub fn clear(&mut self) -> Result<(), Error> {
         self.device.synchronize()?;
-        let mut form = self.form;
-        form.note_cleanup(0);
-        *self = Ordered::empty(&self.device, form)?;
+        let mut policy = self.policy;
+        policy.note_cleanup(0);
+        *self = Dictionary::empty(&self.device, policy)?;
         Ok(())
     }
 }
 
 /// What lives.
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// How many keys have a value. After an update the first call merges everything, in as much memory again.
     ///
     /// # Errors
@@ -65,6 +65,14 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         }
         let live = self.waiting(|stream| self.merged_live(stream, None))?;
         Ok(*self.live.get_or_init(|| live.len as u64))
+    }
+
+    /// Bits of device memory per key that has a value.
+    ///
+    /// # Errors
+    /// As for [`Dictionary::len`].
+    pub fn bits_per_key(&self) -> Result<f64, Error> {
+        Ok(8.0 * self.memory_bytes() as f64 / self.len()? as f64)
     }
 
     /// Whether no key has a value.
@@ -80,9 +88,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// All keys that have a value, with their values, ascending, in device memory. Waits.
     ///
-    /// Of a dictionary that is clean (a [`SortedArray`](super::SortedArray) after updates that wait, or any after
-    /// [`cleanup`](Ordered::cleanup)) this is its only level, without a copy; of others everything is merged, in as much
-    /// memory again. Where that is too much, ask for [pieces of ranges](Ordered::range_pieces_device).
+    /// For a dictionary that is clean (a [`SortedArray`](super::SortedArray) after updates that wait, or any after
+    /// [`cleanup`](Dictionary::cleanup)) this is its only level, without a copy; of others everything is merged, in as
+    /// much memory again. Where that is too much, ask for [pieces of ranges](Dictionary::range_pieces_device).
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -91,7 +99,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     }
 
     /// All keys that have a value, with their values, ascending: copied to the host in chunks. Starts with
-    /// [`live_elements`](Ordered::live_elements), so it goes on unchanged while the dictionary changes.
+    /// [`live_elements`](Dictionary::live_elements), so it goes on unchanged while the dictionary changes.
     ///
     /// # Errors
     /// [`Error::Gpu`], of this call and of each item.
@@ -99,7 +107,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         Ok(self.live_elements()?.into_iter())
     }
 
-    pub(super) fn live_run(&self) -> Result<Arc<DeviceElements<K, V>>, Error> {
+    pub(super) fn live_run(&self) -> Result<Arc<DeviceElements<K::Stored, V>>, Error> {
         if let (true, [(_, level)]) = (self.is_clean(), &self.levels[..]) {
             return Ok(level.clone());
         }
@@ -112,10 +120,10 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     pub(super) fn merged_live(
         &self,
         stream: &Stream,
-        batch: Option<&DeviceElements<K, V>>,
-    ) -> Result<DeviceElements<K, V>, Error> {
+        batch: Option<&DeviceElements<K::Stored, V>>,
+    ) -> Result<DeviceElements<K::Stored, V>, Error> {
         let levels = self.levels.iter().map(|(_, elements)| &**elements);
-        let runs: Vec<&DeviceElements<K, V>> = batch.into_iter().chain(levels).collect();
+        let runs: Vec<&DeviceElements<K::Stored, V>> = batch.into_iter().chain(levels).collect();
         let total: usize = runs.iter().map(|run| run.len).sum();
         let mut live = DeviceElements::uninit(stream, total, false)?;
         if total == 0 {
@@ -139,7 +147,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 }
 
 /// Elements that all live, in device memory, ascending by their keys, which are all different: made by
-/// [`Ordered::live_elements`]. They stay as they are, whatever happens to the dictionary.
+/// [`Dictionary::live_elements`]. They stay as they are, whatever happens to the dictionary.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -155,21 +163,21 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct LiveElements<K, V: DeviceValue>(Arc<DeviceElements<K, V>>);
+pub struct LiveElements<K: DeviceKey, V: DeviceValue>(Arc<DeviceElements<K::Stored, V>>);
 
 impl<K: DeviceKey, V: DeviceValue> LiveElements<K, V> {
-    /// How many there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
     /// The keys.
-    pub fn keys(&self) -> DeviceSlice<'_, K> {
+    pub fn keys(&self) -> DeviceSlice<'_, K::Stored> {
         self.0.keys()
     }
 
@@ -199,7 +207,7 @@ impl<K: DeviceKey, V: DeviceValue> fmt::Debug for LiveElements<K, V> {
 const CHUNK: usize = 1 << 16;
 
 /// The live elements of a dictionary in device memory, ascending, in chunks that are copied to the host: made by
-/// [`Ordered::iter`]. Ends after an error.
+/// [`Dictionary::iter`]. Ends after an error.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -211,7 +219,7 @@ const CHUNK: usize = 1 << 16;
 /// assert_eq!(elements, [(1, 10), (3, 30)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Iter<K, V: DeviceValue> {
+pub struct Iter<K: DeviceKey, V: DeviceValue> {
     live: LiveElements<K, V>,
     /// Which of them have not been copied yet.
     left: std::ops::Range<usize>,
@@ -225,9 +233,9 @@ impl<K: DeviceKey, V: DeviceValue> Iter<K, V> {
     fn refill(&mut self) -> Result<(), Error> {
         let len = self.left.len().min(CHUNK);
         let next = self.left.start..self.left.start + len;
-        self.keys = self.live.keys().slice(next.clone()).to_vec()?;
+        self.keys = K::from_stored(self.live.keys().slice(next.clone()).to_vec()?);
         let stored = if V::WORDS == 0 { Vec::new() } else { self.live.values().slice(next).to_vec()? };
-        self.values = V::from_stored(&stored, len);
+        self.values = V::from_stored(stored, len);
         self.left.start += len;
         self.at = 0;
         Ok(())

@@ -7,10 +7,11 @@ use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_pairs_async};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
+use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
 
-/// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for others.
+/// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for
+/// others.
 const MANY_QUERIES: usize = 1 << 22;
 const MANY_ELEMENTS: u64 = 1 << 26;
 /// Highest bits that queries are sorted by: two passes of the sort.
@@ -24,14 +25,15 @@ const FLIPPED_ELEMENTS: u32 = 2;
 /// Bytes of answers that are put to their places together.
 const WINDOW_BYTES: usize = if cfg!(test) { 1 << 13 } else { 16 << 20 };
 
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Safety
-    /// As for [`Ordered::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words` words per key.
+    /// As for [`Dictionary::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words`
+    /// words per key.
     pub(super) unsafe fn queue_lookup(
         &self,
         stream: &Stream,
         method: LookupMethod,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         out_values: GlobalMut<u32>,
         value_words: u32,
         mut found: DeviceSliceMut<'_, u64>,
@@ -59,7 +61,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             LookupMethod::Sorted => true,
             LookupMethod::Halving | LookupMethod::Flipped => false,
         };
-        if is_known && sorts && self.prepared.get().is_some() {
+        if is_known && sorts && self.indexed.get().is_some() {
             // SAFETY: the caller's promise is the same.
             let queued = unsafe { self.queue_sorted(stream, asked, out_values, value_words, found.reborrow()) };
             match queued {
@@ -77,25 +79,25 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// Queues a lookup of queries that are sorted by their highest bits first.
     ///
     /// # Safety
-    /// As for [`Ordered::queue_lookup`]; it is known which elements are visible, and there are at least one and at most 2^32 - 1
-    /// queries.
+    /// As for [`Dictionary::queue_lookup`]; it is known which elements are visible, and there are at least one and at
+    /// most 2^32 - 1 queries.
     unsafe fn queue_sorted(
         &self,
         stream: &Stream,
-        asked: Asked<'_, K>,
+        asked: Asked<'_, K::Stored>,
         out_values: GlobalMut<u32>,
         value_words: u32,
         mut found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         let n = asked.keys.len();
-        let mut sorted = stream.alloc_uninit::<K>(n)?;
+        let mut sorted = stream.alloc_uninit::<K::Stored>(n)?;
         let mut numbers = stream.alloc_uninit::<u32>(n)?;
         let mut places = stream.alloc_uninit::<u32>(n)?;
         stream.fill_bytes(found.reborrow(), 0)?;
         let key_bits = 8 * size_of::<K>() as u32;
         let by = By::ascending().bits(key_bits - SORTED_BITS..key_bits);
-        // SAFETY: scratch is new, long enough and freed in the order of the stream; the table is of these levels; the caller answers for
-        // the rest.
+        // SAFETY: scratch is new, long enough and freed in the order of the stream; the table is of these levels; the
+        // caller answers for the rest.
         unsafe {
             lsm_places { out: numbers.global_mut(), n }.launch(stream, LaunchConfig::covering(n, lookup::BLOCK))?;
             sort_pairs_async(stream, asked.keys, numbers.as_slice(), &mut sorted, &mut places, by)?;
@@ -126,11 +128,11 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// Queues a lookup of queries that are about sorted.
     ///
     /// # Safety
-    /// As for [`Ordered::queue_sorted`].
+    /// As for [`Dictionary::queue_sorted`].
     unsafe fn queue_flipped(
         &self,
         stream: &Stream,
-        asked: Asked<'_, K>,
+        asked: Asked<'_, K::Stored>,
         out_values: GlobalMut<u32>,
         value_words: u32,
         mut found: DeviceSliceMut<'_, u64>,
@@ -143,9 +145,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         let kernel =
             lsm_lookup_flipped { table, levels, visible, all, most, queries, n, out_values, value_words, found };
         let config = LaunchConfig::new(n.div_ceil(flipped::TILE as usize) as u32, flipped::BLOCK);
-        // SAFETY: the table is of these levels, which have fewer than 2^32 elements, since it is known which are visible; the caller
-        // answers for the rest.
-        unsafe { kernel.launch(stream, config.shared(flipped::shared_bytes::<K>(value_words)))? };
+        // SAFETY: the table is of these levels, which have fewer than 2^32 elements, since it is known which are
+        // visible; the caller answers for the rest.
+        unsafe { kernel.launch(stream, config.shared(flipped::shared_bytes::<K::Stored>(value_words)))? };
         Ok(())
     }
 
@@ -156,12 +158,12 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         ascend: impl FnOnce() -> Result<bool, Error>,
     ) -> Result<LookupMethod, Error> {
         let flips = n >= FLIPPED_FROM && ascend()?;
-        self.prepare_for(n, kernels::of_lookup::<K>(flips))?;
+        self.prepare_for(n)?;
         Ok(if flips && self.sight().visible.is_some() { LookupMethod::Flipped } else { LookupMethod::Auto })
     }
 
     /// Whether queries on the device ascend. Waits.
-    pub(super) fn ascend(&self, keys: DeviceSlice<'_, K>) -> Result<bool, Error> {
+    pub(super) fn ascend(&self, keys: DeviceSlice<'_, K::Stored>) -> Result<bool, Error> {
         self.device.expect_same(keys.device(), "a lookup in a dictionary")?;
         self.waiting(|stream| {
             let mut descends = stream.alloc_zeroed::<u32>(1)?;

@@ -1,11 +1,12 @@
 //! Neighbours in the order of the keys, on the device.
 
+use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::lsm::neighbours::{self, lsm_neighbours};
 use warpset_simt::LaunchConfig;
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
-use crate::Error;
+use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
+use crate::{Error, OrderedKey};
 
 /// Blocks for each multiprocessor; they go on in strides.
 const BLOCKS: u32 = 8;
@@ -24,22 +25,22 @@ const PREDECESSOR: Sought = Sought { upwards: false, inclusive: false };
 const FIRST_FROM: Sought = Sought { upwards: true, inclusive: true };
 const LAST_TO: Sought = Sought { upwards: false, inclusive: true };
 
-/// Where the neighbours of keys go, in device memory: for [`Ordered::successor_device`] and its like.
+/// Where the neighbours of keys go, in device memory: for [`Dictionary::successor_device`] and its like.
 ///
-/// Bit `i % 64` of word `i / 64` of `found` says whether key `i` has a neighbour, which then is key `i` of `keys` with value `i`
-/// of `values`; both are zero otherwise. Of `()` there are no values: pass an empty slice.
+/// Bit `i % 64` of word `i / 64` of `found` says whether key `i` has a neighbour, which then is key `i` of `keys` with
+/// value `i` of `values`; both are zero otherwise. Values `()` take no memory: pass an empty slice.
 #[derive(Debug)]
-pub struct NeighboursMut<'a, K, V: DeviceValue> {
-    /// One per key that is asked for.
-    pub keys: DeviceSliceMut<'a, K>,
-    /// One per key that is asked for.
+pub struct NeighboursMut<'a, K: DeviceKey, V: DeviceValue> {
+    /// Room for one per key that is asked for.
+    pub keys: DeviceSliceMut<'a, K::Stored>,
+    /// Room for one per key that is asked for.
     pub values: DeviceSliceMut<'a, V::Stored>,
-    /// One bit per key that is asked for, in whole words.
+    /// Room for one bit per key that is asked for, in whole words.
     pub found: DeviceSliceMut<'a, u64>,
 }
 
 /// Neighbours.
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The smallest key above each of `keys` that has a value, with its value.
     ///
     /// # Errors
@@ -72,54 +73,62 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         Ok(self.neighbours_of(&[K::MAX], LAST_TO)?.pop().flatten())
     }
 
-    /// [`Ordered::successor_bulk`] of keys on the device. Waits.
+    /// [`Dictionary::successor_bulk`] of keys on the device. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
-    pub fn successor_device(&self, keys: DeviceSlice<'_, K>, out: NeighboursMut<'_, K, V>) -> Result<(), Error> {
-        self.prepare_for(keys.len(), kernels::of_neighbours::<K>())?;
+    pub fn successor_device(
+        &self,
+        keys: DeviceSlice<'_, K::Stored>,
+        out: NeighboursMut<'_, K, V>,
+    ) -> Result<(), Error> {
+        self.prepare_for(keys.len())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.successor_async(stream, keys, out) })
     }
 
-    /// [`Ordered::predecessor_bulk`] of keys on the device. Waits.
+    /// [`Dictionary::predecessor_bulk`] of keys on the device. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
-    pub fn predecessor_device(&self, keys: DeviceSlice<'_, K>, out: NeighboursMut<'_, K, V>) -> Result<(), Error> {
-        self.prepare_for(keys.len(), kernels::of_neighbours::<K>())?;
+    pub fn predecessor_device(
+        &self,
+        keys: DeviceSlice<'_, K::Stored>,
+        out: NeighboursMut<'_, K, V>,
+    ) -> Result<(), Error> {
+        self.prepare_for(keys.len())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.predecessor_async(stream, keys, out) })
     }
 
-    /// Queues what [`Ordered::successor_device`] does.
+    /// Queues what [`Dictionary::successor_device`] does.
     ///
     /// # Safety
-    /// As for [`Ordered::get_async`]: `out` stands for values and bits there.
+    /// As for [`Dictionary::get_async`]: `out` stands for values and bits there.
     ///
     /// # Errors
-    /// As for [`Ordered::successor_device`].
+    /// As for [`Dictionary::successor_device`].
     pub unsafe fn successor_async(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         out: NeighboursMut<'_, K, V>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.queue_neighbours(stream, keys, out, SUCCESSOR) }
     }
 
-    /// Queues what [`Ordered::predecessor_device`] does.
+    /// Queues what [`Dictionary::predecessor_device`] does.
     ///
     /// # Safety
-    /// As for [`Ordered::get_async`]: `out` stands for values and bits there.
+    /// As for [`Dictionary::get_async`]: `out` stands for values and bits there.
     ///
     /// # Errors
-    /// As for [`Ordered::predecessor_device`].
+    /// As for [`Dictionary::predecessor_device`].
     pub unsafe fn predecessor_async(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         out: NeighboursMut<'_, K, V>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise is the same.
@@ -130,13 +139,13 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         if asked.is_empty() || self.levels.is_empty() {
             return Ok(vec![None; asked.len()]);
         }
-        self.prepare_for(asked.len(), kernels::of_neighbours::<K>())?;
+        self.prepare_for(asked.len())?;
         let values_len = if V::WORDS == 0 { 0 } else { asked.len() };
         let mut found = vec![0u64; asked.len().div_ceil(64)];
-        let (mut keys, mut stored) = (vec![K::MIN; asked.len()], vec![V::Stored::default(); values_len]);
+        let (mut keys, mut stored) = (vec![K::Stored::MIN; asked.len()], vec![V::Stored::default(); values_len]);
         self.waiting(|stream| {
-            let queries = stream.from_slice(asked)?;
-            let mut out_keys = stream.alloc_uninit::<K>(asked.len())?;
+            let queries = stream.from_slice(&K::stored(asked))?;
+            let mut out_keys = stream.alloc_uninit::<K::Stored>(asked.len())?;
             let mut out_values = stream.alloc_uninit::<V::Stored>(values_len)?;
             let mut out_found = stream.alloc_uninit::<u64>(found.len())?;
             let out = NeighboursMut {
@@ -150,36 +159,32 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             stream.download(&out_values, &mut stored)?;
             Ok(stream.download(&out_found, &mut found)?)
         })?;
-        let values = V::from_stored(&stored, asked.len());
-        let elements = keys.into_iter().zip(values).enumerate();
+        let values = V::from_stored(stored, asked.len());
+        let elements = K::from_stored(keys).into_iter().zip(values).enumerate();
         Ok(elements.map(|(i, element)| (found[i / 64] >> (i % 64) & 1 == 1).then_some(element)).collect())
     }
 
     /// # Safety
-    /// As for [`Ordered::successor_async`].
+    /// As for [`Dictionary::successor_async`].
     unsafe fn queue_neighbours(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         mut out: NeighboursMut<'_, K, V>,
         sought: Sought,
     ) -> Result<(), Error> {
         let n = keys.len();
-        let needed = [
-            ("places for keys", n, out.keys.len()),
-            ("places for values", if V::WORDS == 0 { 0 } else { n }, out.values.len()),
-            ("words of answers", n.div_ceil(64), out.found.len()),
-        ];
-        if let Some(&(what, _, found)) = needed.iter().find(|(_, needed, found)| needed != found) {
-            return Err(Error::LengthMismatch { keys: n, what, found });
-        }
+        let words = n.div_ceil(64);
+        LengthMismatch::unless_room("places for keys", n, out.keys.len())?;
+        LengthMismatch::unless_room("places for values", if V::WORDS == 0 { 0 } else { n }, out.values.len())?;
+        LengthMismatch::unless_room("words of answers", words, out.found.len())?;
         for device in [keys.device(), out.keys.device(), out.values.device(), out.found.device(), stream.device()] {
             self.device.expect_same(device, "neighbours in a dictionary")?;
         }
         if n == 0 {
             return Ok(());
         }
-        stream.fill_bytes(out.found.reborrow(), 0)?;
+        stream.fill_bytes(out.found.slice_mut(..words), 0)?;
         let levels = self.levels.len() as u32;
         let queries_per_block = (32 / levels.max(1).next_power_of_two() * neighbours::WARPS) as usize;
         let most = (self.device.properties().multiprocessors * BLOCKS) as usize;
@@ -196,7 +201,8 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             found: out.found.global_mut(),
         };
         let config = LaunchConfig::new(n.div_ceil(queries_per_block).min(most) as u32, neighbours::BLOCK);
-        // SAFETY: the table is of these levels; lengths were checked; the bits are zero; the caller answers for the rest.
+        // SAFETY: the table is of these levels; lengths were checked; the bits are zero; the caller answers for the
+        // rest.
         unsafe { kernel.launch(stream, config)? };
         Ok(())
     }

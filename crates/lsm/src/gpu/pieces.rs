@@ -7,9 +7,9 @@ use warpset_base::words::OutOfMemory;
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
 
 use super::query::upload_ends;
-use super::{DeviceKey, DeviceRanges, DeviceValue, Ordered};
+use super::{DeviceKey, DeviceRanges, DeviceValue, Dictionary, StoredKey};
 use crate::error::one_per_key;
-use crate::{Error, Ranges};
+use crate::{Error, OrderedKey, Ranges};
 
 /// Ranges of a piece at most: what is counted of them takes memory, too.
 const MOST_RANGES: usize = 1 << 22;
@@ -19,7 +19,7 @@ const CUTS: u64 = 64;
 const LEAST: u64 = 1 << 10;
 
 /// Memory for that many elements of ranges.
-pub(super) fn room_for<K: DeviceKey, V: DeviceValue>(
+pub(super) fn room_for<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     elements: usize,
 ) -> Result<(DeviceVec<K>, DeviceVec<V::Stored>), Error> {
@@ -43,20 +43,20 @@ fn element_bytes<K, V: DeviceValue>() -> u64 {
 }
 
 /// Some of the elements of several ranges of keys, in device memory: an item of [`RangePieces`].
-pub struct RangePiece<K, V: DeviceValue> {
-    /// Which ranges: several whole ones, or one. The elements of one may be only a part of those that it has; the next pieces then
-    /// are of the same range, with larger keys.
+pub struct RangePiece<K: DeviceKey, V: DeviceValue> {
+    /// Which ranges: several whole ones, or one. The elements of one may be only a part of those that it has; the next
+    /// pieces then are of the same range, with larger keys.
     pub ranges: Range<usize>,
     /// Their elements; offsets are those within the piece.
     pub elements: DeviceRanges<K, V>,
 }
 
-/// The elements of several ranges of keys in pieces of limited size: made by [`Ordered::range_pieces_device`]. Ends after an
-/// error.
-pub struct RangePieces<'a, K, V: DeviceValue, F> {
-    of: &'a Ordered<K, V, F>,
-    lows: DeviceSlice<'a, K>,
-    highs: DeviceSlice<'a, K>,
+/// The elements of several ranges of keys in pieces of limited size: made by [`Dictionary::range_pieces_device`]. Ends
+/// after an error.
+pub struct RangePieces<'a, K: DeviceKey, V: DeviceValue, P> {
+    of: &'a Dictionary<K, V, P>,
+    lows: DeviceSlice<'a, K::Stored>,
+    highs: DeviceSlice<'a, K::Stored>,
     /// How many elements each range has.
     counts: Vec<u64>,
     /// Elements of a piece at most.
@@ -64,7 +64,7 @@ pub struct RangePieces<'a, K, V: DeviceValue, F> {
     /// The first range that is not done.
     next: usize,
     /// What is left of that range if it has more elements than a piece; the part with the least keys is the last one.
-    parts: Vec<Part<K>>,
+    parts: Vec<Part<K::Stored>>,
 }
 
 /// A part of a range of keys, and how many elements it has.
@@ -76,9 +76,9 @@ struct Part<K> {
 }
 
 /// Ranges, in pieces where they need to be.
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
-    /// The keys of each range that have a value, with their values, in one piece of host memory. Where they are more than
-    /// the device has memory for, it works through them in pieces.
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// The keys of each range that have a value, with their values, in one piece of host memory. Where they are more
+    /// than the device has memory for, it works through them in pieces.
     ///
     /// # Errors
     /// [`Error::Gpu`]; [`Error::OutOfMemory`] if the host has not enough memory.
@@ -89,8 +89,8 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         }
     }
 
-    /// The elements from each of `lows` to that of `highs` in pieces of at most `most` elements (0 counts as 1), each in device
-    /// memory of its own. Counts all of them first, and waits.
+    /// The elements from each of `lows` to that of `highs` in pieces of at most `most` elements (0 counts as 1), each
+    /// in device memory of its own. Counts all of them first, and waits.
     ///
     /// ```
     /// use warpset_gpu::Device;
@@ -111,14 +111,14 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused. Of an item: [`Error::RangesTooLarge`] if
-    /// there is no memory for the piece.
+    /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused. Of an item:
+    /// [`Error::RangesTooLarge`] if there is no memory for the piece.
     pub fn range_pieces_device<'a>(
         &'a self,
-        lows: DeviceSlice<'a, K>,
-        highs: DeviceSlice<'a, K>,
+        lows: DeviceSlice<'a, K::Stored>,
+        highs: DeviceSlice<'a, K::Stored>,
         most: usize,
-    ) -> Result<RangePieces<'a, K, V, F>, Error> {
+    ) -> Result<RangePieces<'a, K, V, P>, Error> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
         let mut counts = vec![0; lows.len()];
         for (first, counts) in (0..lows.len()).step_by(MOST_RANGES).zip(counts.chunks_mut(MOST_RANGES)) {
@@ -146,9 +146,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             while pieces.next < pieces.counts.len() {
                 match pieces.next_piece() {
                     Ok(RangePiece { elements, .. }) => {
-                        all.keys.extend_from_slice(&elements.keys.to_vec()?);
+                        all.keys.extend(K::from_stored(elements.keys.to_vec()?));
                         let stored = if V::WORDS == 0 { Vec::new() } else { elements.values.to_vec()? };
-                        all.values.extend(V::from_stored(&stored, elements.keys.len()));
+                        all.values.extend(V::from_stored(stored, elements.keys.len()));
                     }
                     Err(error) if is_device_full(&error) && pieces.most > LEAST => pieces.most /= 2,
                     Err(error) => return Err(error),
@@ -174,7 +174,7 @@ fn is_device_full(error: &Error) -> bool {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, F> RangePieces<'_, K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
     /// How many elements each range has.
     pub fn counts(&self) -> &[u64] {
         &self.counts
@@ -205,9 +205,9 @@ impl<K: DeviceKey, V: DeviceValue, F> RangePieces<'_, K, V, F> {
     }
 
     /// The range that comes next.
-    fn whole_range(&self) -> Result<Part<K>, Error> {
-        let end = |ends: &DeviceSlice<'_, K>| -> Result<K, Error> {
-            let mut key = [K::MIN];
+    fn whole_range(&self) -> Result<Part<K::Stored>, Error> {
+        let end = |ends: &DeviceSlice<'_, K::Stored>| -> Result<K::Stored, Error> {
+            let mut key = [K::Stored::MIN];
             ends.slice(self.next..self.next + 1).copy_to_slice(&mut key)?;
             Ok(key[0])
         };
@@ -226,7 +226,7 @@ impl<K: DeviceKey, V: DeviceValue, F> RangePieces<'_, K, V, F> {
             sum += part.count;
             sum <= self.most
         });
-        let (lows, highs): (Vec<K>, Vec<K>) = fit.map(|part| (part.low, part.high)).unzip();
+        let (lows, highs): (Vec<K::Stored>, Vec<K::Stored>) = fit.map(|part| (part.low, part.high)).unzip();
         let device = self.of.device();
         let (on_device_lows, on_device_highs) = (device.from_slice(&lows)?, device.from_slice(&highs)?);
         let mut elements = self.of.range_device(on_device_lows.as_slice(), on_device_highs.as_slice())?;
@@ -239,8 +239,9 @@ impl<K: DeviceKey, V: DeviceValue, F> RangePieces<'_, K, V, F> {
         Ok(RangePiece { ranges, elements })
     }
 
-    /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have elements.
-    fn cut(&self, part: &Part<K>) -> Result<Vec<Part<K>>, Error> {
+    /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have
+    /// elements.
+    fn cut(&self, part: &Part<K::Stored>) -> Result<Vec<Part<K::Stored>>, Error> {
         let (low, high) = (part.low.to_u64(), part.high.to_u64());
         let step = (high - low) / CUTS + 1;
         let begins = (0..CUTS).map_while(|i| low.checked_add(i * step)).take_while(|&begin| begin <= high);
@@ -248,11 +249,13 @@ impl<K: DeviceKey, V: DeviceValue, F> RangePieces<'_, K, V, F> {
             begins.map(|begin| K::from_u64(begin)..=K::from_u64(begin.saturating_add(step - 1).min(high))).collect();
         let counts = self.of.count_range_bulk(&ranges)?;
         let parts = ranges.iter().zip(counts).filter(|&(_, count)| count > 0);
-        Ok(parts.map(|(range, count)| Part { low: *range.start(), high: *range.end(), count }).collect())
+        Ok(parts
+            .map(|(range, count)| Part { low: range.start().to_stored(), high: range.end().to_stored(), count })
+            .collect())
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, F> Iterator for RangePieces<'_, K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangePieces<'_, K, V, P> {
     type Item = Result<RangePiece<K, V>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -267,9 +270,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Iterator for RangePieces<'_, K, V, F> {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, F> std::iter::FusedIterator for RangePieces<'_, K, V, F> {}
+impl<K: DeviceKey, V: DeviceValue, P> std::iter::FusedIterator for RangePieces<'_, K, V, P> {}
 
-impl<K, V: DeviceValue, F> fmt::Debug for RangePieces<'_, K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> fmt::Debug for RangePieces<'_, K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RangePieces { counts, most, next, .. } = self;
         f.debug_struct("RangePieces")

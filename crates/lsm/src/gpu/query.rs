@@ -2,25 +2,27 @@
 
 use std::ops::RangeBounds;
 
+use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
+use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::error::one_per_key;
 use crate::query::range::ends;
-use crate::{Bitmap, Error, Ranges};
+use crate::{Bitmap, Error, OrderedKey, Ranges};
 
-/// The elements of several ranges of keys in device memory, one range after the other: made by [`Ordered::range_device`].
-pub struct DeviceRanges<K, V: DeviceValue> {
+/// The elements of several ranges of keys in device memory, one range after the other: made by
+/// [`Dictionary::range_device`].
+pub struct DeviceRanges<K: DeviceKey, V: DeviceValue> {
     /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
     pub offsets: DeviceVec<u64>,
     /// The keys, ascending within a range.
-    pub keys: DeviceVec<K>,
+    pub keys: DeviceVec<K::Stored>,
     /// The value of each key; of `()` there are none.
     pub values: DeviceVec<V::Stored>,
 }
 
 /// Queries from host memory.
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The values of keys, in the order of the keys.
     ///
     /// # Errors
@@ -38,7 +40,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
         one_per_key(keys.len(), "places for values", values.len())?;
         let (words, stored) = self.look_up(keys, V::WORDS)?;
-        values.copy_from_slice(&V::from_stored(&stored, keys.len()));
+        values.copy_from_slice(&V::from_stored(stored, keys.len()));
         Ok(Bitmap::from_words(words, keys.len()))
     }
 
@@ -50,7 +52,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         Ok(self.contains_bitmap_bulk(keys)?.iter().collect())
     }
 
-    /// [`Ordered::contains_bulk`] as one bit per key.
+    /// [`Dictionary::contains_bulk`] as one bit per key.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -73,7 +75,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         let mut values = vec![V::Stored::default(); if value_words == 0 { 0 } else { keys.len() }];
         let method = self.method_for(keys.len(), || Ok(keys.is_sorted()))?;
         self.waiting(|stream| {
-            let on_device = stream.from_slice(keys)?;
+            let on_device = stream.from_slice(&K::stored(keys))?;
             let mut found = stream.alloc_uninit::<u64>(words.len())?;
             let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
             let (bits, out) = (found.as_mut_slice(), stored.global_mut().cast());
@@ -94,7 +96,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         let mut counts = vec![0; ranges.len()];
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
-            self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice(), kernels::of_count::<K>)?;
+            self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
             // SAFETY: a place for each range; the memory is freed in the order of the stream.
             unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice(), None)? };
@@ -103,48 +105,48 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         Ok(counts)
     }
 
-    /// [`Ordered::range_bulk`] with room for all elements on the device.
+    /// [`Dictionary::range_bulk`] with room for all elements on the device.
     pub(super) fn range_at_once<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
-            self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice(), kernels::of_range::<K>)?;
+            self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;
             // SAFETY: the memory is freed in the order of the stream.
             let found = unsafe { self.list(stream, lows.as_slice(), highs.as_slice())? };
             let mut offsets = vec![0; found.offsets.len()];
-            let mut keys = vec![K::MIN; found.keys.len()];
+            let mut keys = vec![K::Stored::MIN; found.keys.len()];
             let mut values = vec![V::Stored::default(); found.values.len()];
             stream.download(&found.offsets, &mut offsets)?;
             stream.download(&found.keys, &mut keys)?;
             stream.download(&found.values, &mut values)?;
-            let values = V::from_stored(&values, keys.len());
-            Ok(Ranges { offsets, keys, values })
+            let values = V::from_stored(values, keys.len());
+            Ok(Ranges { offsets, keys: K::from_stored(keys), values })
         })
     }
 }
 
 /// Queries from device memory.
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
-    /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value, which is value `i` then, and zero
-    /// otherwise. Of `()` there are no values: pass an empty slice.
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value, which is value `i`
+    /// then, and zero otherwise. Values `()` take no memory: pass an empty slice.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`]; memory of another device is refused.
+    /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of another device is refused.
     pub fn get_device(
         &self,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSliceMut<'_, V::Stored>,
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         self.get_device_with(keys, values, found, LookupMethod::Auto)
     }
 
-    /// [`Ordered::get_device`] by a method.
+    /// [`Dictionary::get_device`] by a method.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Dictionary::get_device`].
     pub fn get_device_with(
         &self,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSliceMut<'_, V::Stored>,
         found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
@@ -158,7 +160,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
 
-    /// Queues the lookup of `keys`, as [`Ordered::get_device`].
+    /// Queues the lookup of `keys`, as [`Dictionary::get_device`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -166,11 +168,11 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// - `keys`, `values` and `found` stay allocated, nothing writes the keys, and nothing else accesses the others.
     ///
     /// # Errors
-    /// As for [`Ordered::get_device`].
+    /// As for [`Dictionary::get_device`].
     pub unsafe fn get_async(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSliceMut<'_, V::Stored>,
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
@@ -178,34 +180,31 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         unsafe { self.get_async_with(stream, keys, values, found, LookupMethod::Auto) }
     }
 
-    /// [`Ordered::get_async`] by a method.
+    /// [`Dictionary::get_async`] by a method.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Ordered::get_device`].
+    /// As for [`Dictionary::get_device`].
     pub unsafe fn get_async_with(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         mut values: DeviceSliceMut<'_, V::Stored>,
-        found: DeviceSliceMut<'_, u64>,
+        mut found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
+        let words = keys.len().div_ceil(64);
         let needed = if V::WORDS == 0 { 0 } else { keys.len() };
-        if values.len() != needed {
-            return Err(Error::LengthMismatch { keys: keys.len(), what: "places for values", found: values.len() });
-        }
-        if found.len() != keys.len().div_ceil(64) {
-            return Err(Error::LengthMismatch { keys: keys.len(), what: "words of answers", found: found.len() });
-        }
+        LengthMismatch::unless_room("places for values", needed, values.len())?;
+        LengthMismatch::unless_room("words of answers", words, found.len())?;
         for device in [keys.device(), values.device(), found.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
         let out = values.global_mut().cast();
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, found) }
+        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, found.slice_mut(..words)) }
     }
 
     /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.
@@ -214,34 +213,34 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// [`Error::LengthMismatch`]; memory of another device is refused.
     pub fn count_range_device(
         &self,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
         counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
         self.waiting(|stream| {
-            self.prepare_for_ranges(stream, lows, highs, kernels::of_count::<K>)?;
+            self.prepare_for_ranges(stream, lows, highs)?;
             // SAFETY: all memory is borrowed until the stream has been waited for.
             unsafe { self.count_range_async(stream, lows, highs, counts) }
         })
     }
 
-    /// Queues the counting of ranges, as [`Ordered::count_range_device`].
+    /// Queues the counting of ranges, as [`Dictionary::count_range_device`].
     ///
     /// # Safety
-    /// As for [`Ordered::get_async`].
+    /// As for [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Ordered::count_range_device`].
+    /// As for [`Dictionary::count_range_device`].
     pub unsafe fn count_range_async(
         &self,
         stream: &Stream,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
         counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
-        one_per_key(lows.len(), "places for counts", counts.len())?;
+        LengthMismatch::unless_room("places for counts", lows.len(), counts.len())?;
         for device in [lows.device(), highs.device(), counts.device(), stream.device()] {
             self.device.expect_same(device, "a count in a dictionary")?;
         }
@@ -252,18 +251,19 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
     ///
     /// # Errors
-    /// [`Error::RangesTooLarge`]: take them in pieces, [`Ordered::range_pieces_device`]. [`Error::LengthMismatch`]; memory of another device is refused.
+    /// [`Error::RangesTooLarge`]: take them in pieces, [`Dictionary::range_pieces_device`]. [`Error::LengthMismatch`];
+    /// memory of another device is refused.
     pub fn range_device(
         &self,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
     ) -> Result<DeviceRanges<K, V>, Error> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
         for device in [lows.device(), highs.device()] {
             self.device.expect_same(device, "a range of a dictionary")?;
         }
         self.waiting(|stream| {
-            self.prepare_for_ranges(stream, lows, highs, kernels::of_range::<K>)?;
+            self.prepare_for_ranges(stream, lows, highs)?;
             // SAFETY: all memory is borrowed until the stream has been waited for.
             unsafe { self.list(stream, lows, highs) }
         })
@@ -274,7 +274,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 pub(super) fn upload_ends<K: DeviceKey>(
     stream: &Stream,
     ranges: &[impl RangeBounds<K>],
-) -> Result<[DeviceVec<K>; 2], Error> {
+) -> Result<[DeviceVec<K::Stored>; 2], Error> {
     let (lows, highs): (Vec<K>, Vec<K>) = ranges.iter().map(|range| ends(range).unwrap_or((K::MAX, K::MIN))).unzip();
-    Ok([stream.from_slice(&lows)?, stream.from_slice(&highs)?])
+    Ok([stream.from_slice(&K::stored(&lows))?, stream.from_slice(&K::stored(&highs))?])
 }

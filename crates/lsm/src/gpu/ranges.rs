@@ -10,11 +10,10 @@ use warpset_kernels::lsm::spans::lsm_spans;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
-use super::derived::Sight;
-use super::kernels::Kernels;
 use super::pieces::room_for;
 use super::query::DeviceRanges;
-use super::{DeviceKey, DeviceValue, Ordered};
+use super::search_index::Sight;
+use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::Error;
 
 /// A tree of fewer elements is not looked into for long ranges.
@@ -38,58 +37,53 @@ pub(super) struct Kept {
     totals: DeviceVec<u64>,
 }
 
-impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
-    /// Notes that a call that waits asks for these ranges, and prepares the tree if that pays: if there are many ranges, or many
-    /// elements in them. One warp goes through a range whose elements are not known to be visible, however long it is. Loads the
-    /// kernels of the call meanwhile: `of(known)`, by whether it is known which elements are visible.
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// Notes that a call that waits asks for these ranges, and prepares the tree if that pays: if there are many
+    /// ranges, or many elements in them. One warp goes through a range whose elements are not known to be visible,
+    /// however long it is.
     pub(super) fn prepare_for_ranges(
         &self,
         stream: &Stream,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
-        of: fn(bool) -> Kernels,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
     ) -> Result<(), Error> {
         let n = lows.len();
-        self.prepare_for(n, Kernels::new())?;
+        self.prepare_for(n)?;
         let Sight { table, visible, .. } = self.sight();
-        let is_open = n > 0 && visible.is_none() && self.prepared.get().is_none() && self.resident_len() >= FEW;
-        let mut kernels = of(visible.is_some());
-        kernels.extend(is_open.then_some(lsm_spans::<K>::INFO));
-        self.device.with_kernels(&kernels, || {
-            if !is_open {
-                return Ok(());
-            }
-            for device in [lows.device(), highs.device()] {
-                self.device.expect_same(device, "ranges in a dictionary")?;
-            }
-            let mut counts = stream.alloc_uninit::<u64>(n + 1)?;
-            let mut total = [0];
-            stream.fill_bytes(counts.slice_mut(n..), 0)?;
-            let out = counts.global_mut();
-            // SAFETY: the table is of these levels, and there are as many ends and counts as ranges; nothing is kept.
-            unsafe {
-                #[rustfmt::skip]
-                let kernel = lsm_spans {
-                    table, levels: self.levels.len() as u32, visible: table, all: 1, lows: lows.global(), highs: highs.global(), n,
-                    counts: out, keep: 0, spans: out, list: 0, long: out, long_count: out,
-                };
-                kernel.launch(stream, self.warps_for(n))?;
-                exclusive_in_place_async::<Sum<u64>>(stream, counts.as_mut_slice())?;
-            }
-            stream.download(counts.slice(n..), &mut total)?;
-            self.prepare_for(total[0] as usize / ELEMENTS_PER_LOOKUP, Kernels::new())
-        })
+        let is_open = n > 0 && visible.is_none() && self.indexed.get().is_none() && self.resident_len() >= FEW;
+        if !is_open {
+            return Ok(());
+        }
+        for device in [lows.device(), highs.device()] {
+            self.device.expect_same(device, "ranges in a dictionary")?;
+        }
+        let mut counts = stream.alloc_uninit::<u64>(n + 1)?;
+        let mut total = [0];
+        stream.fill_bytes(counts.slice_mut(n..), 0)?;
+        let (lows, highs, out) = (lows.global(), highs.global(), counts.global_mut());
+        // SAFETY: the table is of these levels, and there are as many ends and counts as ranges; nothing is kept.
+        unsafe {
+            #[rustfmt::skip]
+            let kernel = lsm_spans {
+                table, levels: self.levels.len() as u32, visible: table, all: 1, lows, highs, n,
+                counts: out, keep: 0, spans: out, list: 0, long: out, long_count: out,
+            };
+            kernel.launch(stream, self.warps_for(n))?;
+            exclusive_in_place_async::<Sum<u64>>(stream, counts.as_mut_slice())?;
+        }
+        stream.download(counts.slice(n..), &mut total)?;
+        self.prepare_for(total[0] as usize / ELEMENTS_PER_LOOKUP)
     }
 
     /// Counts by what is known of the tree; `kept` takes what a list needs besides.
     ///
     /// # Safety
-    /// As for [`Ordered::count_range_async`], lengths checked; what is kept has room for these queries.
+    /// As for [`Dictionary::count_range_async`], lengths checked; what is kept has room for these queries.
     pub(super) unsafe fn queue_count(
         &self,
         stream: &Stream,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
         mut counts: DeviceSliceMut<'_, u64>,
         kept: Option<&mut Kept>,
     ) -> Result<(), Error> {
@@ -132,12 +126,13 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// Counts, adds up, and lists. Waits for the stream in between.
     ///
     /// # Safety
-    /// As for [`Ordered::count_range_async`], lengths checked; nothing else is done with the result before the stream has passed.
+    /// As for [`Dictionary::count_range_async`], lengths checked; nothing else is done with the result before the
+    /// stream has passed.
     pub(super) unsafe fn list(
         &self,
         stream: &Stream,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
     ) -> Result<DeviceRanges<K, V>, Error> {
         let n = lows.len();
         let mut offsets = stream.alloc_uninit::<u64>(n + 1)?;
@@ -158,7 +153,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         let mut totals = [0; 2];
         stream.download(&kept.totals, &mut totals)?;
         let (total, long) = (totals[0] as usize, totals[LONG_COUNT]);
-        let (mut keys, mut values) = room_for::<K, V>(stream, total)?;
+        let (mut keys, mut values) = room_for::<K::Stored, V>(stream, total)?;
         if total != 0 {
             let levels = self.levels.len() as u32;
             let (lows, highs) = (lows.global(), highs.global());
@@ -173,12 +168,11 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
                 if let Some((visible, all)) = visible {
                     let all = all.into();
                     let (long_len, parts) = ((long >> 32) as u32, long as u32);
-                    let for_parts: &[_] = if parts != 0 { &[lsm_list_parts::<K>::INFO] } else { &[] };
                     #[rustfmt::skip]
                     let kernel = lsm_list {
                         table, levels, visible, all, lows, highs, n, spans, kept, offsets, keys, values, value_words,
                     };
-                    self.device.with_kernels(for_parts, || kernel.launch(stream, self.warps_for(n)))?;
+                    kernel.launch(stream, self.warps_for(n))?;
                     if parts != 0 {
                         let long = long_list.global();
                         #[rustfmt::skip]
@@ -186,14 +180,15 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
                             table, levels, visible, all, lows, highs, spans, kept, long, long_len, parts, offsets, keys, values,
                             value_words,
                         };
-                        kernel.launch(stream, self.warps_for(parts as usize).shared(list::shared_bytes::<K>()))?;
+                        kernel
+                            .launch(stream, self.warps_for(parts as usize).shared(list::shared_bytes::<K::Stored>()))?;
                     }
                 } else {
                     #[rustfmt::skip]
                     let kernel = lsm_range {
                         table, levels, lows, highs, n, spans, kept, offsets, keys, values, value_words,
                     };
-                    kernel.launch(stream, self.warps_for(n).shared(range::range_shared_bytes::<K>()))?;
+                    kernel.launch(stream, self.warps_for(n).shared(range::range_shared_bytes::<K::Stored>()))?;
                 }
             }
         }

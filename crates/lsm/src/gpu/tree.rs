@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::Device;
 
 use super::elements::{DeviceElements, upload_table};
-use super::{DeviceKey, DeviceValue, Ordered};
+use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::cpu;
-use crate::form::Tree;
 use crate::level::{Level, LevelIndex};
+use crate::policy::Tree;
 use crate::run::Elements;
 use crate::{CleanupPolicy, Error};
 
@@ -32,7 +32,7 @@ use crate::{CleanupPolicy, Error};
 /// assert!(lsm.to_host()? == on_host);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Lsm<K, V> = Ordered<K, V, Tree>;
+pub type Lsm<K, V> = Dictionary<K, V, Tree>;
 
 impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// A copy of a dictionary in host memory.
@@ -40,7 +40,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn from_host(device: &Device, lsm: &cpu::Lsm<K, V>) -> Result<Self, Error> {
-        let mut copy = Ordered::empty(device, lsm.form)?;
+        let mut copy = Dictionary::empty(device, lsm.policy)?;
         let stream = copy.ready_stream()?;
         let upload = |level: &Arc<Level<K, V>>| {
             let elements = DeviceElements::from_host(&stream, &level.elements)?;
@@ -59,27 +59,27 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
     pub fn to_host(&self) -> Result<cpu::Lsm<K, V>, Error> {
         let stream = self.ready_stream()?;
-        let download = |(index, elements): &(LevelIndex, Arc<DeviceElements<K, V>>)| {
+        let download = |(index, elements): &(LevelIndex, Arc<DeviceElements<K::Stored, V>>)| {
             let elements: Elements<K, V> = elements.to_host(&stream)?;
             Ok(Arc::new(Level::new(*index, elements)))
         };
         let levels = self.levels.iter().map(download).collect::<Result<_, Error>>()?;
-        Ok(cpu::Ordered::from_levels(self.form, levels))
+        Ok(cpu::Dictionary::from_levels(self.policy, levels))
     }
 
     /// Elements of a full batch.
     pub fn batch_size(&self) -> u64 {
-        self.form.settings.batch_size
+        self.policy.settings.batch_size
     }
 
-    /// When it cleans up.
+    /// When the dictionary cleans up by itself.
     pub fn cleanup_policy(&self) -> CleanupPolicy {
-        self.form.settings.cleanup
+        self.policy.settings.cleanup
     }
 
-    /// The occupied levels with the numbers of their elements, the newest first.
-    pub fn level_lens(&self) -> Vec<(LevelIndex, u64)> {
-        self.levels.iter().map(|(index, elements)| (*index, elements.len as u64)).collect()
+    /// The occupied levels, each by its number, counted from 0, and how many elements it has; the newest first.
+    pub fn level_lens(&self) -> Vec<(u32, u64)> {
+        self.levels.iter().map(|(index, elements)| (index.get(), elements.len as u64)).collect()
     }
 }
 

@@ -2,35 +2,35 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use warpset_base::filter::LengthMismatch;
 
 use warpset_gpu::{DeviceSlice, Stream};
 
 use super::elements::{DeviceElements, publish};
-use super::kernels::{self, Kernels};
-use super::{DeviceKey, DeviceValue, Ordered, Retired, batch};
+use super::{DeviceKey, DeviceValue, Dictionary, Retired, batch};
 use crate::Error;
 use crate::error::one_per_key;
-use crate::form::Form;
 use crate::level::LevelIndex;
+use crate::policy::MergePolicy;
 
-/// What an update makes of a batch: [`Ordered::queue`] leaves it, [`Ordered::take`] takes it over.
+/// What an update makes of a batch: [`Dictionary::queue`] leaves it, [`Dictionary::take`] takes it over.
 struct Made<K, V: DeviceValue> {
     levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
     table: warpset_gpu::DeviceVec<u64>,
 }
 
 /// Updates from host memory.
-impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
-    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys the
-    /// last one counts.
+impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
+    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys
+    /// the last one counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         // SAFETY: what is queued has passed when the vectors are dropped.
-        self.update(keys.len(), kernels::of_insertions::<K, V>, |stream| unsafe {
-            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
+        self.update(keys.len(), |stream| unsafe {
+            let (keys, values) = (stream.from_slice(&K::stored(keys))?, stream.from_slice(V::stored(values))?);
             batch::insertions(stream, keys.as_slice(), values.as_slice())
         })
     }
@@ -40,15 +40,15 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.update(keys.len(), kernels::of_removals::<K>, |stream| {
-            let on_device = stream.from_slice(keys)?;
+        self.update(keys.len(), |stream| {
+            let on_device = stream.from_slice(&K::stored(keys))?;
             // SAFETY: the memory is freed in the order of the stream.
             unsafe { batch::removals(stream, on_device.as_slice()) }
         })
     }
 
-    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is removed and
-    /// inserted, it is removed, wherever in the batch the two are.
+    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is
+    /// removed and inserted, it is removed, wherever in the batch the two are.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless all three are of one length; [`Error::Gpu`].
@@ -59,8 +59,8 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
             return self.insert_bulk(keys, values);
         }
         let flags: Vec<u8> = removed.iter().map(|&flag| flag.into()).collect();
-        self.update(keys.len(), kernels::of_mixed::<K>, |stream| {
-            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
+        self.update(keys.len(), |stream| {
+            let (keys, values) = (stream.from_slice(&K::stored(keys))?, stream.from_slice(V::stored(values))?);
             let flags = stream.from_slice(&flags)?;
             // SAFETY: the memory is freed in the order of the stream.
             unsafe { batch::mixed(stream, keys.as_slice(), values.as_slice(), flags.as_slice()) }
@@ -68,43 +68,46 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     }
 }
 
-/// Updates from device memory, which wait unless their names end in `_async`. Of `()` there are no values: pass an empty slice.
-impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
-    /// [`Ordered::insert_bulk`] of keys and values on the device.
+/// Updates from device memory, which wait unless their names end in `_async`. Of `()` there are no values: pass an
+/// empty slice.
+impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
+    /// [`Dictionary::insert_bulk`] of keys and values on the device.
     ///
     /// # Errors
-    /// As there; memory of another device is refused.
-    pub fn insert_device(&mut self, keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V::Stored>) -> Result<(), Error> {
+    /// As for [`Dictionary::insert_bulk`]; memory of another device is refused.
+    pub fn insert_device(
+        &mut self,
+        keys: DeviceSlice<'_, K::Stored>,
+        values: DeviceSlice<'_, V::Stored>,
+    ) -> Result<(), Error> {
         self.check_batch(keys, values)?;
         // SAFETY: keys and values are borrowed until the work has been waited for.
-        self.update(keys.len(), kernels::of_insertions::<K, V>, |stream| unsafe {
-            batch::insertions(stream, keys, values)
-        })
+        self.update(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
     }
 
-    /// [`Ordered::remove_bulk`] of keys on the device.
+    /// [`Dictionary::remove_bulk`] of keys on the device.
     ///
     /// # Errors
-    /// As there; memory of another device is refused.
-    pub fn remove_device(&mut self, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
+    /// As for [`Dictionary::remove_bulk`]; memory of another device is refused.
+    pub fn remove_device(&mut self, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
         // SAFETY: keys are borrowed until the work has been waited for.
-        self.update(keys.len(), kernels::of_removals::<K>, |stream| unsafe { batch::removals(stream, keys) })
+        self.update(keys.len(), |stream| unsafe { batch::removals(stream, keys) })
     }
 
-    /// [`Ordered::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
+    /// [`Dictionary::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
     ///
     /// # Errors
-    /// As there; memory of another device is refused.
+    /// As for [`Dictionary::update_bulk`]; memory of another device is refused.
     pub fn update_device(
         &mut self,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
         removed: DeviceSlice<'_, u8>,
     ) -> Result<(), Error> {
         self.check_flags(keys, values, removed)?;
         // SAFETY: all three are borrowed until the work has been waited for.
-        self.update(keys.len(), kernels::of_mixed::<K>, |stream| unsafe { batch::mixed(stream, keys, values, removed) })
+        self.update(keys.len(), |stream| unsafe { batch::mixed(stream, keys, values, removed) })
     }
 
     /// Queues an insertion, and waits for nothing; cleans up by itself only in a later call that waits.
@@ -115,11 +118,11 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// - the dictionary is neither dropped nor asked, but by work that comes after it on the stream.
     ///
     /// # Errors
-    /// As for [`Ordered::insert_device`].
+    /// As for [`Dictionary::insert_device`].
     pub unsafe fn insert_async(
         &mut self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
     ) -> Result<(), Error> {
         self.check_batch(keys, values)?;
@@ -127,30 +130,30 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
         unsafe { self.update_on(stream, keys.len(), |stream| batch::insertions(stream, keys, values)) }
     }
 
-    /// Queues a removal, as [`Ordered::insert_async`] an insertion.
+    /// Queues a removal, as [`Dictionary::insert_async`] an insertion.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Dictionary::insert_async`].
     ///
     /// # Errors
-    /// As for [`Ordered::remove_device`].
-    pub unsafe fn remove_async(&mut self, stream: &Stream, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
+    /// As for [`Dictionary::remove_device`].
+    pub unsafe fn remove_async(&mut self, stream: &Stream, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
         // SAFETY: the caller's promise.
         unsafe { self.update_on(stream, keys.len(), |stream| batch::removals(stream, keys)) }
     }
 
-    /// Queues insertions and removals, as [`Ordered::insert_async`] insertions; a flag is set if it is not zero.
+    /// Queues insertions and removals, as [`Dictionary::insert_async`] insertions; a flag is set if it is not zero.
     ///
     /// # Safety
-    /// As there, for the flags too.
+    /// As for [`Dictionary::insert_async`], for the flags too.
     ///
     /// # Errors
-    /// As for [`Ordered::update_device`].
+    /// As for [`Dictionary::update_device`].
     pub unsafe fn update_async(
         &mut self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
         removed: DeviceSlice<'_, u8>,
     ) -> Result<(), Error> {
@@ -161,7 +164,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
 
     fn check_flags(
         &self,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
         removed: DeviceSlice<'_, u8>,
     ) -> Result<(), Error> {
@@ -172,62 +175,56 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
 
     pub(super) fn check_batch(
         &self,
-        keys: DeviceSlice<'_, K>,
+        keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
     ) -> Result<(), Error> {
         let values_needed = if V::WORDS == 0 { 0 } else { keys.len() };
         if values.len() != values_needed {
-            return Err(Error::LengthMismatch { keys: keys.len(), what: "values", found: values.len() });
+            return Err(LengthMismatch { what: "values", needed: keys.len(), found: values.len() }.into());
         }
         self.device.expect_same(keys.device(), "an insertion into a dictionary")?;
         self.device.expect_same(values.device(), "an insertion into a dictionary")?;
         Ok(())
     }
 
-    /// Adds the batch of `len` elements that `queue` sorts by these kernels, waits, and cleans up if that is due.
+    /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.
     fn update(
         &mut self,
         len: usize,
-        kernels: fn(usize) -> Kernels,
-        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
+        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K::Stored, V>, Error>,
     ) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
         }
-        let kernels = self.kernels_to_add(len, kernels(len));
-        if F::ALWAYS_CLEAN {
-            let live = self.device.with_kernels(&kernels, || {
-                self.waiting(|stream| {
-                    let batch = queue(stream)?;
-                    self.merged_live(stream, Some(&batch))
-                })
+        if P::ALWAYS_CLEAN {
+            let live = self.waiting(|stream| {
+                let batch = queue(stream)?;
+                self.merged_live(stream, Some(&batch))
             })?;
             return self.set_live(live);
         }
-        let made = self.device.with_kernels(&kernels, || {
-            self.waiting(|stream| {
-                let batch = queue(stream)?;
-                self.queue(stream, batch)
-            })
+        let made = self.waiting(|stream| {
+            let batch = queue(stream)?;
+            self.queue(stream, batch)
         })?;
         drop(self.take(made));
         self.retired.clear();
-        if self.form.is_due(self.resident_len()) {
+        if self.policy.is_due(self.resident_len()) {
             // Where there is no memory for it now, the next update tries again.
             let _ = self.cleanup();
         }
         Ok(())
     }
 
-    /// The same on a stream, without waiting.
+    /// Queues the addition of the batch of `len` elements that `queue` sorts, without waiting.
     ///
     /// # Safety
-    /// As for [`Ordered::insert_async`].
+    /// As for [`Dictionary::insert_async`].
     unsafe fn update_on(
         &mut self,
         stream: &Stream,
         len: usize,
-        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
+        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K::Stored, V>, Error>,
     ) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
@@ -253,24 +250,24 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
 
     /// Whether all memory that an update may replace is freed in the order of `stream`.
     fn follows(&self, stream: &Stream) -> bool {
-        let prepared = self.prepared.get().is_none_or(|table| table.follows(stream));
-        prepared && self.table.follows(stream) && self.levels.iter().all(|(_, elements)| elements.follows(stream))
+        let indexed = self.indexed.get().is_none_or(|table| table.follows(stream));
+        indexed && self.table.follows(stream) && self.levels.iter().all(|(_, elements)| elements.follows(stream))
     }
 
     /// Queues the merge of a sorted batch with the levels that it fills up.
-    fn queue(&self, stream: &Stream, batch: DeviceElements<K, V>) -> Result<Made<K, V>, Error> {
+    fn queue(&self, stream: &Stream, batch: DeviceElements<K::Stored, V>) -> Result<Made<K::Stored, V>, Error> {
         let lengths = self.levels.iter().map(|(index, elements)| (*index, elements.len));
-        let (index, merged) = self.form.place_for(batch.len, lengths);
+        let (index, merged) = self.policy.place_for(batch.len, lengths);
         let (newer, older) = self.levels.split_at(merged);
         let elements = if newer.is_empty() {
             batch
         } else {
-            let mut runs: Vec<&DeviceElements<K, V>> = vec![&batch];
+            let mut runs: Vec<&DeviceElements<K::Stored, V>> = vec![&batch];
             runs.extend(newer.iter().map(|(_, elements)| &**elements));
             let tombstones = runs.iter().any(|run| run.tombstones.is_some());
             let mut out = DeviceElements::uninit(stream, runs.iter().map(|run| run.len).sum(), tombstones)?;
-            // SAFETY: the output is new; levels are never written, and `take` keeps those that are replaced until the stream has
-            // passed; the batch is freed in its order.
+            // SAFETY: the output is new; levels are never written, and `take` keeps those that are replaced until the
+            // stream has passed; the batch is freed in its order.
             unsafe { V::merge(stream, &runs, &mut out)? };
             out
         };
@@ -281,14 +278,14 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     }
 
     /// Makes the result of an update the dictionary's; gives what was replaced, which queued work may still read.
-    fn take(&mut self, made: Made<K, V>) -> Vec<Retired<K, V>> {
+    fn take(&mut self, made: Made<K::Stored, V>) -> Vec<Retired<K::Stored, V>> {
         let old = std::mem::replace(&mut self.levels, made.levels);
         let table = std::mem::replace(&mut self.table, Arc::new(made.table));
-        let prepared = self.prepared.take();
+        let indexed = self.indexed.take();
         self.asked = AtomicU64::new(0);
         self.live = OnceLock::new();
-        self.form.note_update();
+        self.policy.note_update();
         let levels = old.into_iter().map(|(_, elements)| Retired::Level(elements));
-        levels.chain([Retired::Table(table)]).chain(prepared.map(Retired::Prepared)).collect()
+        levels.chain([Retired::Table(table)]).chain(indexed.map(Retired::Indexed)).collect()
     }
 }

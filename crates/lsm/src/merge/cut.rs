@@ -1,7 +1,7 @@
 //! Where runs are cut, so that tasks can merge the pieces side by side.
 //!
-//! Every run gives samples at equal distances. All samples are put in order, and every one at a fixed step is a border. A part then has at
-//! most twice the elements that it should have, and a distance per run.
+//! Every run gives samples at equal distances. All samples are put in order, and every one at a fixed step is a border.
+//! A part then has at most twice the elements that it should have, and a distance per run.
 
 use warpset_base::parallel;
 
@@ -44,7 +44,8 @@ fn with_ends<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], between: Vec<Cut>)
     let mut cuts = vec![Cut(vec![0; runs.len()])];
     cuts.extend(between);
     cuts.push(Cut(runs.iter().map(Run::len).collect()));
-    // In runs that are not sorted, as in a damaged file that nobody has checked, a place may be before the one of the cut before.
+    // In runs that are not sorted, as in a damaged file that nobody has checked, a place may be before the one of the
+    // cut before.
     for i in 1..cuts.len() {
         let (before, after) = cuts.split_at_mut(i);
         after[0].0.iter_mut().zip(&before[i - 1].0).for_each(|(place, &least)| *place = (*place).max(least));

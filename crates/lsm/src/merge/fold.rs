@@ -86,8 +86,8 @@ fn flags_of<K: OrderedKey, V: Value>(run: &Run<'_, K, V>, flags: &mut Vec<u8>) {
 }
 
 impl<K: OrderedKey, V: Value> Folder<K, V> {
-    /// Merges the pieces, the newest first, into `keys` and `values`, which have a place for each element; `flagged` then
-    /// gets the folder, whose flags say which are tombstones, unless no piece can have one.
+    /// Merges the pieces, the newest first, into `keys` and `values`, which have a place for each element; `flagged`
+    /// then gets the folder, whose flags say which are tombstones, unless no piece can have one.
     pub(crate) fn fold_into(
         &mut self,
         pieces: &[Run<'_, K, V>],
@@ -125,16 +125,21 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
     pub(crate) fn live(&mut self, pieces: &[Run<'_, K, V>]) -> (&[K], &[V]) {
         self.fold(pieces);
         let Buffer { keys, values, flags } = &mut self.result;
-        let mut kept = 0;
-        let mut last = None;
-        for i in 0..keys.len() {
-            let (key, value) = (keys[i], values[i]);
-            let keep = last != Some(key) && (flags.is_empty() || flags[i] == 0);
-            last = Some(key);
-            (keys[kept], values[kept]) = (key, value);
-            kept += usize::from(keep);
-        }
+        let kept = keep_live(keys, values, flags);
         (&self.result.keys[..kept], &self.result.values[..kept])
+    }
+
+    /// The elements of the pieces that live into `keys` and `values`, which have a place for each element of the
+    /// pieces. Says how many live; what is in the other places is left open.
+    pub(crate) fn live_into(&mut self, pieces: &[Run<'_, K, V>], keys: &mut [K], values: &mut [V]) -> usize {
+        if pieces.iter().any(Run::has_tombstones) {
+            let (live_keys, live_values) = self.live(pieces);
+            keys[..live_keys.len()].copy_from_slice(live_keys);
+            values[..live_keys.len()].copy_from_slice(live_values);
+            return live_keys.len();
+        }
+        self.fold_into(pieces, keys, values, |_| {});
+        keep_live(keys, values, &[])
     }
 
     /// Merges everything into `result`.
@@ -208,6 +213,22 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
             Piece::Merged(buffer) => Some(buffer),
         }));
     }
+}
+
+/// Brings the elements that live to the front, of equal keys the first one unless its flag is set, and says how many
+/// there are. `flags` is empty if none is set.
+fn keep_live<K: OrderedKey, V: Value>(keys: &mut [K], values: &mut [V], flags: &[u8]) -> usize {
+    let all_live = |keys: &[K]| keys.windows(2).position(|two| two[0] == two[1]).map_or(keys.len(), |copy| copy + 1);
+    let first = if flags.is_empty() { all_live(keys) } else { 0 };
+    let (mut kept, mut last) = (first, first.checked_sub(1).map(|last| keys[last]));
+    for i in first..keys.len() {
+        let (key, value) = (keys[i], values[i]);
+        let keep = last != Some(key) && (flags.is_empty() || flags[i] == 0);
+        last = Some(key);
+        (keys[kept], values[kept]) = (key, value);
+        kept += usize::from(keep);
+    }
+    kept
 }
 
 /// Few elements, in the order of the pieces, go one by one to their places among those before them.

@@ -56,8 +56,8 @@ fn any_number_of_runs_of_any_length() {
         &[10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_240, 20_480],
         &[700; 24],
     ];
-    for shape in shapes {
-        for keys in [1, 7, 1000, 1 << 32] {
+    for shape in shapes.iter().filter(|shape| !cfg!(miri) || shape.iter().sum::<usize>() < 330) {
+        for keys in [7, 1, 1000, 1 << 32].into_iter().take(if cfg!(miri) { 1 } else { 4 }) {
             check(shape, keys, |_| false);
             check(shape, keys, |_| true);
             check(shape, keys, |run| run % 3 == 1);

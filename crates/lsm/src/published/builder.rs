@@ -4,14 +4,15 @@ use std::marker::PhantomData;
 
 use warpset_gpu::Device;
 
+use super::cpu::Lsm;
+use super::element::{PackedKey, PairValue};
+use super::gpu::{self, DeviceKey};
 use super::host::Host;
 use super::steps::{Batch, Does};
 use super::tree::Tree;
-use super::{Lsm, PackedKey, PairValue, checked};
-use crate::Error;
-use crate::builder::DEFAULT_BATCH_SIZE;
 use crate::error::one_per_key;
-use crate::gpu::published::{self as gpu, DeviceKey};
+use crate::settings::Settings;
+use crate::{CleanupPolicy, DEFAULT_BATCH_SIZE, Error};
 
 /// Settings of a published [`Lsm`]; each setter states its default.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,19 @@ impl<K, V> Default for Builder<K, V> {
     }
 }
 
+/// What a builder has been told, checked.
+fn checked(batch_size: u64) -> Result<usize, Error> {
+    let Settings { batch_size, .. } = Settings { batch_size, cleanup: CleanupPolicy::Manual }.check()?;
+    Ok(batch_size as usize)
+}
+
+impl<K: PackedKey, V: PairValue> Lsm<K, V> {
+    /// Settings for a dictionary.
+    pub fn builder() -> Builder<K, V> {
+        Builder::default()
+    }
+}
+
 impl<K: PackedKey, V: PairValue> Builder<K, V> {
     /// Elements of a batch, the paper's `b`: a power of two, as for [`Lsm`](crate::Lsm). Default: 65536.
     pub fn batch_size(mut self, batch_size: u64) -> Self {
@@ -35,19 +49,25 @@ impl<K: PackedKey, V: PairValue> Builder<K, V> {
     }
 
     /// An empty dictionary. Checks every setting.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBatchSize`]; no memory.
     pub fn build(&self) -> Result<Lsm<K, V>, Error> {
         Ok(Lsm { tree: Tree::empty(&Host, checked(self.batch_size)?)? })
     }
 
-    /// The bulk build: keys and values, of which there are as many, sorted once and cut into levels; the last batch is padded. Of
-    /// equal keys the last one counts.
+    /// The bulk build: keys and values, of which there are as many, sorted once and cut into levels; the last batch is
+    /// padded. Of equal keys the last one counts.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBatchSize`], [`Error::LengthMismatch`], [`Error::KeyTooLarge`]; no memory.
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Lsm<K, V>, Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let batch = Batch { keys, does: Does::Insert(values) };
         Ok(Lsm { tree: Tree::build(&Host, checked(self.batch_size)?, &batch)? })
     }
 
-    /// The same settings for a structure in device memory.
+    /// Makes structures in device memory with these settings.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
         DeviceBuilder { settings: *self, device: device.clone() }
     }
@@ -63,11 +83,17 @@ pub struct DeviceBuilder<K, V> {
 
 impl<K: DeviceKey<V>, V: PairValue> DeviceBuilder<K, V> {
     /// An empty dictionary. Checks every setting.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBatchSize`]; no memory.
     pub fn build(&self) -> Result<gpu::Lsm<K, V>, Error> {
         gpu::Lsm::empty(&self.device, checked(self.settings.batch_size)?)
     }
 
     /// [`Builder::build_from`] in device memory.
+    ///
+    /// # Errors
+    /// As for [`Builder::build_from`], and [`Error::Gpu`].
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<gpu::Lsm<K, V>, Error> {
         gpu::Lsm::build_from_slices(&self.device, checked(self.settings.batch_size)?, keys, values)
     }

@@ -10,8 +10,8 @@ use warpset_primitives::KeyMask;
 use warpset_primitives::cpu::{merge, scan, search, segmented_sort, select, sort};
 use warpset_primitives::sort::By;
 
+use super::element::{PackedKey, PairValue};
 use super::steps::{Batch, Does, Levels, Memory, Pair, PairMut, Sorted, Steps};
-use super::{PackedKey, PairValue};
 use crate::Error;
 
 /// Queries of a task: as many as a warp has.

@@ -1,14 +1,16 @@
 //! The building invariants (section III-D), as far as the elements show them: tests check them after every operation.
 //!
 //! 1. Within a level elements ascend by original keys.
-//! 2. Of equal keys the newest is first: that is the order of merging, and shows only in answers and in values that tell time.
-//! 3. Tombstones come before regular elements of their key. That holds within a batch; after a merge a regular element of a newer
-//!    batch comes before an older tombstone, and so does an element of the largest key before placebos. So level 0 is checked,
-//!    below the largest key.
+//! 2. Of equal keys the newest is first: that is the order of merging, and shows only in answers and in values that
+//!    tell time.
+//! 3. Tombstones come before regular elements of their key. That holds within a batch; after a merge a regular element
+//!    of a newer batch comes before an older tombstone, and so does an element of the largest key before placebos. So
+//!    level 0 is checked, below the largest key.
 //!
 //! Levels are full or empty by construction. A tombstone's value is zero, so that equal structures have equal bytes.
 
-use super::{Lsm, PackedKey, PairValue};
+use super::cpu::Lsm;
+use super::element::{PackedKey, PairValue};
 use crate::Error;
 
 impl<K: PackedKey, V: PairValue> Lsm<K, V> {

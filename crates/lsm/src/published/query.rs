@@ -1,15 +1,27 @@
 //! Lookup, count and range, for the host and for devices.
 
+use super::element::{PackedKey, PairValue};
 use super::steps::{Memory, Pairs, Sorted, Steps};
 use super::tree::Tree;
-use super::{LookupMethod, PackedKey, PairValue};
 use crate::Error;
+
+/// How lookups are done (section IV-B).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookupMethod {
+    /// Each query searches the full levels by itself, from the smallest on, until one has its key. What the paper
+    /// measures.
+    #[default]
+    Individual,
+    /// All queries are sorted, and searched in step with each full level.
+    Bulk,
+}
 
 /// The most queries that the bulk approach takes at once: their places are sorted as 32 bits.
 const MOST_SORTED: usize = 1 << 32;
 
 impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
-    /// Section IV-B: the value of each query, zero where there is none, and a bit for each that has one, in whole words.
+    /// Section IV-B: the value of each query, zero where there is none, and a bit for each that has one, in whole
+    /// words.
     pub fn look_up(
         &self,
         on: &M,
@@ -56,7 +68,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Ok(())
     }
 
-    /// Section IV-C, in its five steps: how many keys from each of `lows` to that of `highs` have a value. Waits after the second.
+    /// Section IV-C, in its five steps: how many keys from each of `lows` to that of `highs` have a value. Waits after
+    /// the second.
     pub fn count(
         &self,
         on: &M,
@@ -77,7 +90,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         on.final_counting(M::part(&sorted, 0..total), segments, counts)
     }
 
-    /// Section IV-D: the elements from each of `lows` to that of `highs`. Waits after the second step and in the last one.
+    /// Section IV-D: the elements from each of `lows` to that of `highs`. Waits after the second step and in the last
+    /// one.
     pub fn range(&self, on: &M, (lows, highs): (M::Slice<'_, K>, M::Slice<'_, K>)) -> Result<Listed<K, V, M>, Error> {
         let n = M::len(lows);
         let mut offsets = on.zeroed::<u64>(n + 1)?;
@@ -103,7 +117,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Ok(Listed { offsets, pairs: listed })
     }
 
-    /// Steps 1 and 2: where the candidates of each query are in each full level, and where they go; and how many they are. Waits.
+    /// Steps 1 and 2: where the candidates of each query are in each full level, and where they go; and how many they
+    /// are. Waits.
     fn estimate(&self, on: &M, ranges: (M::Slice<'_, K>, M::Slice<'_, K>)) -> Result<(Estimate<M>, usize), Error> {
         let words = M::len(ranges.0) * self.counter.full_count();
         let mut estimate = Estimate { lower: on.uninit(words)?, offsets: on.zeroed(words + 1)?, words };

@@ -1,14 +1,15 @@
-//! What the algorithms are made of, on the host or on a device: arrays, and the steps between which nothing but order counts.
+//! What the algorithms are made of, on the host or on a device: arrays, and the steps between which nothing but order
+//! counts.
 //!
-//! A device queues the steps on one stream; only [`Memory::word`] waits. Steps check nothing: callers pass arrays of the right
-//! lengths.
+//! A device queues the steps on one stream; only [`Memory::word`] waits. Steps check nothing: callers pass arrays of
+//! the right lengths.
 
 use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_kernels::lsm::published::layout::Counter;
 
-use super::{PackedKey, PairValue};
+use super::element::{PackedKey, PairValue};
 use crate::Error;
 
 /// Arrays.
@@ -87,14 +88,15 @@ pub(crate) struct Levels<'a, K: Pod, V: Pod, M: Memory + 'a> {
     pub counter: Counter,
 }
 
-/// The steps. Slices that go together are of one length, `n` queries have `n` places; the arguments' names say what is in them:
+/// The steps. Slices that go together are of one length, `n` queries have `n` places; the arguments' names say what is
+/// in them:
 ///
 /// - `lower`: for each query and full level the place in that level of the first candidate;
 /// - `offsets`: where something goes that was counted, by an exclusive scan, the sum at the end;
 /// - `segments`: the candidates of query `q` are `segments[q]..segments[q + 1]`.
 pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
-    /// Makes a batch's key variables, the last element first, and pads it with copies of the last element; `largest` becomes the
-    /// largest key, if that has a bit too many.
+    /// Makes a batch's key variables, the last element first, and pads it with copies of the last element; `largest`
+    /// becomes the largest key, if that has a bit too many.
     fn pack(
         &self,
         batch: &Batch<'_, K, V, Self>,
@@ -209,7 +211,8 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         out: PairMut<'_, K, V, Self>,
     ) -> Result<(), Error>;
 
-    /// Marks what a cleanup keeps: regular elements that are the first of their key. A bit for each element, which is zero before.
+    /// Marks what a cleanup keeps: regular elements that are the first of their key. A bit for each element, which is
+    /// zero before.
     fn mark_stale(&self, keys: Self::Slice<'_, K>, valid: Self::SliceMut<'_, u64>) -> Result<(), Error>;
     /// Moves marked elements to the start of `out`, and their number to the first word of `count`.
     fn compact(

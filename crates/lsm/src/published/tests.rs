@@ -1,16 +1,17 @@
-//! The published structure on the host, on the emulator, and on a CUDA device where there is one: the same bodies against `BTreeMap` and
-//! against [`crate::Lsm`], and the same levels everywhere.
+//! The published structure on the host, on the emulator, and on a CUDA device where there is one: the same bodies
+//! against `BTreeMap` and against [`crate::Lsm`], and the same levels everywhere.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use warpset_base::filter::LengthMismatch;
 
 use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
 use warpset_kernels::lsm::published::layout::KeyVariable;
 
+use super::gpu::{self, DeviceKey};
 use super::{LookupMethod, Lsm, PackedKey, PairValue};
-use crate::gpu::published::{self as gpu, DeviceKey};
 use crate::{Error, Ranges};
 
 const BATCH: usize = 64;
@@ -341,7 +342,10 @@ fn boundaries<K: PackedKey, V: PairValue>(mut lsm: impl Published<K, V>) {
     let longer = [&keys[..], &[K::MAX_KEY]].concat();
     assert!(matches!(lsm.insert_bulk(&longer, &values), Err(Error::BatchTooLong { keys: 65, batch_size: 64 })));
     assert!(matches!(lsm.remove_bulk(&longer), Err(Error::BatchTooLong { .. })));
-    assert!(matches!(lsm.insert_bulk(&keys, &values), Err(Error::LengthMismatch { keys: 64, found: 65, .. })));
+    assert!(matches!(
+        lsm.insert_bulk(&keys, &values),
+        Err(Error::LengthMismatch(LengthMismatch { needed: 64, found: 65, .. }))
+    ));
     assert!(lsm.update_bulk(&keys, &values[1..], &[true]).is_err());
     let large = K::from_u64(K::MAX_KEY.to_u64() + 1);
     assert!(refused(lsm.insert_bulk(&[K::MIN, large, K::MIN], &[one; 3])) && refused(lsm.remove_bulk(&[K::MAX])));
@@ -378,6 +382,13 @@ fn bulk_builds() {
         host.check_invariants().unwrap();
         for device in &devices {
             assert!(builder.on(device).build_from(&keys, &values).unwrap().to_host().unwrap() == host);
+            let mut copy = gpu::Lsm::from_host(device, &host).unwrap();
+            let mut changed = host.clone();
+            for _ in 0..3 {
+                copy.insert_bulk(&keys[..keys.len().min(9)], &values[..keys.len().min(9)]).unwrap();
+                changed.insert_bulk(&keys[..keys.len().min(9)], &values[..keys.len().min(9)]).unwrap();
+            }
+            assert!(copy.to_host().unwrap() == changed);
         }
     }
     assert!(matches!(builder.build_from(&[1 << 31], &[0]), Err(Error::KeyTooLarge { key: 0x8000_0000, bits: 31 })));
@@ -464,7 +475,7 @@ fn device_memory_and_streams_of_the_caller() {
 
         let foreign = Device::emulator(Default::default()).from_slice(&[1u32]).unwrap();
         assert!(matches!(there.remove_device(foreign.as_slice()), Err(Error::Gpu(_))));
-        assert!(matches!(there.insert_device(keys, keys.slice(1..)), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(there.insert_device(keys, keys.slice(1..)), Err(Error::LengthMismatch(_))));
         assert!(there.to_host().unwrap() == host);
     }
 }

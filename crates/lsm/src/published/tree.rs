@@ -4,8 +4,8 @@
 
 use warpset_kernels::lsm::published::layout::Counter;
 
+use super::element::{PackedKey, PairValue};
 use super::steps::{Batch, Levels, Memory, Pair, PairMut, Pairs, Steps};
-use super::{PackedKey, PairValue};
 use crate::Error;
 
 /// All levels in one array, and the binary counter.
@@ -55,8 +55,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         on.copy(values, to.1)
     }
 
-    /// Figures 2a and 3: the batch, sorted and padded, is merged with level after level until one is empty. There is at least one
-    /// element, and at most a batch of them. Reads the largest key, and waits for that, if asked to check it.
+    /// Figures 2a and 3: the batch, sorted and padded, is merged with level after level until one is empty. There is at
+    /// least one element, and at most a batch of them. Reads the largest key, and waits for that, if asked to check it.
     pub fn insert(&mut self, on: &M, batch: &Batch<'_, K, V, M>, check: bool) -> Result<(), Error> {
         let Counter { batch: b, batches } = self.counter;
         let empty = batches.trailing_ones();
@@ -107,8 +107,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Ok(())
     }
 
-    /// Steps 1 to 3 of a cleanup: all levels merged, from the smallest to the largest, stale elements marked, the others compacted.
-    /// As long as all levels, with the number of valid elements at the start. Waits.
+    /// Steps 1 to 3 of a cleanup: all levels merged, from the smallest to the largest, stale elements marked, the
+    /// others compacted. As long as all levels, with the number of valid elements at the start. Waits.
     pub fn valid_elements(&self, on: &M) -> Result<(Pairs<K, V, M>, usize), Error> {
         let total = self.counter.resident();
         let mut merged = Pairs::uninit(on, total)?;
@@ -148,8 +148,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
     }
 }
 
-/// A batch of at least one element, packed and padded to the length of `out`, and sorted by key variables: of equal keys tombstones
-/// come first, then the insertion that came last.
+/// A batch of at least one element, packed and padded to the length of `out`, and sorted by key variables: of equal
+/// keys tombstones come first, then the insertion that came last.
 fn sorted_batch<K: PackedKey, V: PairValue, M: Steps<K, V>>(
     on: &M,
     batch: &Batch<'_, K, V, M>,

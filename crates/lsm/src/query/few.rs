@@ -1,9 +1,9 @@
-//! Few elements: a short range of keys has some in every level, and the search for them costs more than their merge unless that
-//! merge needs no scratch memory and no passes.
+//! Few elements: a short range of keys has some in every level, and the search for them costs more than their merge
+//! unless that merge needs no scratch memory and no passes.
 //!
-//! The pieces of the levels go into the result one after the other, the newest first, each element to its place among those
-//! before it. A piece is sorted, so an element passes only those of newer pieces, and levels double: an element of the largest piece
-//! passes half of all others, and there are few.
+//! The pieces of the levels go into the result one after the other, the newest first, each element to its place among
+//! those before it. A piece is sorted, so an element passes only those of newer pieces, and levels double: an element
+//! of the largest piece passes half of all others, and there are few.
 
 use crate::run::Run;
 use crate::{OrderedKey, Value};
@@ -11,15 +11,15 @@ use crate::{OrderedKey, Value};
 /// At most this many elements of all pieces; one bit each says which are tombstones.
 pub(crate) const FEW: usize = 48;
 
-/// Appends the live elements of the pieces, the newest first, in the order of their keys: of equal keys the first one, unless
-/// it is a tombstone. There are at most [`FEW`] elements.
-pub(crate) fn append_few<K: OrderedKey, V: Value>(pieces: &[Run<'_, K, V>], keys: &mut Vec<K>, values: &mut Vec<V>) {
+/// Puts the live elements of the pieces, the newest first, in the order of their keys: of equal keys the first one,
+/// unless it is a tombstone. There are at most [`FEW`] elements, and a place for each. Says how many live.
+pub(crate) fn few_into<K: OrderedKey, V: Value>(
+    pieces: &[Run<'_, K, V>],
+    to_keys: &mut [K],
+    to_values: &mut [V],
+) -> usize {
     let total: usize = pieces.iter().map(Run::len).sum();
     assert!(total <= FEW, "{total} elements are not few");
-    let first = keys.len();
-    keys.resize(first + total, K::MIN);
-    values.resize(first + total, V::NONE);
-    let (to_keys, to_values) = (&mut keys[first..], &mut values[first..]);
     let (mut len, mut tombstones) = (0, 0u64);
     for piece in pieces {
         for (i, (&key, &value)) in piece.keys.iter().zip(piece.values).enumerate() {
@@ -44,8 +44,7 @@ pub(crate) fn append_few<K: OrderedKey, V: Value>(pieces: &[Run<'_, K, V>], keys
         (to_keys[live], to_values[live]) = (key, value);
         live += usize::from(keep);
     }
-    keys.truncate(first + live);
-    values.truncate(first + live);
+    live
 }
 
 #[cfg(test)]
@@ -69,11 +68,11 @@ mod tests {
             pieces.push((keys, values, (next() % 2 == 0).then_some(words)));
         }
         let runs: Vec<_> = pieces.iter().map(|(keys, values, bits)| Run::new(keys, values, bits.as_deref())).collect();
-        let (mut keys, mut values) = (vec![7], vec![8]);
-        append_few(&runs, &mut keys, &mut values);
+        let (mut keys, mut values) = ([7; FEW], [8; FEW]);
+        let live = few_into(&runs, &mut keys, &mut values);
         let mut folder = Folder::default();
         let (expected_keys, expected_values) = folder.live(&runs);
-        assert_eq!((&keys[1..], &values[1..]), (expected_keys, expected_values), "{runs:?}", runs = pieces);
+        assert_eq!((&keys[..live], &values[..live]), (expected_keys, expected_values), "{runs:?}", runs = pieces);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Lookups: a level after the other, the newest first, until one has the key (section III-D of the paper).
 //!
-//! In batches, 64 keys go through the levels together: those that the level's filter does not rule out go down its fences,
-//! with their cache lines asked for ahead.
+//! In batches, 64 keys go through the levels together: those that the level's filter does not rule out go down its
+//! fences, with their cache lines asked for ahead.
 
 use warpset_base::parallel;
 
-use crate::derived::Filter;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
 use crate::run::Run;
+use crate::search_index::Filter;
 use crate::{OrderedKey, Value};
 use warpset_core::lsm::filter_hash;
 
@@ -20,7 +20,7 @@ const TASK: usize = 1 << 12;
 /// Where the keys of a level that are not below `key` begin.
 pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
     let run = level.run();
-    match level.derived().fences_for_one(run.keys) {
+    match level.search_index().fences_for_one(run.keys) {
         Some(fences) => fences.lower_bound(run.keys, key),
         None => run.lower_bound(key),
     }
@@ -28,13 +28,26 @@ pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, k
 
 /// The value of a key.
 pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
+    // With one level the search answers as soon as a filter would.
+    let is_filtered = levels.len() > 1;
+    let hash = filter_hash(key.to_u64());
+    if is_filtered {
+        // The filters of all levels are waited for together.
+        for filter in levels.iter().filter_map(|level| level.search_index().filter()) {
+            prefetch(filter.words(), filter.place(hash));
+        }
+    }
     for level in levels {
-        let run = level.run();
-        let within = run.keys.first().is_some_and(|&first| first <= key) && run.keys.last() >= Some(&key);
-        if !within {
+        let (run, index) = (level.run(), level.search_index());
+        let (fences, filter) =
+            if is_filtered { index.both_for_one(run.keys) } else { (index.fences_for_one(run.keys), None) };
+        if filter.is_some_and(|filter| !filter.contains(hash)) {
             continue;
         }
-        let place = lower_bound(level, key);
+        let place = match fences {
+            Some(fences) => fences.lower_bound_ahead(run.keys, key, |node| prefetch(run.values, node)),
+            None => run.lower_bound(key),
+        };
         if run.keys.get(place) == Some(&key) {
             return (!run.is_tombstone(place)).then(|| run.values[place]);
         }
@@ -43,19 +56,19 @@ pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K
 }
 
 /// A level as a batch sees it.
-struct Prepared<'a, K, V> {
+struct Indexed<'a, K, V> {
     run: Run<'a, K, V>,
     fences: Option<&'a Fences<K>>,
     filter: Option<&'a Filter>,
 }
 
-fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], asked: usize) -> Vec<Prepared<'_, K, V>> {
-    let prepared = levels.iter().map(|level| {
+fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], asked: usize) -> Vec<Indexed<'_, K, V>> {
+    let indexed = levels.iter().map(|level| {
         let run = level.run();
-        let (fences, filter) = level.derived().prepare(run.keys, asked, levels.len() > 1);
-        Prepared { run, fences, filter }
+        let (fences, filter) = level.search_index().prepare(run.keys, asked, levels.len() > 1);
+        Indexed { run, fences, filter }
     });
-    prepared.collect()
+    indexed.collect()
 }
 
 /// The answers of up to 64 keys: which of them have a value, and the values of those.
@@ -64,7 +77,7 @@ struct Answers<V> {
     values: [V; GROUP],
 }
 
-fn look_up_group<K: OrderedKey, V: Value>(levels: &[Prepared<'_, K, V>], keys: &[K]) -> Answers<V> {
+fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
     let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {
@@ -131,8 +144,8 @@ fn each(mut bits: u64, mut with: impl FnMut(usize)) {
     }
 }
 
-/// Looks up all keys; `answer` gets the answers of every group of 64, and the place for them in `targets`, of which there is
-/// one per key.
+/// Looks up all keys; `answer` gets the answers of every group of 64, and the place for them in `targets`, of which
+/// there is one per key.
 fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],

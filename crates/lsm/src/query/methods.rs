@@ -1,16 +1,16 @@
-//! The queries of dictionaries in host memory, whatever their form and whoever owns their levels.
+//! The queries of dictionaries in host memory, whatever their merge policy and whoever owns their levels.
 
 use std::ops::RangeBounds;
 
 use super::{lookup, order, range};
-use crate::cpu::Ordered;
+use crate::cpu::Dictionary;
 use crate::error::one_per_key;
 use crate::level::{self, Sorted};
 use crate::merge::count_live;
 use crate::{Bitmap, Error, OrderedKey, Range, Ranges, Value};
 
 /// Queries. Those that end in `_bulk` use all threads of the current rayon pool.
-impl<K: OrderedKey, V: Value, F, L: Sorted<K, V> + Sync> Ordered<K, V, F, L> {
+impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> {
     /// The value of a key.
     pub fn get(&self, key: K) -> Option<V> {
         lookup::get(&self.levels, key)
@@ -81,12 +81,44 @@ impl<K: OrderedKey, V: Value, F, L: Sorted<K, V> + Sync> Ordered<K, V, F, L> {
         range::range(&self.levels, &range)
     }
 
-    /// What `range` gives for many ranges, in their order, in one piece of memory.
+    /// The elements of many ranges, in their order, in one piece of memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
-        range::range_bulk(&self.levels, ranges)
+        let mut found = Ranges::default();
+        self.range_bulk_into(ranges, &mut found)?;
+        // Stale elements and tombstones had places too.
+        found.keys.shrink_to_fit();
+        found.values.shrink_to_fit();
+        Ok(found)
+    }
+
+    /// `range_bulk` into what an earlier call has given: its content is replaced, and its memory used again where it
+    /// has room for all elements of the ranges, stale ones and tombstones included.
+    ///
+    /// ```
+    /// use warpset_lsm::{Lsm, Ranges};
+    ///
+    /// let lsm = Lsm::<u32, u64>::builder().build_from(&[1, 2, 30], &[10, 20, 300])?;
+    /// let mut found = Ranges::default();
+    /// for window in [[0..2, 2..10], [0..30, 30..31]] {
+    ///     lsm.range_bulk_into(&window, &mut found)?;
+    ///     println!("{:?}, {:?}", found.get(0), found.get(1));
+    /// }
+    /// assert_eq!(found.keys, [1, 2, 30]);
+    /// assert_eq!(found.offsets, [0, 2, 3]);
+    /// # Ok::<(), warpset_lsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], after which `found` is as it was.
+    pub fn range_bulk_into<R: RangeBounds<K> + Sync>(
+        &self,
+        ranges: &[R],
+        found: &mut Ranges<K, V>,
+    ) -> Result<(), Error> {
+        range::range_bulk_into(&self.levels, ranges, found)
     }
 
     /// All keys that have a value, with their values, ascending.
@@ -142,13 +174,18 @@ impl<K: OrderedKey, V: Value, F, L: Sorted<K, V> + Sync> Ordered<K, V, F, L> {
         self.levels.iter().map(|level| level.run().len() as u64).sum()
     }
 
-    /// Bytes of memory that the elements take, and what has been derived from them for lookups.
+    /// Bits of memory per key that has a value.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.len() as f64
+    }
+
+    /// Bytes of memory that the elements take, and their search indexes.
     pub fn memory_bytes(&self) -> u64 {
         level::memory_bytes(&self.levels)
     }
 }
 
-impl<'a, K: OrderedKey, V: Value, F, L: Sorted<K, V> + Sync> IntoIterator for &'a Ordered<K, V, F, L> {
+impl<'a, K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> IntoIterator for &'a Dictionary<K, V, P, L> {
     type Item = (K, V);
     type IntoIter = Range<'a, K, V>;
 

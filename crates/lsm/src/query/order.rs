@@ -13,7 +13,7 @@ const TASK: usize = 64;
 pub(crate) fn first_from<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<(K, V)> {
     let mut places: Vec<usize> = levels.iter().map(|level| lower_bound(level, key)).collect();
     loop {
-        // Of equal keys the one of the newest level; within a level the newest comes first.
+        // Among equal keys the newest level's wins, as levels come newest first; within a level the newest comes first.
         let candidates = levels.iter().zip(&places).filter_map(|(level, &place)| {
             let run = level.run();
             run.keys.get(place).map(|&key| (key, run, place))
@@ -69,7 +69,7 @@ pub(crate) fn bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync>(
     neighbour: impl Fn(&[S], K) -> Option<(K, V)> + Sync,
 ) -> Vec<Option<(K, V)>> {
     for level in levels {
-        level.derived().prepare(level.run().keys, keys.len(), false);
+        level.search_index().prepare(level.run().keys, keys.len(), false);
     }
     let mut neighbours = vec![None; keys.len()];
     parallel::for_each(neighbours.chunks_mut(TASK).zip(keys.chunks(TASK)), |(neighbours, keys)| {

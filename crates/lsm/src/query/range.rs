@@ -1,20 +1,20 @@
 //! Ranges of keys: how many live in each, and which (sections III-E, IV-C and IV-D of the paper).
 //!
-//! Departure from the paper: a task merges the pieces of the levels, which are sorted already, instead of sorting the candidates of all
-//! queries by segments. Where one level alone has keys in the range, and no two of them are equal, there is nothing to
-//! validate.
+//! Departure from the paper: a task merges the pieces of the levels, which are sorted already, instead of sorting the
+//! candidates of all queries by segments. Where one level alone has keys in the range, and no two of them are equal,
+//! there is nothing to validate.
 
 use std::ops::{Bound, RangeBounds};
 
 use warpset_base::parallel;
-use warpset_base::words::zeroed_vec;
+use warpset_base::words::{OutOfMemory, zeroed_vec};
 
-use super::few::{FEW, append_few};
+use super::few::{FEW, few_into};
 use super::lookup::lower_bound;
 use super::scan::Range;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
-use crate::merge::{Folder, PART, count_live, merge_live, split};
+use crate::merge::{Folder, PART, close_gaps, count_live, merge_live_into, split};
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
@@ -26,7 +26,7 @@ const TOGETHER: usize = 32;
 const LARGE: usize = 8 * PART;
 
 /// The elements of several ranges of keys, one after the other, and where each begins: made by `range_bulk`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges<K, V> {
     /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
     pub offsets: Vec<u64>,
@@ -36,13 +36,19 @@ pub struct Ranges<K, V> {
     pub values: Vec<V>,
 }
 
+impl<K, V> Default for Ranges<K, V> {
+    fn default() -> Self {
+        Ranges { offsets: Vec::new(), keys: Vec::new(), values: Vec::new() }
+    }
+}
+
 impl<K, V> Ranges<K, V> {
     /// How many ranges there are.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -54,6 +60,25 @@ impl<K, V> Ranges<K, V> {
     pub fn get(&self, i: usize) -> (&[K], &[V]) {
         let places = self.offsets[i] as usize..self.offsets[i + 1] as usize;
         (&self.keys[places.clone()], &self.values[places])
+    }
+}
+
+impl<K: OrderedKey, V: Value> Ranges<K, V> {
+    /// Makes places for this many ranges and elements; the offsets are zero, the elements of any content. Changes
+    /// nothing if there is no memory.
+    fn make_room(&mut self, ranges: usize, elements: usize) -> Result<(), OutOfMemory> {
+        let keys = if self.keys.capacity() < elements { Some(zeroed_vec(elements as u64)?) } else { None };
+        let values = if self.values.capacity() < elements { Some(V::zeroed_vec(elements)?) } else { None };
+        if self.offsets.capacity() <= ranges {
+            self.offsets = zeroed_vec(ranges as u64 + 1)?;
+        }
+        self.keys = keys.unwrap_or(std::mem::take(&mut self.keys));
+        self.values = values.unwrap_or(std::mem::take(&mut self.values));
+        self.keys.resize(elements, K::MIN);
+        self.values.resize(elements, V::NONE);
+        self.offsets.clear();
+        self.offsets.resize(ranges + 1, 0);
+        Ok(())
     }
 }
 
@@ -88,19 +113,31 @@ fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, begin: usize, lar
     begin..begin + near.partition_point(|&key| key <= largest)
 }
 
-/// The pieces of the levels in a range, which begin where `begin` says for each level, and whether all their elements live
-/// for sure.
+/// The pieces of the levels in a range, which begin where `begin` says for each level, and whether all their elements
+/// live for sure.
 fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
     ends: Option<(K, K)>,
     begin: impl Fn(usize, K) -> usize,
     pieces: &mut Vec<Run<'a, K, V>>,
 ) -> bool {
+    let Some((least, largest)) = ends else {
+        pieces.clear();
+        return true;
+    };
+    let place = |(i, level)| places(level, begin(i, least), largest);
+    pieces_at(levels, levels.iter().enumerate().map(place), pieces)
+}
+
+/// [`pieces`] by their places in the levels.
+fn pieces_at<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
+    levels: &'a [S],
+    places: impl Iterator<Item = std::ops::Range<usize>>,
+    pieces: &mut Vec<Run<'a, K, V>>,
+) -> bool {
     pieces.clear();
-    let Some((least, largest)) = ends else { return true };
     let mut from = None;
-    for (i, level) in levels.iter().enumerate() {
-        let places = places(level, begin(i, least), largest);
+    for (level, places) in levels.iter().zip(places) {
         if !places.is_empty() {
             pieces.push(level.run().slice(places));
             from = Some(level);
@@ -109,7 +146,7 @@ fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     match (&pieces[..], from) {
         ([], _) | (_, None) => true,
         ([piece], Some(level)) => {
-            !piece.has_tombstones() && (ascends(piece.keys) || level.derived().is_distinct(level.run().keys))
+            !piece.has_tombstones() && (ascends(piece.keys) || level.search_index().is_distinct(level.run().keys))
         }
         _ => false,
     }
@@ -123,22 +160,14 @@ struct Begins {
 }
 
 impl Begins {
-    /// `with_values`: the values there are asked for ahead.
-    fn of<K: OrderedKey, V: Value, S: Sorted<K, V>>(
-        levels: &[S],
-        ends: &[Option<(K, K)>],
-        with_values: bool,
-    ) -> Begins {
+    fn of<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ends: &[Option<(K, K)>]) -> Begins {
         let leasts: Vec<K> = ends.iter().map(|ends| ends.map_or(K::MIN, |(least, _)| least)).collect();
         let mut places = vec![0; levels.len() * leasts.len()];
         for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
             let keys = level.run().keys;
-            match level.derived().fences() {
+            match level.search_index().fences() {
                 Some(fences) => fences.lower_bounds(keys, &leasts, places),
                 None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
-            }
-            if with_values {
-                places.iter().for_each(|&place| prefetch(level.run().values, place));
             }
         }
         Begins { places, ranges: leasts.len() }
@@ -161,7 +190,7 @@ fn begins_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], least: 
     let count = levels.len().min(TOGETHER);
     for (searched, level) in searched.iter_mut().zip(levels) {
         let keys = level.run().keys;
-        *searched = (keys, level.derived().fences_for_one(keys));
+        *searched = (keys, level.search_index().fences_for_one(keys));
     }
     Fences::lower_bounds_in_all(&searched[..count], least, &mut begins[..count]);
     for (&begin, level) in begins.iter().zip(levels) {
@@ -207,9 +236,7 @@ fn count_pieces<K: OrderedKey, V: Value>(found: &[Run<'_, K, V>], all_live: bool
     }
     let keys: Vec<Run<'_, K, ()>> = found.iter().map(Run::without_values).collect();
     if candidates <= FEW {
-        let (mut live, mut units) = (Vec::new(), Vec::new());
-        append_few(&keys, &mut live, &mut units);
-        return live.len() as u64;
+        return few_into(&keys, &mut [K::MIN; FEW], &mut [(); FEW]) as u64;
     }
     folder.live(&keys).0.len() as u64
 }
@@ -225,7 +252,7 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     let scratch = || (Vec::new(), Folder::default());
     parallel::map_with(scratch, tasks, |(found, folder), (ranges, counts)| {
         let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-        let begins = Begins::of(levels, &ends, false);
+        let begins = Begins::of(levels, &ends);
         for (i, (&ends, count)) in ends.iter().zip(counts).enumerate() {
             let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
             *count = count_pieces(found, all_live, folder);
@@ -233,90 +260,69 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     });
 }
 
-/// The live elements of many ranges.
-pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> + Sync>(
+/// The live elements of many ranges, into memory that is used again where it suffices. First every range is searched,
+/// which says how many elements there are at most; then each task merges its ranges to where they belong.
+pub(crate) fn range_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> + Sync>(
     levels: &[S],
     ranges: &[R],
-) -> Result<Ranges<K, V>, crate::Error> {
+    to: &mut Ranges<K, V>,
+) -> Result<(), crate::Error> {
     prepare(levels, ranges.len());
-    if let [level] = levels
-        && !level.run().has_tombstones()
-        && level.derived().is_distinct(level.run().keys)
-    {
-        return copy_bulk(level, ranges);
-    }
-    let scratch = || (Vec::new(), Folder::default());
-    let parts = parallel::map_with(scratch, ranges.chunks(TASK), |(found, folder), ranges| {
-        let mut part = Ranges { offsets: Vec::with_capacity(ranges.len()), keys: Vec::new(), values: Vec::new() };
+    let find = |ranges: &[R]| {
         let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-        let begins = Begins::of(levels, &ends, true);
-        for (i, &ends) in ends.iter().enumerate() {
-            part.offsets.push(part.keys.len() as u64);
-            let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
-            append(found, all_live, folder, &mut part)?;
+        let begins = Begins::of(levels, &ends);
+        let mut found = Vec::with_capacity(levels.len() * ends.len());
+        for (i, ends) in ends.iter().enumerate() {
+            let place = |(at, level)| ends.map_or(0..0, |(_, largest)| places(level, begins.at(at, i), largest));
+            found.extend(levels.iter().enumerate().map(place));
         }
-        Ok(part)
+        found
+    };
+    // One list per task: by range, then by level.
+    let found: Vec<Vec<std::ops::Range<usize>>> = parallel::map(ranges.chunks(TASK), find);
+    let candidates: Vec<usize> = found.iter().map(|places| places.iter().map(ExactSizeIterator::len).sum()).collect();
+    to.make_room(ranges.len(), candidates.iter().sum())?;
+    let targets = split(&mut to.keys, &candidates).into_iter().zip(split(&mut to.values, &candidates));
+    let tasks = found.iter().zip(targets).zip(to.offsets[1..].chunks_mut(TASK));
+    let scratch = || (Vec::new(), Folder::default());
+    let live = parallel::map_with(scratch, tasks, |(pieces, folder), ((found, (keys, values)), ends)| {
+        let by_range = found.chunks(levels.len().max(1));
+        for (places, level) in by_range.clone().flat_map(|places| places.iter().zip(levels)) {
+            prefetch(level.run().keys, places.start);
+            prefetch(level.run().values, places.start);
+        }
+        let mut len = 0;
+        for (places, end) in by_range.zip(ends) {
+            let all_live = pieces_at(levels, places.iter().cloned(), pieces);
+            len += live_into(pieces, all_live, folder, &mut keys[len..], &mut values[len..]);
+            *end = len as u64;
+        }
+        len
     });
-    let parts = parts.into_iter().collect::<Result<Vec<Ranges<K, V>>, crate::Error>>()?;
-    let mut all = Ranges { offsets: Vec::with_capacity(ranges.len() + 1), keys: Vec::new(), values: Vec::new() };
-    let mut len = 0;
-    for part in &parts {
-        all.offsets.extend(part.offsets.iter().map(|offset| offset + len));
-        len += part.keys.len() as u64;
+    close_gaps(&mut to.keys, &candidates, &live);
+    let len = close_gaps(&mut to.values, &candidates, &live);
+    to.keys.truncate(len);
+    to.values.truncate(len);
+    let mut before = 0;
+    for (ends, live) in to.offsets[1..].chunks_mut(TASK).zip(live) {
+        ends.iter_mut().for_each(|end| *end += before);
+        before += live as u64;
     }
-    all.offsets.push(len);
-    all.keys = zeroed_vec(len)?;
-    all.values = V::zeroed_vec(len as usize)?;
-    let (mut keys, mut values) = (&mut all.keys[..], &mut all.values[..]);
-    let mut targets = Vec::with_capacity(parts.len());
-    for part in &parts {
-        let (to_keys, other_keys) = keys.split_at_mut(part.keys.len());
-        let (to_values, other_values) = values.split_at_mut(part.keys.len());
-        targets.push((to_keys, to_values));
-        (keys, values) = (other_keys, other_values);
-    }
-    parallel::for_each(targets.into_iter().zip(parts), |((keys, values), part)| {
-        keys.copy_from_slice(&part.keys);
-        values.copy_from_slice(&part.values);
-    });
-    Ok(all)
+    Ok(())
 }
 
-/// [`range_bulk`] of a level that is alone and whose elements all live: they are copied once, to where they belong.
-fn copy_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> + Sync>(
-    level: &S,
-    ranges: &[R],
-) -> Result<Ranges<K, V>, crate::Error> {
-    let found = |ranges: &[R]| -> Vec<std::ops::Range<usize>> {
-        let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-        let begins = Begins::of(std::slice::from_ref(level), &ends, true);
-        let place =
-            |(i, ends): (usize, &Option<(K, K)>)| ends.map(|(_, largest)| places(level, begins.at(0, i), largest));
-        ends.iter().enumerate().map(|range| place(range).unwrap_or(0..0)).collect()
-    };
-    let found: Vec<Vec<std::ops::Range<usize>>> = parallel::map(ranges.chunks(TASK), found);
-    let mut all = Ranges { offsets: Vec::with_capacity(ranges.len() + 1), keys: Vec::new(), values: Vec::new() };
-    let mut len = 0;
-    for places in found.iter().flatten() {
-        all.offsets.push(len);
-        len += places.len() as u64;
-    }
-    all.offsets.push(len);
-    all.keys = zeroed_vec(len)?;
-    all.values = V::zeroed_vec(len as usize)?;
-    let lengths: Vec<usize> = found.iter().map(|places| places.iter().map(ExactSizeIterator::len).sum()).collect();
-    let targets = split(&mut all.keys, &lengths).into_iter().zip(split(&mut all.values, &lengths));
-    parallel::for_each(targets.zip(found), |((mut keys, mut values), found)| {
-        for places in found {
-            let piece = level.run().slice(places);
-            let (to_keys, other_keys) = std::mem::take(&mut keys).split_at_mut(piece.len());
-            let (to_values, other_values) = std::mem::take(&mut values).split_at_mut(piece.len());
-            copy(piece.keys, to_keys);
-            copy(piece.values, to_values);
-            (keys, values) = (other_keys, other_values);
-        }
-    });
-    Ok(all)
+/// The keys of a range that have a value.
+pub(crate) fn keys_in<K: OrderedKey, V: Value, S: Sorted<K, V>>(
+    levels: &[S],
+    range: &impl RangeBounds<K>,
+) -> Result<Vec<K>, crate::Error> {
+    let (found, all_live) = pieces_of_one(levels, range);
+    let found: Vec<Run<'_, K, ()>> = found.iter().map(Run::without_values).collect();
+    let candidates = found.iter().map(Run::len).sum();
+    let (mut keys, mut units) = (zeroed_vec(candidates as u64)?, vec![(); candidates]);
+    let live = live_into(&found, all_live, &mut Folder::default(), &mut keys, &mut units);
+    keys.truncate(live);
+    Ok(keys)
 }
 
 /// Copies items, many of them on all threads.
@@ -328,34 +334,32 @@ fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Adds the live elements of the pieces of one range.
-fn append<K: OrderedKey, V: Value>(
+/// Puts the live elements of the pieces of one range to the front of `keys` and `values`, which have a place for each
+/// element of the pieces, and says how many live.
+fn live_into<K: OrderedKey, V: Value>(
     found: &[Run<'_, K, V>],
     all_live: bool,
     folder: &mut Folder<K, V>,
-    to: &mut Ranges<K, V>,
-) -> Result<(), crate::Error> {
+    keys: &mut [K],
+    values: &mut [V],
+) -> usize {
     let candidates: usize = found.iter().map(Run::len).sum();
-    if let (true, [piece]) = (all_live, found) {
-        to.keys.extend_from_slice(piece.keys);
-        to.values.extend_from_slice(piece.values);
-    } else if candidates <= FEW {
-        append_few(found, &mut to.keys, &mut to.values);
-    } else if candidates > LARGE {
-        let live = merge_live(found)?;
-        to.keys.extend_from_slice(live.keys.as_slice());
-        to.values.extend_from_slice(&live.values);
-    } else {
-        let (keys, values) = folder.live(found);
-        to.keys.extend_from_slice(keys);
-        to.values.extend_from_slice(values);
+    let (keys, values) = (&mut keys[..candidates], &mut values[..candidates]);
+    match found {
+        [piece] if all_live => {
+            copy(piece.keys, keys);
+            copy(piece.values, values);
+            candidates
+        }
+        _ if candidates <= FEW => few_into(found, keys, values),
+        _ if candidates > LARGE => merge_live_into(found, keys, values),
+        _ => folder.live_into(found, keys, values),
     }
-    Ok(())
 }
 
 /// Builds the fences that this many ranges are worth.
 fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ranges: usize) {
     for level in levels {
-        level.derived().prepare(level.run().keys, ranges, false);
+        level.search_index().prepare(level.run().keys, ranges, false);
     }
 }

@@ -1,6 +1,6 @@
 //! Iteration in the order of the keys: pieces of the levels are merged a few thousand elements at a time.
 
-use super::few::{FEW, append_few};
+use super::few::{FEW, few_into};
 use crate::merge::Folder;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
@@ -23,8 +23,13 @@ pub struct Range<'a, K, V> {
 impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
     pub(crate) fn new(pieces: Vec<Run<'a, K, V>>) -> Self {
         let mut range = Range { pieces, folder: Folder::default(), keys: Vec::new(), values: Vec::new(), at: 0 };
-        if range.pieces.iter().map(Run::len).sum::<usize>() <= FEW {
-            append_few(&range.pieces, &mut range.keys, &mut range.values);
+        let candidates = range.pieces.iter().map(Run::len).sum::<usize>();
+        if candidates <= FEW {
+            range.keys.resize(candidates, K::MIN);
+            range.values.resize(candidates, V::NONE);
+            let live = few_into(&range.pieces, &mut range.keys, &mut range.values);
+            range.keys.truncate(live);
+            range.values.truncate(live);
             range.pieces.clear();
         }
         range

@@ -3,7 +3,6 @@
 
 pub mod merge;
 pub mod non_associative;
-mod radix;
 pub mod reduce;
 pub mod scan;
 pub mod search;

@@ -8,14 +8,14 @@ use crate::Result;
 use crate::check::same_len;
 use crate::error::check_len;
 
-/// All items combined, in their order.
+/// Combines all items, in their order.
 pub fn reduce<O: Operator>(input: &[O::Value]) -> O::Value {
     let fold = |part: &[O::Value]| part.iter().copied().fold(O::IDENTITY, O::combine);
     let parts = parallel::map(input.chunks(PART), fold);
     fold(&parts)
 }
 
-/// For each run of equal neighbouring keys, in order, its key and its values combined; returns the number of
+/// Writes for each run of equal neighbouring keys, in order, its key and its values combined; returns the number of
 /// runs. Both outputs have room for all items.
 ///
 /// # Errors
@@ -30,7 +30,7 @@ pub fn reduce_by_key<O: Operator, K: Copy + PartialEq + Send + Sync>(
     by_run::<O, K>(keys, |i| values[i], out_keys, out_values)
 }
 
-/// For each run of equal neighbouring items, in order, the item and its length; returns the number of runs. Both
+/// Writes for each run of equal neighbouring items, in order, the item and its length; returns the number of runs. Both
 /// outputs have room for all items.
 ///
 /// # Errors

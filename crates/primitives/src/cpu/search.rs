@@ -9,7 +9,7 @@ use crate::{KeyMask, Result};
 /// Needles of a task.
 const PART: usize = 1 << 12;
 
-/// For each needle the number of keys below it.
+/// Writes for each needle the number of keys below it.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` has a place for each needle.
@@ -17,10 +17,10 @@ pub fn lower_bound<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out:
     search(needles, out, |needle| keys.partition_point(|&key| mask.of(key) < mask.of(needle)))
 }
 
-/// For each needle the number of keys not above it.
+/// Writes for each needle the number of keys not above it.
 ///
 /// # Errors
-/// As for [`lower_bound`].
+/// The errors of [`lower_bound`].
 pub fn upper_bound<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search(needles, out, |needle| keys.partition_point(|&key| mask.of(key) <= mask.of(needle)))
 }
@@ -28,7 +28,7 @@ pub fn upper_bound<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out:
 /// [`lower_bound`] for needles that are sorted as the keys are.
 ///
 /// # Errors
-/// As for [`lower_bound`].
+/// The errors of [`lower_bound`].
 pub fn lower_bound_sorted<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search_sorted(keys, needles, out, |key, needle| mask.of(key) < mask.of(needle))
 }
@@ -36,7 +36,7 @@ pub fn lower_bound_sorted<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K
 /// [`upper_bound`] for needles that are sorted as the keys are.
 ///
 /// # Errors
-/// As for [`lower_bound`].
+/// The errors of [`lower_bound`].
 pub fn upper_bound_sorted<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search_sorted(keys, needles, out, |key, needle| mask.of(key) <= mask.of(needle))
 }

@@ -1,6 +1,7 @@
 //! Sorting the segments of host slices: see [`crate::segmented_sort`]. Segments side by side, long ones by rayon's
 //! stable merge sort.
 
+use warpset_base::filter::LengthMismatch;
 use warpset_base::parallel;
 
 use crate::check::same_len;
@@ -23,7 +24,7 @@ fn cut<'a, T>(mut items: &'a mut [T], offsets: &[u64]) -> Vec<&'a mut [T]> {
 /// Fails unless offsets ascend to at most `n`.
 fn check_offsets(offsets: &[u64], n: usize) -> Result<()> {
     let Some(&last) = offsets.last() else {
-        return Err(Error::LengthMismatch { what: "offsets", needed: 1, found: 0 });
+        return Err(LengthMismatch { what: "offsets", needed: 1, found: 0 }.into());
     };
     if let Some(pair) = offsets.windows(2).find(|pair| pair[0] > pair[1]) {
         return Err(Error::InvalidOffsets { offset: pair[1], limit: pair[0] });

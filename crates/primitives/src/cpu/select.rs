@@ -26,7 +26,7 @@ pub fn select<T: Copy + Send + Sync>(items: &[T], bitmap: &[u64], out: &mut [T])
 /// [`select`] of the items whose flag is not 0.
 ///
 /// # Errors
-/// As for [`select`]; there is a flag for each item.
+/// The errors of [`select`]; there is a flag for each item.
 pub fn select_flagged<T: Copy + Send + Sync>(items: &[T], flags: &[u8], out: &mut [T]) -> Result<usize> {
     same_len("flags", items.len(), flags.len())?;
     compact(items, out, |i| flags[i] != 0)
@@ -35,7 +35,7 @@ pub fn select_flagged<T: Copy + Send + Sync>(items: &[T], flags: &[u8], out: &mu
 /// [`select`] of the items that a predicate keeps.
 ///
 /// # Errors
-/// As for [`select`].
+/// The errors of [`select`].
 pub fn select_if<T: Copy + Send + Sync>(items: &[T], predicate: impl Predicate<T>, out: &mut [T]) -> Result<usize> {
     compact(items, out, |i| predicate.keep(items[i]))
 }
@@ -43,7 +43,7 @@ pub fn select_if<T: Copy + Send + Sync>(items: &[T], predicate: impl Predicate<T
 /// [`select`] of the items that differ from the one before them: of sorted items each one once.
 ///
 /// # Errors
-/// As for [`select`].
+/// The errors of [`select`].
 pub fn unique<T: Copy + Send + Sync + PartialEq>(items: &[T], out: &mut [T]) -> Result<usize> {
     compact(items, out, |i| i == 0 || items[i - 1] != items[i])
 }
@@ -51,7 +51,7 @@ pub fn unique<T: Copy + Send + Sync + PartialEq>(items: &[T], out: &mut [T]) -> 
 /// Copies the keys that differ from the one before them, with their values, and returns their number.
 ///
 /// # Errors
-/// As for [`select`]; there is a value for each key.
+/// The errors of [`select`]; there is a value for each key.
 pub fn unique_by_key<K: Copy + Send + Sync + PartialEq, V: Copy + Send + Sync>(
     keys: &[K],
     values: &[V],
@@ -67,7 +67,7 @@ pub fn unique_by_key<K: Copy + Send + Sync + PartialEq, V: Copy + Send + Sync>(
 /// [`select`], and the items whose bit is not set go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select`].
+/// The errors of [`select`].
 pub fn partition<T: Copy + Send + Sync>(
     items: &[T],
     bitmap: &[u64],
@@ -82,7 +82,7 @@ pub fn partition<T: Copy + Send + Sync>(
 /// [`select_flagged`], and the items whose flag is 0 go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select_flagged`].
+/// The errors of [`select_flagged`].
 pub fn partition_flagged<T: Copy + Send + Sync>(
     items: &[T],
     flags: &[u8],
@@ -97,7 +97,7 @@ pub fn partition_flagged<T: Copy + Send + Sync>(
 /// [`select_if`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select`].
+/// The errors of [`select`].
 pub fn partition_if<T: Copy + Send + Sync>(
     items: &[T],
     predicate: impl Predicate<T>,
@@ -133,6 +133,7 @@ fn compact<T: Copy + Send + Sync>(items: &[T], out: &mut [T], keep: impl Fn(usiz
 mod tests {
     use super::*;
     use crate::Error;
+    use warpset_base::filter::LengthMismatch;
 
     #[test]
     fn keeps_order_across_parts() {
@@ -154,8 +155,8 @@ mod tests {
     #[test]
     fn short_outputs_are_errors() {
         let short = select(&[1u32; 65], &[0], &mut [0; 65]);
-        assert!(matches!(short, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
+        assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { needed: 2, found: 1, .. }))));
         let short = select(&[1u32; 65], &[0; 2], &mut [0; 64]);
-        assert!(matches!(short, Err(Error::LengthMismatch { needed: 65, found: 64, .. })));
+        assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { needed: 65, found: 64, .. }))));
     }
 }

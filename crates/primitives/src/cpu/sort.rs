@@ -4,11 +4,14 @@
 use std::ops::Range;
 
 use warpset_base::parallel;
+use warpset_base::sort::sort_by_rank;
 
-use super::radix::{self, PART};
 use crate::Result;
 use crate::check::same_len;
 use crate::sort::{By, Payload, SortKey};
+
+/// Items that a task copies.
+const PART: usize = 1 << 15;
 
 /// What a key is sorted by.
 pub(crate) fn rank_of<K: SortKey>(bits: Range<u32>, descending: bool) -> impl Fn(K) -> u64 + Send + Sync {
@@ -47,17 +50,6 @@ pub fn sort_pairs<K: SortKey, V: Payload>(
     out_keys.copy_from_slice(keys);
     out_values.copy_from_slice(values);
     sort_pairs_in_place(out_keys, out_values, by)
-}
-
-/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times per
-/// item. Takes memory for as many items.
-///
-/// # Panics
-/// If `bits` is more than 64.
-pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: impl Fn(T) -> u64 + Sync) {
-    assert!(bits <= u64::BITS, "a rank has 64 bits");
-    let mut spare = items.to_vec();
-    radix::sort(items, &mut spare, bits, &rank);
 }
 
 /// Sorts `keys` where they are.
@@ -103,6 +95,7 @@ pub fn sort_pairs_in_place<K: SortKey, V: Payload>(keys: &mut [K], values: &mut 
 mod tests {
     use super::*;
     use crate::Error;
+    use warpset_base::filter::LengthMismatch;
     use warpset_core::hash::mix;
 
     #[test]
@@ -135,7 +128,7 @@ mod tests {
         ));
         assert!(matches!(
             sort_pairs_in_place(&mut keys, &mut [0u64; 2], By::ascending()),
-            Err(Error::LengthMismatch { needed: 3, found: 2, .. })
+            Err(Error::LengthMismatch(LengthMismatch { needed: 3, found: 2, .. }))
         ));
         assert_eq!(keys, [3, 1, 2]);
     }

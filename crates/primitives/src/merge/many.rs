@@ -7,17 +7,14 @@ mod tree;
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::primitives::merge_many::runs::RUNS;
-use warpset_simt::KernelInfo;
 
-use self::launch::{launched, merge};
+use self::launch::merge;
 use self::operands::{Input, Output};
 use super::{Pairs, SHORT};
-use crate::sort::{Payload, SortKey, Widths};
+use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
-pub use newest::{
-    Marked, kernels_for_newest_keys, kernels_for_newest_pairs, merge_newest_keys_async, merge_newest_pairs_async,
-};
+pub use newest::{Marked, merge_newest_keys_async, merge_newest_pairs_async};
 
 /// The most runs with items that are merged in one pass.
 pub const MAX_RUNS: usize = RUNS;
@@ -43,8 +40,9 @@ impl<'a, R> WithStatus<'a, R> {
 /// Runs without items do not count.
 ///
 /// # Errors
-/// Before anything is queued: [`TooManyRuns`](crate::Error::TooManyRuns); [`LengthMismatch`](crate::Error::LengthMismatch) unless
-/// `out` is as long as all runs; [`Overlap`](crate::Error::Overlap) if it shares memory with one of them.
+/// Before anything is queued: [`TooManyRuns`](crate::Error::TooManyRuns);
+/// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as all runs;
+/// [`Overlap`](crate::Error::Overlap) if it shares memory with one of them.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -65,7 +63,8 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
 /// pass.
 ///
 /// # Errors
-/// As for [`merge_many_keys_async`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
+/// The errors of [`merge_many_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
+/// values as keys.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -87,11 +86,11 @@ pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
 /// bits beyond the last key clear.
 ///
 /// # Errors
-/// As there; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many words as the bits take, in the runs
-/// that have bits and merged.
+/// The errors of [`merge_many_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
+/// words as the bits take, in the runs that have bits and merged.
 ///
 /// # Safety
-/// As there, for the status bits too.
+/// That of [`merge_many_keys_async`], for the status bits too.
 pub unsafe fn merge_many_keys_with_status_async<'a, 'b, K: SortKey>(
     stream: &Stream,
     runs: &[WithStatus<'_, DeviceSlice<'_, K>>],
@@ -105,13 +104,13 @@ pub unsafe fn merge_many_keys_with_status_async<'a, 'b, K: SortKey>(
     unsafe { merge(stream, &inputs, mask, output) }
 }
 
-/// [`merge_many_pairs_async`] of runs with status bits, as [`merge_many_keys_with_status_async`].
+/// [`merge_many_pairs_async`] of runs with status bits, which go where [`merge_many_keys_with_status_async`] puts them.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`merge_many_pairs_async`] and [`merge_many_keys_with_status_async`].
 ///
 /// # Safety
-/// As there, for values too.
+/// That of [`merge_many_keys_with_status_async`], for values too.
 pub unsafe fn merge_many_pairs_with_status_async<'a, 'b, 'c, K: SortKey, V: Payload>(
     stream: &Stream,
     runs: &[WithStatus<'_, Pairs<'_, K, V>>],
@@ -124,17 +123,6 @@ pub unsafe fn merge_many_pairs_with_status_async<'a, 'b, 'c, K: SortKey, V: Payl
     let output = Output { status: Some(out_status.into()), ..Output::pairs(out_keys.into(), out_values.into()) };
     // SAFETY: the caller's promise is the same.
     unsafe { merge(stream, &inputs, mask, output) }
-}
-
-/// The kernels that a merge of many runs of keys launches, with status bits or without, for
-/// [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
-pub fn kernels_for_many_keys<K: SortKey>() -> Vec<&'static KernelInfo> {
-    launched::<K>(Widths::keys::<K>(), false)
-}
-
-/// The same with values.
-pub fn kernels_for_many_pairs<K: SortKey, V: Payload>() -> Vec<&'static KernelInfo> {
-    launched::<K>(Widths::pairs::<K, V>(), false)
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use warpset_base::filter::LengthMismatch;
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 
@@ -182,7 +183,7 @@ fn bad_lengths_and_overlaps_are_errors() {
         // SAFETY: nothing gets queued.
         unsafe {
             let wrong = merge_keys_async(&stream, a.as_slice(), b.as_slice(), mask, &mut out);
-            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 3, found: 4, .. })));
+            assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 3, found: 4, .. }))));
             let wrong = merge_pairs_async(
                 &stream,
                 Pairs::new(&a, &a),
@@ -191,7 +192,7 @@ fn bad_lengths_and_overlaps_are_errors() {
                 out.slice_mut(..3),
                 &mut out_values,
             );
-            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 1, found: 2, .. })));
+            assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 1, found: 2, .. }))));
             // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
             let out = &raw mut out;
             let (same, rest) = ((&*out).slice(..2), (&mut *out).slice_mut(1..4));

@@ -1,6 +1,7 @@
 //! All four methods against the sequential definition, on every device, adversarial inputs included.
 
 use std::fmt::Debug;
+use warpset_base::filter::LengthMismatch;
 
 use bytemuck::Zeroable;
 
@@ -133,10 +134,10 @@ fn wrong_lengths_are_errors() {
         let mut out = device.alloc_uninit::<u32>(9).unwrap();
         // SAFETY: nothing gets queued.
         let error = unsafe { scan_async::<NextSlot<u32>>(&stream, items.as_slice(), out.as_mut_slice()) }.unwrap_err();
-        assert!(matches!(error, Error::LengthMismatch { needed: 10, found: 9, .. }), "{error}");
+        assert!(matches!(error, Error::LengthMismatch(LengthMismatch { needed: 10, found: 9, .. })), "{error}");
         // SAFETY: as above.
         let error = unsafe { parallel_merging_async::<NextSlot<u32>>(&stream, items.as_slice(), out.as_mut_slice()) }
             .unwrap_err();
-        assert!(matches!(error, Error::LengthMismatch { needed: 10, found: 9, .. }), "{error}");
+        assert!(matches!(error, Error::LengthMismatch(LengthMismatch { needed: 10, found: 9, .. })), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! Reductions against the sequential definition, on every device.
 
 use std::fmt::Debug;
+use warpset_base::filter::LengthMismatch;
 
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
@@ -175,10 +176,10 @@ fn wrong_lengths_are_errors() {
         // SAFETY: nothing gets queued.
         unsafe {
             let none = super::reduce_async::<Sum<u32>>(&stream, keys.as_slice(), out.slice_mut(..0));
-            assert!(matches!(none, Err(Error::LengthMismatch { needed: 1, found: 0, .. })));
+            assert!(matches!(none, Err(Error::LengthMismatch(LengthMismatch { needed: 1, found: 0, .. }))));
             let (lengths, runs) = (values.as_mut_slice(), runs.as_mut_slice());
             let short = run_length_encode_async(&stream, keys.as_slice(), out.as_mut_slice(), lengths, runs);
-            assert!(matches!(short, Err(Error::LengthMismatch { needed: 10, found: 9, .. })));
+            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { needed: 10, found: 9, .. }))));
         }
     }
 }

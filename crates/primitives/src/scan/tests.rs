@@ -1,6 +1,7 @@
 //! Scans against the sequential definition, on every device.
 
 use std::fmt::Debug;
+use warpset_base::filter::LengthMismatch;
 
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
@@ -220,10 +221,10 @@ fn wrong_lengths_and_overlaps_are_errors() {
         // SAFETY: nothing gets queued.
         unsafe {
             let short = super::inclusive_async::<Sum<u32>>(&stream, items.slice(1..), out.as_mut_slice());
-            assert!(matches!(short, Err(Error::LengthMismatch { needed: 99, found: 100, .. })));
+            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { needed: 99, found: 100, .. }))));
             let heads =
                 segmented_exclusive_async::<Sum<u32>>(&stream, items.as_slice(), heads.as_slice(), out.as_mut_slice());
-            assert!(matches!(heads, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
+            assert!(matches!(heads, Err(Error::LengthMismatch(LengthMismatch { needed: 2, found: 1, .. }))));
         }
         let shared = out.as_mut_slice();
         let (a, b) = (shared.as_slice().global(), shared.len());

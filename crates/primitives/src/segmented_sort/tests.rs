@@ -1,5 +1,6 @@
 use super::*;
 use crate::cpu;
+use warpset_base::filter::LengthMismatch;
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices, is_sanitized};
@@ -117,11 +118,11 @@ fn bad_arguments_are_errors() {
         let mut out = device.alloc_uninit::<u32>(2).unwrap();
         // SAFETY: nothing gets queued.
         let result = unsafe { sort_keys_async(&stream, keys.as_slice(), bounds.as_slice(), &mut out, By::ascending()) };
-        assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
+        assert!(matches!(result, Err(Error::LengthMismatch(LengthMismatch { needed: 3, found: 2, .. }))));
         let mut out = device.alloc_uninit::<u32>(3).unwrap();
         // SAFETY: nothing gets queued.
         let result = unsafe { sort_keys_async(&stream, keys.as_slice(), bounds.slice(..0), &mut out, By::ascending()) };
-        assert!(matches!(result, Err(Error::LengthMismatch { what: "offsets", .. })));
+        assert!(matches!(result, Err(Error::LengthMismatch(LengthMismatch { what: "offsets", .. }))));
         let by = By::ascending().bits(0..33);
         // SAFETY: nothing gets queued.
         let result = unsafe { sort_keys_async(&stream, keys.as_slice(), bounds.as_slice(), &mut out, by) };

@@ -57,8 +57,8 @@ impl SelectWords<Error> for Select<'_> {
     }
 }
 
-/// The keys that a stencil means, in their order, for operations of a structure that hashes keys this way. Waits for all work
-/// on the device, and for the number of keys.
+/// The keys that a stencil means, in their order, for operations of a structure that hashes keys this way. Waits for
+/// all work on the device, and for the number of keys.
 ///
 /// Takes memory for all keys, 4 or 8 bytes each (strings: 8, by their hashes), as long as the result lives.
 ///

@@ -1,4 +1,5 @@
 use std::fmt::Debug;
+use warpset_base::filter::LengthMismatch;
 
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
@@ -216,12 +217,12 @@ fn bad_lengths_and_overlaps_are_errors() {
         unsafe {
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
             let wrong = select_async(&stream, items.as_slice(), bitmap.as_slice(), to, count);
-            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
+            assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 2, found: 1, .. }))));
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
             let wrong = select_flagged_async(&stream, items.as_slice(), flags.as_slice(), to, count);
-            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 65, found: 66, .. })));
+            assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 65, found: 66, .. }))));
             let wrong = unique_async(&stream, items.as_slice(), short.as_mut_slice(), out.count.as_mut_slice());
-            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 65, found: 64, .. })));
+            assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 65, found: 64, .. }))));
             // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
             let kept = &raw mut out.kept;
             let (same, to) = ((&*kept).as_slice(), (&mut *kept).as_mut_slice());

@@ -32,7 +32,8 @@ impl By {
         By { bits: None, descending: true, reversed: false }
     }
 
-    /// By these bits only; bit 0 is the lowest. Time is paid for these bits only, in steps of 8. Default: all bits.
+    /// Sorts by these bits only; bit 0 is the lowest. Time is paid for these bits only, in steps of 8. Default: all
+    /// bits.
     #[must_use]
     pub fn bits(self, bits: Range<u32>) -> By {
         By { bits: Some(bits), ..self }
@@ -50,7 +51,7 @@ impl By {
         self.reversed
     }
 
-    /// The same, where the items have been reversed before.
+    /// This order for items that have been reversed before.
     pub(crate) fn of_reversed(&self) -> By {
         By { reversed: false, ..self.clone() }
     }

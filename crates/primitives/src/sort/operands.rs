@@ -12,7 +12,7 @@ pub(crate) struct Source {
     pub(crate) values: Global<u8>,
 }
 
-/// The same, to be written.
+/// Where the sorted keys and values are written.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) keys: GlobalMut<u8>,

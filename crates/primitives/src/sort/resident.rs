@@ -4,15 +4,17 @@ use std::ops::Range;
 
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS};
-use warpset_kernels::primitives::resident_sort::{self as kernels, COUNT_WORDS, HEAD_WORDS, ResidentShape, Room};
+use warpset_kernels::primitives::resident_sort::{
+    self as kernels, COUNT_WORDS, HEAD_WORDS, Order, ResidentShape, Room,
+};
 use warpset_simt::KernelInfo;
 
 use super::operands::{Source, Target};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
-/// The most items that are sorted this way, if the device holds as many: beyond, launches cost less than what blocks wait
-/// for each other.
+/// The most items that are sorted this way, if the device holds as many: beyond, launches cost less than what blocks
+/// wait for each other.
 pub(super) fn most(widths: Widths) -> usize {
     if widths.wide_keys || widths.wide_values == Some(true) { 1 << 20 } else { 1 << 21 }
 }
@@ -89,8 +91,8 @@ fn passes(bits: &Range<u32>) -> u32 {
     (bits.end - bits.start).div_ceil(DIGIT_BITS).max(1)
 }
 
-/// Room for parts of twice as many items as a block's share, or as many as there is shared memory for; `None` if that is
-/// too few for keys that are spread evenly at random.
+/// Room for parts of twice as many items as a block's share, or as many as there is shared memory for; `None` if that
+/// is too few for keys that are spread evenly at random.
 fn room(shape: ResidentShape, share: u32, most_bytes: u32) -> Option<Room> {
     let least = share + 6 * share.isqrt() + 32;
     // Twice as many slots as items are expected, or fewer.
@@ -147,13 +149,9 @@ pub(super) unsafe fn sort_resident(
                 out_keys: target.keys.cast(),
                 out_values: target.values.cast(),
                 n: n as u32,
-                begin: bits.start,
-                bits: bits.end - bits.start,
-                passes: passes(&bits),
-                flip,
+                order: Order { begin: bits.start, bits: bits.end - bits.start, passes: passes(&bits), flip },
                 share: grid.share,
-                capacity: grid.room.capacity,
-                slots: grid.room.slots,
+                room: grid.room,
                 flags,
                 words: scratch.cast(),
             }

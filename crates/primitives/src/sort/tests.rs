@@ -1,4 +1,5 @@
 use std::fmt::Debug;
+use warpset_base::filter::LengthMismatch;
 
 use std::ops::Range;
 
@@ -38,7 +39,7 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     }
 }
 
-/// The same with payloads.
+/// Sorts keys with payloads, and compares with the host.
 fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys: &[K], values: &[V], by: &By) {
     let stream = device.new_stream().unwrap();
     let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
@@ -225,7 +226,8 @@ fn sorted_reversed_and_equal_input() {
     }
 }
 
-/// Keys that are sorted by parts, by digits because a part would be too long, and in a part by digits because slots would be.
+/// Keys that are sorted by parts, by digits because a part would be too long, and in a part by digits because slots
+/// would be.
 fn uneven(n: usize) -> [Vec<u32>; 7] {
     let random = |f: fn(u64) -> u64| random(n, 14, move |x| f(x) as u32);
     [
@@ -315,10 +317,10 @@ fn bad_arguments_are_errors() {
         }
         // SAFETY: nothing gets queued.
         let result = unsafe { sort_keys_async(&stream, keys.as_slice(), &mut out, By::ascending()) };
-        assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
+        assert!(matches!(result, Err(Error::LengthMismatch(LengthMismatch { needed: 3, found: 2, .. }))));
         // SAFETY: nothing gets queued.
         let result = unsafe { sort_pairs_in_place_async(&stream, &mut keys, &mut values, By::ascending()) };
-        assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
+        assert!(matches!(result, Err(Error::LengthMismatch(LengthMismatch { needed: 3, found: 2, .. }))));
         assert_eq!(keys.to_vec().unwrap(), [3, 2, 1]);
     }
 }

@@ -3,11 +3,16 @@
 use bytemuck::Pod;
 
 /// What can be sorted by: `u32` and `u64`. Sealed.
+#[diagnostic::on_unimplemented(message = "`{Self}` cannot be sorted by", note = "use `u32` or `u64`")]
 pub trait SortKey: Pod + Ord + sealed::Word + sealed::MergeEntries {}
 impl SortKey for u32 {}
 impl SortKey for u64 {}
 
 /// What can travel with a key: integers of 4 or 8 bytes. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel with a key",
+    note = "use integers of 4 or 8 bytes, such as places in a table"
+)]
 pub trait Payload: Pod + sealed::Word {}
 impl<T: Pod + sealed::Word> Payload for T {}
 

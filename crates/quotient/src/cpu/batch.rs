@@ -12,8 +12,8 @@ use crate::{Error, Key, Layout};
 
 /// A batch is inserted in place while the filter has at least this many slots per key; else the filter is rewritten.
 const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 4;
-/// The same for removals.
-const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
+/// A batch is removed in place while the filter has at least this many slots per key.
+pub(super) const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
 
 impl<S: SlotKind> QuotientFilter<S> {
     /// A filter of these keys, built at once: hashed, sorted, laid out.
@@ -32,11 +32,19 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// Inserts all keys; returns how many more fingerprints are stored than before.
+    ///
+    /// # Errors
+    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::TooManyCopies`] if there would
+    /// be more copies than are counted, [`Error::KeyTooWide`] if the filter is exact and a key has too many bits,
+    /// [`Error::OutOfMemory`]; then nothing has been changed.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         self.insert_sorted(sorted_fingerprints(&self.layout, keys)?)
     }
 
     /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.insert_sorted(checked_and_sorted(&self.layout, fingerprints)?)
     }
@@ -50,6 +58,9 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
+    ///
+    /// # Errors
+    /// [`Error::InvalidFingerprint`] if one has too many bits; then nothing has been changed.
     pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         Ok(self.remove_sorted(&checked_and_sorted(&self.layout, fingerprints)?))
     }
@@ -103,7 +114,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         lay_out(self.layout, &Combined { combination, first, second })
     }
 
-    /// The same with a batch of which each fingerprint comes once, with its copies.
+    /// What this filter, which has counters, and an ascending batch make; each fingerprint comes once, with its copies.
     pub(super) fn combined_with_counted(
         &self,
         combination: Combination,

@@ -11,14 +11,16 @@ fn hashes<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<Hashed>
     keys.map(|key| Hashed(layout.seed.hash(&key))).collect()
 }
 
-/// The fingerprints of some keys; keys that have none are a panic, as [`Extend`] says.
+/// The fingerprints of some keys; panics if a key has none, as [`Extend`] says.
 fn fingerprints<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<u64> {
     let of = layout.fingerprints_of();
     let of_key = |key: K| layout.expect_fingerprint(of.of(&key));
     keys.map(of_key).collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Inserts all keys, and doubles the filter whenever it is full.
+/// Inserts all keys, and doubles the filter whenever it is full: its layout changes, its rate of false positives grows
+/// with its keys. A trait of the standard library that cannot return an error, so it is the one place where input can
+/// panic.
 ///
 /// ```
 /// use warpset_quotient::StandardQuotientFilter;
@@ -30,8 +32,9 @@ fn fingerprints<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<u
 /// ```
 ///
 /// # Panics
-/// As `Vec` does when there is no memory; when the filter is exact and a key is too wide; and when the filter is full but remainders have one bit left, so that it cannot
-/// double and every second answer is wrong. [`QuotientFilter::insert_bulk`] returns errors instead.
+/// As `Vec` does when there is no memory; when the filter is exact and a key is too wide; and when the filter is full
+/// but remainders have one bit left, so that it cannot double and every second answer is wrong.
+/// [`QuotientFilter::insert_bulk`] returns errors instead.
 impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let mut keys = keys.into_iter();

@@ -2,20 +2,20 @@
 
 use warpset_base::filter::same_length;
 use warpset_base::parallel;
+use warpset_base::sort::sort_by_rank;
 use warpset_core::quotient::combine::Combination;
-use warpset_primitives::cpu::sort::sort_by_rank;
 
 use super::QuotientFilter;
-use super::batch::counted;
+use super::batch::{REMOVE_IN_PLACE_SLOTS_PER_KEY, counted};
 use super::fingerprints::TASK;
 use super::rewrite::{MOST_COPIES, lay_out};
 use super::source::{self, Each, Kept};
 use crate::slot_kind::{Change, Copies, SlotKind};
-use crate::{Error, Key, View};
+use crate::{Error, Key, Layout, View};
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// Does what `copies` calls of [`insert`](QuotientFilter::insert) do, or nothing where one of them would fail. Returns
-    /// how many more fingerprints are stored than before. With counters it costs as much as one.
+    /// Does what `copies` calls of [`insert`](QuotientFilter::insert) do, or nothing where one of them would fail.
+    /// Returns how many more fingerprints are stored than before. With counters it costs as much as one.
     ///
     /// ```
     /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
@@ -27,11 +27,17 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// assert_eq!(words.remove_counted("the", u64::MAX), 1_000_000_000_001);
     /// # Ok::<(), warpset_quotient::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert`].
     pub fn insert_counted(&mut self, key: impl Key, copies: u64) -> Result<u64, Error> {
         self.insert_counted_fingerprint(self.layout.expect_fingerprint(self.layout.fingerprint(key))?, copies)
     }
 
     /// [`QuotientFilter::insert_counted`] for a fingerprint.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert_fingerprint`].
     pub fn insert_counted_fingerprint(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
         let layout = &self.layout;
         layout.check_fingerprint(fingerprint)?;
@@ -41,14 +47,14 @@ impl<S: SlotKind> QuotientFilter<S> {
         if !layout.is_counted() {
             let copies = if layout.keeps_duplicates() { copies } else { 1 };
             if copies > layout.limit {
-                return Err(Error::Full { items: self.held.slots.saturating_add(copies), limit: layout.limit });
+                return Err(layout.full(self.held.slots.saturating_add(copies)));
             }
             return self.insert_fingerprints_bulk(&vec![fingerprint; copies as usize]);
         }
         self.add_copies(fingerprint, copies)
     }
 
-    /// The same with counters, for at least one copy of a fingerprint that the layout has.
+    /// Inserts at least one copy of a fingerprint that the layout has, with counters.
     #[inline]
     pub(super) fn add_copies(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
         if copies > MOST_COPIES - self.held.copies {
@@ -70,7 +76,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     #[inline(never)]
     fn take_back(&mut self, fingerprint: u64, copies: u64, slots: u64) -> Error {
         S::recount(&self.layout, self.words.as_mut_slice(), fingerprint, copies, Change::Remove);
-        Error::Full { items: self.held.slots + slots, limit: self.layout.limit }
+        self.layout.full(self.held.slots + slots)
     }
 
     /// Does what `copies` calls of [`remove`](QuotientFilter::remove) do; returns how many removed a copy.
@@ -122,34 +128,43 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(self.held.copies - before)
     }
 
-    /// The stored fingerprints in ascending order, each once, with the number of its copies.
-    pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.view().fingerprint_counts()
-    }
-
-    /// The keys of an exact filter, copies included, in no order.
+    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a
+    /// set,
+    /// any number above zero removes the fingerprint.
+    ///
+    /// ```
+    /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+    ///
+    /// let mut stock = RankSelectQuotientFilter::builder(1000).duplicates(Duplicates::Counted).build()?;
+    /// stock.insert_counted_bulk(&["nuts", "bolts"], &[1000, 5])?;
+    /// assert_eq!(stock.remove_counted_bulk(&["nuts", "bolts", "nuts"], &[1, 9, 2])?, 8);
+    /// assert_eq!((stock.count("nuts"), stock.contains("bolts")), (997, false));
+    /// # Ok::<(), warpset_quotient::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::NotExact`] if it is not.
-    pub fn keys(&self) -> Result<impl Iterator<Item = u64> + '_, Error> {
-        self.view().keys()
+    /// [`Error::LengthMismatch`] if there is not one number per key; nothing is removed then.
+    pub fn remove_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
+        same_length(keys.len(), copies.len())?;
+        let (batch, before) = (removals(&self.layout, keys, copies), self.held.copies);
+        if self.layout.is_counted() && batch.len() as u64 > self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY {
+            // Without memory for a second filter, this one is changed in place.
+            if let Ok(rewritten) = self.combined_with_counted(Combination::Difference, &batch) {
+                *self = rewritten;
+                return Ok(before - self.held.copies);
+            }
+        }
+        for Copies { fingerprint, copies } in batch {
+            self.remove_counted_fingerprint(fingerprint, copies);
+        }
+        Ok(before - self.held.copies)
     }
 
-    /// The keys of an exact filter, each once, with the number of its copies, in no order.
-    ///
-    /// # Errors
-    /// [`Error::NotExact`] if it is not.
-    pub fn key_counts(&self) -> Result<impl Iterator<Item = (u64, u64)> + '_, Error> {
-        self.view().key_counts()
-    }
-
-    /// How many fingerprints there are with each number of copies; see [`View::count_histogram`].
-    pub fn count_histogram(&self, most: usize) -> Vec<u64> {
-        self.view().count_histogram(most)
-    }
-
-    /// Removes all fingerprints of which there are fewer than `least` copies; returns how many fewer are stored, copies
+    /// Removes all fingerprints that have fewer than `least` copies; returns how many fewer are stored, copies
     /// included.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if there is no memory for the rewritten filter.
     pub fn retain_counts(&mut self, least: u64) -> Result<u64, Error> {
         let before = self.held.copies;
         let kept = Kept { source: source::stored::<S, Copies>(self.view(), 0), least };
@@ -163,6 +178,24 @@ impl<S: SlotKind> QuotientFilter<S> {
         };
         Ok(before - self.held.copies)
     }
+}
+
+/// What a removal of `copies[i]` copies of key `i` takes out: ascending fingerprints, each once.
+pub(crate) fn removals<K: Key>(layout: &Layout, keys: &[K], copies: &[u64]) -> Vec<Copies> {
+    let of = layout.fingerprints_of();
+    let meant = keys.iter().zip(copies).filter(|(_, copies)| **copies > 0);
+    let mut all: Vec<Copies> =
+        meant.filter_map(|(key, &copies)| Some(Copies { fingerprint: of.of(key)?, copies })).collect();
+    sort_by_rank(&mut all, layout.fingerprint_bits(), |item| item.fingerprint);
+    all.dedup_by(|item, kept| {
+        let is_equal = item.fingerprint == kept.fingerprint;
+        if is_equal {
+            // The sum may be larger than any number of copies that is stored.
+            kept.copies = kept.copies.saturating_add(item.copies);
+        }
+        is_equal
+    });
+    all
 }
 
 impl<'a, S: SlotKind> View<'a, S> {
@@ -196,8 +229,12 @@ impl<'a, S: SlotKind> View<'a, S> {
         Ok(self.fingerprint_counts().map(move |(fingerprint, copies)| (layout.key_of(fingerprint), copies)))
     }
 
-    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or more.
-    pub fn count_histogram(&self, most: usize) -> Vec<u64> {
-        source::histogram(*self, most)
+    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or
+    /// more. Takes time for each stored fingerprint, whatever `most` is, and memory for `most + 1` numbers.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers.
+    pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
+        Ok(source::histogram(*self, most)?)
     }
 }

@@ -1,11 +1,16 @@
 //! Exact filters against maps of keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
+use warpset_base::filter::{Count, TestAndInsert};
 use warpset_core::bits::lowest;
+use warpset_core::hash::mix;
 
-use crate::{Builder, Duplicates, Error, QuotientFilter, RankSelect, SlotKind, Standard};
+use crate::{
+    Builder, Duplicates, Error, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,
+    StandardQuotientFilter,
+};
 
 type Model = BTreeMap<u64, u64>;
 
@@ -18,7 +23,7 @@ fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model, asked: &[u64]) 
     prop_assert_eq!(filter.contains_bulk(asked), answers.clone());
     prop_assert_eq!(filter.count_bulk(asked), copies.clone());
     prop_assert!(asked.iter().zip(&answers).all(|(&key, &yes)| filter.contains(key) == yes));
-    // The same of other types.
+    // Keys of other types.
     let wide: Vec<u128> = asked.iter().map(|&key| key.into()).collect();
     prop_assert_eq!(filter.contains_bulk(&wide), answers.clone());
     prop_assert_eq!(filter.count_bulk(&wide), copies);
@@ -106,9 +111,7 @@ fn keys_that_do_not_fit_are_refused() {
 
     let hashed = Builder::<RankSelect>::with_bits(10, 30).duplicates(Duplicates::Counted).build().unwrap();
     assert!(matches!(hashed.keys().map(|_| ()), Err(Error::NotExact)));
-    assert!(matches!(filter.merge(&hashed), Err(Error::Incompatible { field: "exact key bits", left: 40, right: 0 })));
-    assert!(matches!(Builder::<Standard>::with_bits(10, 5).exact(16).build(), Err(Error::InvalidBits { .. })));
-    assert!(matches!(Builder::<Standard>::with_capacity(1 << 30).exact(20).build(), Err(Error::InvalidBits { .. })));
+    assert!(matches!(filter.merge(&hashed), Err(Error::DifferentKeyBits { left: Some(40), right: None })));
     let mut other = builder.build_from(&[2u64, 7]).unwrap();
     other.insert_counted_bulk(&[7u64, 9, 7], &[10, 0, 1 << 33]).unwrap();
     filter.merge(&other).unwrap();
@@ -116,4 +119,70 @@ fn keys_that_do_not_fit_are_refused() {
     let mut keys: Vec<(u64, u64)> = filter.key_counts().unwrap().collect();
     keys.sort();
     assert_eq!(keys, [(1, 1), (2, 3), (7, (1 << 33) + 11)]);
+}
+
+/// Batches of few keys, with answers and errors as a `HashMap` from keys to copies has them, on whatever executor.
+pub(crate) fn test_and_insert_behaves_like_a_map<F>(mut filter: F, duplicates: Duplicates)
+where
+    F: TestAndInsert<Error = Error> + Count,
+{
+    let mut model: HashMap<u64, u64> = HashMap::new();
+    for batch in 0..12u64 {
+        let keys: Vec<u64> = (0..20).map(|i| mix(i, batch) % (30 * batch + 10)).collect();
+        let mut expected = Vec::new();
+        for &key in &keys {
+            let copies = model.entry(key).or_default();
+            expected.push(*copies == 0);
+            *copies = if duplicates == Duplicates::Dropped { 1 } else { *copies + 1 };
+        }
+        assert_eq!(filter.test_and_insert_bulk(&keys).unwrap(), expected);
+        let counts: Vec<u64> = keys.iter().map(|key| model[key]).collect();
+        assert_eq!(filter.count_bulk(&keys).unwrap(), counts);
+    }
+    // Too wide for an exact filter: refused before anything is inserted.
+    let before = filter.count_bulk(&[5000u64]).unwrap();
+    assert!(matches!(filter.test_and_insert_bulk(&[5000u64, 1 << 40]), Err(Error::KeyTooWide { .. })));
+    assert_eq!(filter.count_bulk(&[5000u64]).unwrap(), before);
+    // One key at a time.
+    assert!(!filter.contains(5001u64).unwrap());
+    filter.insert(5001u64).unwrap();
+    assert!(filter.contains(5001u64).unwrap());
+    assert!(filter.test_and_insert_bulk::<u64>(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn test_and_insert_says_what_was_new() {
+    for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {
+        let builder = RankSelectQuotientFilter::builder(500).duplicates(duplicates).exact(32);
+        test_and_insert_behaves_like_a_map(builder.build().unwrap(), duplicates);
+        if duplicates != Duplicates::Counted {
+            let builder = StandardQuotientFilter::builder(500).duplicates(duplicates).exact(32);
+            test_and_insert_behaves_like_a_map(builder.build().unwrap(), duplicates);
+            let mut one_by_one = builder.build().unwrap();
+            let mut seen = HashSet::new();
+            for key in (0..300).map(|i| mix(i, 3) % 200) {
+                assert_eq!(one_by_one.test_and_insert(key).unwrap(), seen.insert(key));
+            }
+        }
+    }
+}
+
+/// What a removal by numbers leaves, in place and by rewriting.
+#[test]
+fn copies_are_removed_in_batches() {
+    for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {
+        for n in [3u64, 400] {
+            let builder = RankSelectQuotientFilter::builder(1200).duplicates(duplicates).exact(32);
+            let inserted: Vec<u64> = (0..1200).map(|i| mix(i, 5) % 600).collect();
+            let mut filter = builder.build_from(&inserted).unwrap();
+            let keys: Vec<u64> = (0..n).map(|i| mix(i, 6) % 700).chain([1 << 50]).collect();
+            let copies: Vec<u64> = (0..=n).map(|i| if i % 50 == 7 { u64::MAX } else { i % 4 }).collect();
+            let mut one_by_one = filter.clone();
+            let expected: u64 = keys.iter().zip(&copies).map(|(&key, &n)| one_by_one.remove_counted(key, n)).sum();
+            assert_eq!(filter.remove_counted_bulk(&keys, &copies).unwrap(), expected);
+            assert!(filter == one_by_one, "{duplicates:?} {n}");
+            assert!(matches!(filter.remove_counted_bulk(&keys, &copies[1..]), Err(Error::LengthMismatch(_))));
+            assert!(filter == one_by_one);
+        }
+    }
 }

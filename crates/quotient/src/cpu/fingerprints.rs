@@ -1,7 +1,7 @@
 //! From keys, or from fingerprints in any order, to ascending fingerprints.
 
 use warpset_base::parallel;
-use warpset_primitives::cpu::sort::sort_by_rank;
+use warpset_base::sort::sort_by_rank;
 
 use crate::{Error, Key, Layout};
 
@@ -21,7 +21,7 @@ pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result
     Ok(sorted(layout, fingerprints))
 }
 
-/// Those of the keys that have one, in ascending order.
+/// The fingerprints of those keys that have one, in ascending order.
 pub(super) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let of = layout.fingerprints_of();
     let parts = parallel::map(keys.chunks(TASK), |keys| keys.iter().filter_map(|key| of.of(key)).collect::<Vec<u64>>());

@@ -1,4 +1,4 @@
-//! Filters of fingerprints that someone else has counted already, wherever those lie.
+//! Filters of fingerprints that the caller has counted, wherever they lie.
 
 use std::sync::OnceLock;
 
@@ -97,14 +97,18 @@ impl<S: SlotKind> QuotientFilter<S> {
         let filter = if layout.is_counted() {
             lay_out(layout, &given)
         } else {
-            let copies = |item: Copies| {
-                let copies = if layout.keeps_duplicates() { item.copies.min(layout.limit() + 1) } else { 1 };
-                std::iter::repeat_n(item.fingerprint, copies as usize)
-            };
-            // One more than fit is enough to say so.
-            let fingerprints: Vec<u64> =
-                Each(given.read_from(0)).flat_map(copies).take(layout.limit() as usize + 1).collect();
-            QuotientFilter::from_fingerprints(layout, &fingerprints)
+            let (mut fingerprints, mut total) = (Vec::new(), 0u64);
+            for Copies { fingerprint, copies } in Each(given.read_from(0)) {
+                let copies = if layout.keeps_duplicates() { copies } else { 1 };
+                total = total.saturating_add(copies);
+                if total <= layout.limit() {
+                    fingerprints.extend(std::iter::repeat_n(fingerprint, copies as usize));
+                }
+            }
+            match total > layout.limit() {
+                true => Err(layout.full(total)),
+                false => QuotientFilter::from_fingerprints(layout, &fingerprints),
+            }
         };
         match given.broken.into_inner() {
             None => filter,
@@ -130,7 +134,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The same bytes as from single insertions, on one thread and on several.
+        /// Builds give the bytes of single insertions, on one thread and on several.
         #[test]
         fn counts_make_the_filter_of_their_copies(
             model in prop::collection::btree_map(0u64..1 << 26, 1u64..9, 0..200),

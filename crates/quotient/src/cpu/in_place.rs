@@ -4,7 +4,7 @@ use warpset_base::parallel;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 
 use super::QuotientFilter;
-use crate::slot_kind::{Change, Changed, SlotKind, Tally};
+use crate::slot_kind::{Change, Changed, Counts, SlotKind};
 
 /// Blocks of the smallest part that a thread takes.
 const LEAST_PART_BLOCKS: u64 = 64;
@@ -15,8 +15,8 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Whether every fingerprint of an ascending batch surely finds an empty slot, with one left over at the end.
     ///
     /// An insertion takes the first empty slot after its cluster. So all of them find one if, for each block, the slots
-    /// after it have more empty ones than the batch has fingerprints for it and what follows. Blocks are checked from the
-    /// end backwards, until there are enough empty slots for the whole batch.
+    /// after it have more empty ones than the batch has fingerprints for it and what follows. Blocks are checked from
+    /// the end backwards, until there are enough empty slots for the whole batch.
     pub(super) fn has_slots_for(&self, batch: &[u64]) -> bool {
         let (layout, split, count) = (&self.layout, self.layout.split, batch.len() as u64);
         let (mut empty, mut before) = (0, batch.len());
@@ -40,7 +40,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     ///
     /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is
     /// applied by the part's thread, and the few others afterwards.
-    pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> Tally {
+    pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> Counts {
         let layout = self.layout;
         let split = layout.split;
         let threads = rayon::current_num_threads() as u64;
@@ -49,7 +49,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         let part_slots = part_blocks * BLOCK_SLOTS;
         let part_words = (part_blocks * layout.block_words()) as usize;
         let parts = self.words.as_mut_slice().chunks_mut(part_words).enumerate();
-        let results: Vec<(Tally, Vec<u64>)> = parallel::map(parts, |(i, words)| {
+        let results: Vec<(Counts, Vec<u64>)> = parallel::map(parts, |(i, words)| {
             let first = i as u64 * part_slots;
             let at = |slot: u64| batch.partition_point(|&fingerprint| split.quotient(fingerprint) < slot);
             let part = &batch[at(first)..at(first + part_slots)];
@@ -57,7 +57,7 @@ impl<S: SlotKind> QuotientFilter<S> {
             let done = S::change_part(&layout, words, first, part, change, |fingerprint| left.push(fingerprint));
             (done, left)
         });
-        let mut done = Tally::default();
+        let mut done = Counts::default();
         for (count, left) in &results {
             done += *count;
             for &fingerprint in left {

@@ -1,4 +1,4 @@
-//! The same fingerprints in another layout.
+//! Filters rewritten in another layout.
 
 use warpset_core::quotient::slots::Container;
 
@@ -9,25 +9,36 @@ use crate::standard::Standard;
 use crate::{Error, Layout};
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// The same fingerprints with quotients of another width: one more quotient bit is one remainder bit less, so that the
-    /// rate of false positives stays, and twice as many keys fit.
+    /// A filter of these fingerprints with quotients of another width: one more quotient bit is one remainder bit less,
+    /// so that the rate of false positives stays, and twice as many keys fit.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBits`] if there are no fingerprints of that form, [`Error::Full`] or
+    /// [`Error::OverflowRegionFull`] if they do not all fit, [`Error::OutOfMemory`].
     pub fn resized(&self, quotient_bits: u32) -> Result<QuotientFilter<S>, Error> {
-        self.rewritten(self.layout.with_quotient_bits(quotient_bits)?)
+        self.rewritten(self.layout.with_quotient_bits(quotient_bits, S::MAX_LOAD)?)
     }
 
     /// Makes room for twice as many keys: moves one bit from the remainders to the quotients.
+    ///
+    /// # Errors
+    /// [`Error::CannotDouble`] if remainders have one bit, [`Error::OutOfMemory`]; then nothing has been changed.
     pub fn double(&mut self) -> Result<(), Error> {
-        *self = self.resized(self.layout.quotient_bits() + 1)?;
+        *self = self.rewritten(self.layout.doubled(S::MAX_LOAD)?)?;
         Ok(())
     }
 
     /// Halves the number of slots: moves one bit from the quotients to the remainders.
+    ///
+    /// # Errors
+    /// [`Error::CannotHalve`] if there are no fingerprints of that form, [`Error::Full`] or
+    /// [`Error::OverflowRegionFull`] if they do not all fit, [`Error::OutOfMemory`]; then nothing has been changed.
     pub fn halve(&mut self) -> Result<(), Error> {
-        *self = self.resized(self.layout.quotient_bits() - 1)?;
+        *self = self.rewritten(self.layout.halved(S::MAX_LOAD)?)?;
         Ok(())
     }
 
-    /// The same fingerprints, of as many bits, in another layout.
+    /// A filter of these fingerprints, of as many bits, in another layout.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         if layout.is_counted() {
             lay_out(layout, &source::stored::<S, Copies>(self.view(), 0))
@@ -38,7 +49,10 @@ impl<S: SlotKind> QuotientFilter<S> {
 }
 
 impl QuotientFilter<Standard> {
-    /// The same fingerprints in another container.
+    /// A filter of these fingerprints in another container.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
     pub fn with_container(&self, container: Container) -> Result<QuotientFilter<Standard>, Error> {
         self.rewritten(Layout { container, ..self.layout })
     }

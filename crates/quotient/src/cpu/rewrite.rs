@@ -1,9 +1,9 @@
 //! Laying out a filter from ascending fingerprints, in parallel.
 //!
-//! Source: section IV-C. Item `i` lies in slot `max(slot(i - 1) + 1, quotient(i))`. A part of the filter therefore turns
-//! the first slot that is free when it begins, `x`, into the one that is free when it ends, `max(end, x + items)`, where
-//! `end` is what it would be with nothing before: functions of this form compose, so all parts are laid out at once and
-//! one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
+//! Source: section IV-C. Item `i` lies in slot `max(slot(i - 1) + 1, quotient(i))`. A part of the filter therefore
+//! turns the first slot that is free when it begins, `x`, into the one that is free when it ends, `max(end, x +
+//! items)`, where `end` is what it would be with nothing before: functions of this form compose, so all parts are laid
+//! out at once and one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
 
 use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
@@ -13,7 +13,7 @@ use warpset_core::quotient::{Split, standard as core};
 
 use super::QuotientFilter;
 use super::source::{Ascending, Item, Source};
-use crate::slot_kind::{PlacedItem, SlotKind, SlotWriter, Tally, WriteJob};
+use crate::slot_kind::{Counts, PlacedItem, SlotKind, SlotWriter, WriteJob};
 use crate::{Error, Layout};
 
 /// Quotients of a part, at least.
@@ -21,13 +21,13 @@ const LEAST_PART: u64 = 1 << 14;
 
 /// What a part of the quotients does to the first free slot.
 struct Part {
-    held: Tally,
+    held: Counts,
     /// The slot after the last item, were nothing spilled into the part; 0 without items.
     end: u64,
 }
 
-/// A fingerprint to be stored: its quotient, its remainder, its copies, whether the one before has the same quotient, and
-/// how many slots it takes.
+/// A fingerprint to be stored: its quotient, its remainder, its copies, whether the one before has the same quotient,
+/// and how many slots it takes.
 #[derive(Clone, Copy)]
 struct Placed {
     quotient: u64,
@@ -69,17 +69,17 @@ fn for_each_item<A: Source>(layout: &Layout, source: &A, first: u64, end: u64, m
 }
 
 fn measure(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
-    let mut part = Part { held: Tally::default(), end: 0 };
+    let mut part = Part { held: Counts::default(), end: 0 };
     for_each_item(layout, source, first, end, |Placed { quotient, copies, slots, .. }| {
         part.end = core::place(part.end, quotient) + slots;
-        part.held += Tally { copies, slots };
+        part.held += Counts { copies, slots };
     });
     part
 }
 
 /// What was written.
 struct Written {
-    held: Tally,
+    held: Counts,
     /// The first free slot after all items.
     free: u64,
     /// Items whose slots lie after the words.
@@ -103,7 +103,7 @@ impl<A: Source> WriteJob for WritePart<'_, A> {
     #[inline(always)]
     fn run<W: SlotWriter>(self, mut writer: W) -> Written {
         let WritePart { layout, source, first, end, mut free, len } = self;
-        let (mut held, mut spilled) = (Tally::default(), Vec::new());
+        let (mut held, mut spilled) = (Counts::default(), Vec::new());
         let mut put = |writer: &mut W, item: PlacedItem| {
             if item.slot - first < len {
                 writer.item(PlacedItem { slot: item.slot - first, quotient: item.quotient - first, ..item });
@@ -112,7 +112,7 @@ impl<A: Source> WriteJob for WritePart<'_, A> {
             }
         };
         for_each_item(layout, source, first, end, |Placed { quotient, remainder, copies, follows, slots }| {
-            held += Tally { copies, slots };
+            held += Counts { copies, slots };
             writer.occupy(quotient - first, free.saturating_sub(first));
             let slot = core::place(free, quotient);
             free = slot + slots;
@@ -141,7 +141,8 @@ fn write<S: SlotKind>(
     S::write(layout, words, WritePart { layout, source, first, end, free, len })
 }
 
-/// Quotients of a part: a power of two, small enough that all threads have work and large enough that parts are worth it.
+/// Quotients of a part: a power of two, small enough that all threads have work and large enough that parts are worth
+/// it.
 fn part_quotients(split: Split) -> u64 {
     let threads = rayon::current_num_threads() as u64;
     if threads == 1 {
@@ -153,7 +154,7 @@ fn part_quotients(split: Split) -> u64 {
 /// An error unless fingerprints that take `items` slots, the last of them `end - 1`, fit.
 pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     if items > layout.limit {
-        return Err(Error::Full { items, limit: layout.limit });
+        return Err(layout.full(items));
     }
     let usable = layout.slots() - 1;
     if end > usable {
@@ -166,7 +167,7 @@ pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Err
 pub(crate) const MOST_COPIES: u64 = (1 << 63) - 1;
 
 /// [`check_fit`], and an error if there are more copies than are counted.
-fn check_held(layout: &Layout, held: Tally, end: u64) -> Result<(), Error> {
+fn check_held(layout: &Layout, held: Counts, end: u64) -> Result<(), Error> {
     if held.copies > MOST_COPIES {
         return Err(Error::TooManyCopies);
     }
@@ -187,7 +188,7 @@ pub(crate) fn lay_out<S: SlotKind, A: Source>(layout: Layout, source: &A) -> Res
     }
     let parts: Vec<Part> =
         parallel::map(0..split.quotients() / step, |i| measure(&layout, source, i * step, (i + 1) * step));
-    let mut held = Tally::default();
+    let mut held = Counts::default();
     parts.iter().for_each(|part| held += part.held);
     let mut free = 0u64;
     let frees: Vec<u64> = parts

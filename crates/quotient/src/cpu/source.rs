@@ -1,12 +1,13 @@
 //! Ascending fingerprints from filters and slices, combined on the way.
 //!
 //! A source can be read from any fingerprint on, so that parts of a filter are written independently of each other, and
-//! twice, so that nothing has to be stored between. It gives fingerprints one by one, copies included, or each once with
-//! the number of its copies: an [`Item`] is one or the other.
+//! twice, so that nothing has to be stored between. It gives fingerprints one by one, copies included, or each once
+//! with the number of its copies: an [`Item`] is one or the other.
 
 use std::marker::PhantomData;
 
 use warpset_base::parallel;
+use warpset_base::words::{OutOfMemory, zeroed_vec};
 use warpset_core::quotient::combine::{Combination, Step};
 
 use crate::View;
@@ -18,9 +19,9 @@ pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
     const COUNTED: bool;
     fn fingerprint(self) -> u64;
     fn copies(self) -> u64;
-    /// The same without its lowest bits.
+    /// This item without its lowest bits.
     fn dropping(self, bits: u32) -> Self;
-    /// The same with that many copies in all; only of items that come with them.
+    /// This item with that many copies in all; only of items that come with them.
     fn with_copies(self, copies: u64) -> Self;
     /// What comes next in a walk.
     fn next(walk: &mut impl Walk, into: &mut [Self; 64]) -> usize;
@@ -113,7 +114,7 @@ pub(crate) trait Ascending {
     /// What they are.
     type Item: Item;
 
-    /// Those that come next; none only at the end.
+    /// The next fingerprints; none only at the end.
     fn ready(&mut self) -> &[Self::Item];
 
     /// Skips the first `count` of those that are ready.
@@ -129,7 +130,7 @@ pub(crate) trait Source: Sync {
     where
         Self: 'a;
 
-    /// Those that are at least `first`, in ascending order.
+    /// The fingerprints that are at least `first`, in ascending order.
     fn read_from(&self, first: u64) -> Self::Run<'_>;
 }
 
@@ -201,7 +202,8 @@ pub(crate) struct Stored<'v, S, T> {
     item: PhantomData<T>,
 }
 
-/// The fingerprints of a filter, `dropped` bits shorter: copy by copy, or counted, whether the filter counts them or not.
+/// The fingerprints of a filter, `dropped` bits shorter: copy by copy, or counted, whether the filter counts them or
+/// not.
 pub(crate) fn stored<S: SlotKind, T: Item>(view: View<'_, S>, dropped: u32) -> Stored<'_, S, T> {
     Stored { view, dropped, item: PhantomData }
 }
@@ -217,8 +219,8 @@ pub(crate) struct StoredFrom<W, T> {
 }
 
 impl<W: Walk, T: Item> StoredFrom<W, T> {
-    /// Makes one of equal ones that follow each other. The last waits for those that may come. Bytes that have not been checked may
-    /// hold more copies than a number can.
+    /// Makes one of equal ones that follow each other. The last waits for those that may come. Bytes that have not been
+    /// checked may hold more copies than a number can.
     fn add_up(&mut self) {
         let Buffer { items, end, .. } = &mut self.buffer;
         let read = *items;
@@ -361,7 +363,7 @@ fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut
     Moved { from_first: i, from_second: j, put }
 }
 
-/// The same where one of the slices is empty, up to the number of places.
+/// Moves what a combination keeps of the slice that is not empty, up to the number of places.
 fn move_rest<T: Item>(combination: Combination, first: &[T], second: &[T], places: &mut [T]) -> Moved {
     let (rest, kept) =
         if second.is_empty() { (first, combination.keeps_first()) } else { (second, combination.keeps_second()) };
@@ -417,7 +419,7 @@ pub(crate) struct Kept<A> {
     pub least: u64,
 }
 
-/// Those of a [`Kept`].
+/// The fingerprints of a [`Kept`].
 pub(crate) struct KeptFrom<A> {
     run: A,
     least: u64,
@@ -461,7 +463,8 @@ impl<A: Source<Item = Copies>> Source for Kept<A> {
     }
 }
 
-/// The sum of `of` over all fingerprints up to `last`. It is at most `u64::MAX` where the bytes of a filter have not been checked.
+/// The sum of `of` over all fingerprints up to `last`. It is at most `u64::MAX` where the bytes of a filter have not
+/// been checked.
 fn sum<A: Source>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
     let items =
         |first: u64, last: u64| Each(source.read_from(first)).take_while(move |item| item.fingerprint() <= last);
@@ -479,22 +482,27 @@ pub(crate) fn count_distinct(source: &impl Source<Item = Copies>, last: u64) -> 
     sum(source, last, |_| 1)
 }
 
-/// How many fingerprints a filter stores with each number of copies up to `most`, which stands for more too.
-pub(crate) fn histogram<S: SlotKind>(view: View<'_, S>, most: usize) -> Vec<u64> {
+/// Entries of a histogram that each part counts by itself: nearly all fingerprints have few copies.
+const NEAR: usize = 512;
+
+/// How many fingerprints a filter stores with each number of copies up to `most`; the last entry counts those with more
+/// copies too.
+pub(crate) fn histogram<S: SlotKind>(view: View<'_, S>, most: usize) -> Result<Vec<u64>, OutOfMemory> {
+    let mut all: Vec<u64> = zeroed_vec((most as u64).saturating_add(1))?;
     let source = stored::<S, Copies>(view, 0);
-    let empty = || vec![0; most.saturating_add(1)];
-    let of = |(first, last): (u64, u64)| {
-        let mut counts = empty();
+    let parts = parallel::map(ranges(view.layout().last_fingerprint()), |(first, last)| {
+        let (mut near, mut far) = ([0; NEAR], Vec::new());
         for item in Each(source.read_from(first)).take_while(|item| item.fingerprint <= last) {
-            counts[(item.copies.min(most as u64)) as usize] += 1;
+            let entry = item.copies.min(most as u64) as usize;
+            near.get_mut(entry).map_or_else(|| far.push(entry), |count| *count += 1);
         }
-        counts
-    };
-    let add = |mut a: Vec<u64>, b: Vec<u64>| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
-    };
-    parallel::map(ranges(view.layout().last_fingerprint()), of).into_iter().fold(empty(), add)
+        (near, far)
+    });
+    for (near, far) in parts {
+        all.iter_mut().zip(near).for_each(|(all, near)| *all += near);
+        far.into_iter().for_each(|entry| all[entry] += 1);
+    }
+    Ok(all)
 }
 
 /// How many different fingerprints a filter stores.

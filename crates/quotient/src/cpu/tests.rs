@@ -120,7 +120,7 @@ fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model) -> Result<(), T
     prop_assert_eq!(filter.distinct(), model.len() as u64);
     let mut histogram = vec![0; 5];
     model.values().for_each(|&count| histogram[count.min(4) as usize] += 1);
-    prop_assert_eq!(filter.count_histogram(4), histogram);
+    prop_assert_eq!(filter.count_histogram(4)?, histogram);
     S::validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
     if total(model) > 1 << 16 {
         return Ok(());
@@ -176,7 +176,12 @@ fn behaves_like_a_multiset<S: SlotKind>(
             }
             Op::Merge(some) => {
                 let mut other = QuotientFilter::<S>::with_layout(
-                    layout.with_quotient_bits((layout.quotient_bits() + 3).min(layout.fingerprint_bits() - 1)).unwrap(),
+                    layout
+                        .with_quotient_bits(
+                            (layout.quotient_bits() + 3).min(layout.fingerprint_bits() - 1),
+                            S::MAX_LOAD,
+                        )
+                        .unwrap(),
                 )
                 .unwrap();
                 if other.insert_fingerprints_bulk(&some).is_err() {
@@ -216,11 +221,11 @@ fn behaves_like_a_multiset<S: SlotKind>(
                 (filter.intersect(&other), true)
             }
             Op::Double if layout.remainder_bits() > 1 => {
-                let doubled = layout.with_quotient_bits(layout.quotient_bits() + 1).unwrap();
+                let doubled = layout.with_quotient_bits(layout.quotient_bits() + 1, S::MAX_LOAD).unwrap();
                 (filter.double(), fits(&doubled, &wanted))
             }
             Op::Halve if layout.quotient_bits() > 1 && layout.remainder_bits() < 61 => {
-                let halved = layout.with_quotient_bits(layout.quotient_bits() - 1).unwrap();
+                let halved = layout.with_quotient_bits(layout.quotient_bits() - 1, S::MAX_LOAD).unwrap();
                 (filter.halve(), fits(&halved, &wanted))
             }
             Op::OtherForm => {
@@ -301,12 +306,12 @@ fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     })
 }
 
-/// The same layouts for slots that lie packed only.
+/// Layouts for slots that lie packed only.
 fn packed((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
     (Layout { container: Container::Packed, ..layout }, ops)
 }
 
-/// The same layouts with counters.
+/// Layouts with counters.
 fn counted((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
     (Layout { duplicates: Duplicates::Counted, ..layout }, ops)
 }
@@ -361,6 +366,7 @@ for_kinds! {
     longer_fingerprints_merge_into_shorter_ones
     empty_inputs
     filters_grow_with_iterators
+    forms_of_answers_agree
 }
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
@@ -420,7 +426,7 @@ fn one_key_too_many_changes_nothing<S: SlotKind>() {
         let mut filter = full.clone();
         let limit = layout.limit();
         let error = filter.insert(7u64).unwrap_err();
-        assert!(matches!(error, Error::Full { items, limit: l } if items == limit + 1 && l == limit), "{error}");
+        assert!(matches!(error, Error::Full { items, limit: l, .. } if items == limit + 1 && l == limit), "{error}");
         assert!(matches!(filter.insert_bulk(&[7u64, 8]), Err(Error::Full { items, .. }) if items == limit + 2));
         assert!(matches!(filter.merge(&full), Err(Error::Full { items, .. }) if items == 2 * limit));
         assert!(matches!(filter.halve(), Err(Error::Full { .. })));
@@ -451,17 +457,20 @@ fn a_key_repeated_too_often_at_the_end_is_an_error<S: SlotKind>() {
 fn filters_that_do_not_match_are_refused<S: SlotKind>() {
     let a = Builder::<S>::with_bits(10, 10).build().unwrap();
     let mut b = Builder::<S>::with_bits(10, 11).build().unwrap();
-    assert!(matches!(b.merge(&a), Err(Error::Incompatible { field: "fingerprint bits", left: 21, right: 20 })));
+    assert!(matches!(b.merge(&a), Err(Error::FewerBits { left: 21, right: 20 })));
     let mut c = Builder::<S>::with_bits(10, 10).seed(1).build().unwrap();
     assert!(matches!(c.merge(&a), Err(Error::Incompatible { field: "seed", .. })));
     let mut d = Builder::<S>::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
-    assert!(matches!(d.merge(&a), Err(Error::Incompatible { field: "duplicates", .. })));
+    assert!(matches!(
+        d.merge(&a),
+        Err(Error::DifferentDuplicates { left: Duplicates::Kept, right: Duplicates::Dropped })
+    ));
     assert!(matches!(a.clone().insert_fingerprint(1 << 20), Err(Error::InvalidFingerprint { bits: 20, .. })));
     assert!(matches!(a.clone().insert_fingerprints_bulk(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
     assert!(!a.clone().remove_fingerprint(1 << 20) && !a.contains_fingerprint(1 << 20));
     assert!(matches!(
         a.contains_bulk_into(&[1u64], &mut []),
-        Err(Error::LengthMismatch(LengthMismatch { keys: 1, answers: 0 }))
+        Err(Error::LengthMismatch(LengthMismatch { needed: 1, found: 0, .. }))
     ));
 }
 
@@ -482,11 +491,28 @@ fn empty_inputs<S: SlotKind>() {
     assert_eq!(filter.insert_bulk::<u64>(&[]).unwrap(), 0);
     assert_eq!(filter.remove_bulk::<u64>(&[]), 0);
     assert!(filter.contains_bulk::<u64>(&[]).is_empty());
+    filter.contains_bytes_bulk_into::<u64>(&[], &mut []).unwrap();
     assert_eq!(filter.fingerprints().count(), 0);
     let empty = filter.clone();
     filter.merge(&empty).unwrap();
     assert_eq!((filter.len(), filter.fpr(), filter.union_count(&empty).unwrap()), (0, 0.0, 0));
     assert!(Builder::<S>::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
+}
+
+fn forms_of_answers_agree<S: SlotKind>() {
+    let filter = Builder::<S>::with_capacity(20_000).build_from(&keys(20_000, 1)).unwrap();
+    for n in [1, 63, 64, 20_000] {
+        let mut asked = [keys(n, 1), keys(n, 2)].concat();
+        let answers = filter.contains_bulk(&asked);
+        let mut bytes = vec![7; asked.len()];
+        filter.contains_bytes_bulk_into(&asked, &mut bytes).unwrap();
+        assert!(bytes.iter().zip(&answers).all(|(&byte, &yes)| byte == u8::from(yes)));
+        assert!(filter.contains_bitmap_bulk(&asked).iter().eq(answers.iter().copied()));
+        let left: Vec<_> = asked.iter().zip(&answers).filter(|(_, yes)| **yes).map(|(&key, _)| key).collect();
+        filter.retain_contained_bulk(&mut asked);
+        assert_eq!(asked, left);
+        assert!(matches!(filter.contains_bytes_bulk_into(&left, &mut []), Err(Error::LengthMismatch(_))));
+    }
 }
 
 fn filters_grow_with_iterators<S: SlotKind>() {

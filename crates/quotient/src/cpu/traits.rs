@@ -1,7 +1,6 @@
 //! The traits that all filters share.
 
-use warpset_base::bitmap::Bitmap;
-use warpset_base::filter::{Count, Filter, Insert, Remove};
+use warpset_base::filter::{Count, Filter, Insert, Remove, Take, TestAndInsert};
 
 use super::QuotientFilter;
 use crate::slot_kind::SlotKind;
@@ -9,27 +8,30 @@ use crate::{Error, Key, View};
 
 /// The traits of queries, for a type that has inherent methods of the same names.
 macro_rules! queries {
-    ($($filter:ty;)*) => {$(
+    ($($(#[$attribute:meta])* $filter:ty;)*) => {$(
+        $(#[$attribute])*
         impl<S: SlotKind> Filter for $filter {
             type Error = Error;
 
-            fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-                self.contains_bulk_into(keys, answers)
+            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+                take(0, self.contains_bitmap_bulk(keys).as_words());
+                Ok(())
             }
 
-            fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-                Ok(self.contains_bitmap_bulk(keys))
+            fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+                self.contains_bulk_into(keys, answers)
             }
 
             fn memory_bytes(&self) -> u64 {
                 self.memory_bytes()
             }
 
-            fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-                Ok(self.count_contained_bulk(keys))
+            fn contains(&self, key: impl Key) -> Result<bool, Error> {
+                Ok(self.contains(key))
             }
         }
 
+        $(#[$attribute])*
         impl<S: SlotKind> Count for $filter {
             fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
                 Ok(self.count_bulk(keys))
@@ -40,11 +42,17 @@ macro_rules! queries {
 queries! {
     QuotientFilter<S>;
     View<'_, S>;
+    #[cfg(feature = "mmap")]
+    crate::Mapped<S>;
 }
 
 impl<S: SlotKind> Insert for QuotientFilter<S> {
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         self.insert_bulk(keys).map(|_| ())
+    }
+
+    fn insert(&mut self, key: impl Key) -> Result<(), Error> {
+        self.insert(key).map(|_| ())
     }
 
     fn clear(&mut self) -> Result<(), Error> {
@@ -54,6 +62,12 @@ impl<S: SlotKind> Insert for QuotientFilter<S> {
 
     fn merge(&mut self, other: &Self) -> Result<(), Error> {
         self.merge(other)
+    }
+}
+
+impl<S: SlotKind> TestAndInsert for QuotientFilter<S> {
+    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        self.test_and_insert_bulk(keys)
     }
 }
 

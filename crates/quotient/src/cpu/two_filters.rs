@@ -12,7 +12,14 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Adds all fingerprints of another filter: as a set, or with all copies in a multiset.
     ///
     /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
-    /// bits, and lose those that are too many.
+    /// bits, and lose those that are too many. So of two filters, the one with fewer bits takes the other in; the other
+    /// way round, the rate of the result would be another than that of this filter.
+    ///
+    /// # Errors
+    /// [`Error::FewerBits`] if the other's fingerprints are shorter; [`Error::Incompatible`],
+    /// [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in what they must have in
+    /// common; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::TooManyCopies`],
+    /// [`Error::OutOfMemory`]; then nothing has been changed.
     pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(Combination::Sum, other)
     }
@@ -20,6 +27,9 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
     ///
     /// The other may be as for [`QuotientFilter::merge`].
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::merge`].
     pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(Combination::Intersection, other)
     }
@@ -27,6 +37,9 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Removes the fingerprints of another filter: each cancels one equal copy.
     ///
     /// The other may be as for [`QuotientFilter::merge`].
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::merge`].
     pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(Combination::Difference, other)
     }
@@ -54,6 +67,10 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
     ///
     /// A filter whose fingerprints have more bits loses those that are too many.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in
+    /// what they must have in common.
     pub fn intersection_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.intersection_count(self);
@@ -68,6 +85,10 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
     /// copies.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in
+    /// what they must have in common.
     pub fn union_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.union_count(self);

@@ -1,16 +1,19 @@
-//! What holds of every public operation: memory of another device is refused, empty input does nothing, forms of answers and
-//! ways to change agree; on CUDA too where there is a device.
+//! What holds of every public operation: memory of another device is refused, empty input does nothing, forms of
+//! answers and ways to change agree; on CUDA too where there is a device.
 
 use warpset_base::filter::{Count, Filter, Insert, Remove};
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, GpuError};
+use warpset_primitives::DeviceFilter;
 
 use super::fingerprints::Fingerprints;
 use super::{DeviceStrings, LookupMethod, QuotientFilter, StandardQuotientFilter};
+use crate::cpu::exact_tests::test_and_insert_behaves_like_a_map;
 use crate::slot_kind::Change;
 use crate::{
-    BuildMethod, Duplicates, Error, LengthMismatch, Standard, StandardBuilder, StandardQuotientFilter as HostFilter,
+    Duplicates, Error, LengthMismatch, RankSelectQuotientFilter, Standard, StandardBuilder,
+    StandardQuotientFilter as HostFilter,
 };
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
@@ -40,7 +43,8 @@ fn memory_of_another_device_is_refused() {
     let (stream, stream_there) = (here.new_stream().unwrap(), there.new_stream().unwrap());
 
     is_refused(builder.on(&here).build_from_device(theirs));
-    is_refused(builder.on(&here).build_from_device_with(theirs, BuildMethod::ParallelMerging));
+    #[cfg(feature = "papers")]
+    is_refused(builder.on(&here).build_from_device_with(theirs, crate::standard::BuildMethod::ParallelMerging));
     is_refused(filter.insert_device(theirs));
     is_refused(filter.insert_device_with(theirs, super::UpdateMethod::InPlace));
     is_refused(filter.remove_device(theirs));
@@ -122,12 +126,12 @@ fn all_forms_of_answers_agree() {
             let copy = filter.try_clone().unwrap();
             assert!(copy.to_host().unwrap() == host && copy.bits_per_key() == host.bits_per_key());
             let short = filter.count_device(on_device.as_slice(), counted.slice_mut(1..));
-            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { keys: 633, answers: 632 }))));
+            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { needed: 633, found: 632, .. }))));
         }
     }
 }
 
-/// [`DeviceSlotKind::update`](super::DeviceSlotKind::update) as a kind of slots has it that brings none of its own.
+/// A rebuild of a kind of slots that has none in one pass.
 fn update_by_default(filter: &mut StandardQuotientFilter, fingerprints: &[u64], change: Change) -> Result<u64, Error> {
     let layout = *filter.layout();
     let stream = filter.device().new_stream()?;
@@ -182,7 +186,7 @@ fn strings_on_the_device_are_the_strings_of_the_host() {
     }
 }
 
-/// The same calls through the traits, on any backend.
+/// Calls through the traits, on any backend.
 fn through_traits<F: Insert + Remove + Count>(filter: &mut F, other: &F) -> Result<Vec<u64>, F::Error> {
     let keys: Vec<u64> = (0..300).collect();
     filter.clear()?;
@@ -208,5 +212,36 @@ fn traits_are_the_same_on_host_and_device() {
         let other = other.to_device(&device).unwrap();
         assert_eq!(through_traits(&mut filter, &other).unwrap(), wanted);
         assert!(filter.to_host().unwrap() == host);
+    }
+}
+
+#[test]
+fn test_and_insert_on_devices() {
+    for device in devices(41) {
+        for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {
+            let builder = RankSelectQuotientFilter::builder(500).duplicates(duplicates).exact(32);
+            test_and_insert_behaves_like_a_map(builder.on(&device).build().unwrap(), duplicates);
+        }
+        let builder = HostFilter::builder(500).exact(32);
+        test_and_insert_behaves_like_a_map(builder.on(&device).build().unwrap(), Duplicates::Dropped);
+    }
+}
+
+#[test]
+fn copies_are_removed_in_batches() {
+    for device in devices(42) {
+        for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {
+            let builder = RankSelectQuotientFilter::builder(1200).duplicates(duplicates).exact(32);
+            let inserted: Vec<u64> = keys(1000, 5).into_iter().map(|key| key % 600).collect();
+            let mut host = builder.build_from(&inserted).unwrap();
+            let mut there = builder.on(&device).build_from(&inserted).unwrap();
+            let gone: Vec<u64> = keys(300, 6).into_iter().map(|key| key % 700).chain([1 << 50]).collect();
+            let copies: Vec<u64> = (0..301).map(|i| if i % 50 == 7 { u64::MAX } else { i % 4 }).collect();
+            let removed = host.remove_counted_bulk(&gone, &copies).unwrap();
+            assert_eq!(there.remove_counted_bulk(&gone, &copies).unwrap(), removed);
+            assert!(there.to_host().unwrap() == host, "{duplicates:?}");
+            assert!(matches!(there.remove_counted_bulk(&gone, &[]), Err(Error::LengthMismatch(_))));
+            assert_eq!(there.remove_counted_bulk::<u64>(&[], &[]).unwrap(), 0);
+        }
     }
 }

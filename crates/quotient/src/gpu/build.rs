@@ -1,12 +1,17 @@
 //! Filters built from keys and from fingerprints.
 
 use warpset_base::filter::same_length;
-use warpset_gpu::{Device, DeviceSlice, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
-use super::counts::Counts;
-use super::fingerprints::{Fingerprints, Misfits};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, kernels, parts};
-use crate::{Duplicates, Error, Key, Layout};
+use super::counted_fingerprints::CountedFingerprints;
+use super::fingerprints::{Fingerprints, TooWide};
+use super::scan::{check_count, scan};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, parts};
+use crate::{Error, Key, Layout};
+
+/// How ascending fingerprints are laid out in words: these, and how many fingerprints are stored. Waits for all of the
+/// stream, because only the result shows whether they fit; on an error work may still be queued.
+pub(super) type LayOut<'a> = &'a dyn Fn(&Stream, &Layout, &Fingerprints) -> Result<(DeviceVec<u64>, u64), Error>;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// A filter of these keys: hashed, sorted, laid out.
@@ -14,35 +19,33 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         device: &Device,
         layout: Layout,
         keys: &[K],
-        method: S::BuildMethod,
+        lay_out: LayOut<'_>,
     ) -> Result<QuotientFilter<S>, Error> {
         check_count(&layout, keys.len())?;
         if layout.exact {
-            return QuotientFilter::from_hashed(device, layout, &exact::hashes(&layout, keys)?, method);
+            return QuotientFilter::from_hashed(device, layout, &exact::hashes(&layout, keys)?, lay_out);
         }
-        QuotientFilter::from_hashed(device, layout, keys, method)
+        QuotientFilter::from_hashed(device, layout, keys, lay_out)
     }
 
-    /// The same; no key is an integer of an exact filter.
+    /// [`QuotientFilter::from_keys`] for keys none of which is an integer of an exact filter.
     fn from_hashed<K: Key>(
         device: &Device,
         layout: Layout,
         keys: &[K],
-        method: S::BuildMethod,
+        lay_out: LayOut<'_>,
     ) -> Result<QuotientFilter<S>, Error> {
         let stream = device.new_stream()?;
-        device.with_kernels(&kernels::of_build::<S>(&layout, keys.len(), method), || {
-            let sorted = Fingerprints::of_host_keys(&layout, &stream, keys)?.sorted(&layout, &stream)?;
-            QuotientFilter::lay_out(&stream, layout, &sorted, method)
-        })
+        let sorted = Fingerprints::of_host_keys(&layout, &stream, keys)?.sorted(&layout, &stream)?;
+        QuotientFilter::lay_out_by(&stream, layout, &sorted, lay_out)
     }
 
-    /// The same of keys on the device.
+    /// A filter of keys on the device: hashed, sorted, laid out.
     pub(crate) fn from_device_keys<K: DeviceKeys>(
         device: &Device,
         layout: Layout,
         keys: K,
-        method: S::BuildMethod,
+        lay_out: LayOut<'_>,
     ) -> Result<QuotientFilter<S>, Error> {
         check_count(&layout, keys.count())?;
         let stream = device.new_stream()?;
@@ -50,19 +53,16 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             device.expect_same(keys.device(), "building a quotient filter")?;
             device.synchronize()?;
         }
-        let in_parts = parts::pays(&layout, keys.count());
-        let kernels = if in_parts { kernels::of_build_in_parts::<S> } else { kernels::of_build::<S> };
-        let built = device.with_kernels(&kernels(&layout, keys.count(), method), || {
-            // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
-            let sorted = unsafe {
-                if in_parts {
-                    parts::sorted(&layout, &stream, keys)?
-                } else {
-                    Fingerprints::of_device_keys(&layout, &stream, keys, Misfits::Refused)?.sorted(&layout, &stream)?
-                }
-            };
-            QuotientFilter::lay_out(&stream, layout, &sorted, method)
-        });
+        // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
+        let sorted = unsafe {
+            if parts::pays(&layout, keys.count()) {
+                parts::sorted(&layout, &stream, keys)
+            } else {
+                Fingerprints::of_device_keys(&layout, &stream, keys, TooWide::Refused)
+                    .and_then(|fingerprints| fingerprints.sorted(&layout, &stream))
+            }
+        };
+        let built = sorted.and_then(|sorted| QuotientFilter::lay_out_by(&stream, layout, &sorted, lay_out));
         if built.is_err() {
             stream.synchronize()?;
         }
@@ -78,14 +78,12 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         check_count(&layout, fingerprints.len())?;
         layout.check_fingerprints(fingerprints)?;
         let stream = device.new_stream()?;
-        let method = S::BuildMethod::default();
-        device.with_kernels(&kernels::of_layout::<S>(&layout, fingerprints.len(), method), || {
-            let sorted = Fingerprints::from_host(&layout, &stream, fingerprints)?.sorted(&layout, &stream)?;
-            QuotientFilter::lay_out(&stream, layout, &sorted, method)
-        })
+        let sorted = Fingerprints::from_host(&layout, &stream, fingerprints)?.sorted(&layout, &stream)?;
+        QuotientFilter::lay_out(&stream, layout, &sorted)
     }
 
-    /// See [`DeviceBuilder::build_from_fingerprint_counts_device`](crate::DeviceBuilder::build_from_fingerprint_counts_device).
+    /// See
+    /// [`DeviceBuilder::build_from_fingerprint_counts_device`](super::DeviceBuilder::build_from_fingerprint_counts_device).
     pub(crate) fn from_given_counts(
         device: &Device,
         layout: Layout,
@@ -95,12 +93,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         same_length(fingerprints.len(), copies.len())?;
         let stream = device.new_stream()?;
         if !fingerprints.is_empty() {
-            for of_slice in [fingerprints.device(), copies.device()] {
-                device.expect_same(of_slice, "building a quotient filter")?;
-            }
+            device.expect_all_here([fingerprints.device(), copies.device()], "building a quotient filter")?;
             device.synchronize()?;
         }
-        let counts = Counts::given(&layout, &stream, fingerprints, copies);
+        let counts = CountedFingerprints::given(&layout, &stream, fingerprints, copies);
         if counts.is_err() {
             stream.synchronize()?;
         }
@@ -108,20 +104,25 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// A filter of ascending fingerprints. Waits for all of `stream`, on an error too.
-    pub(super) fn lay_out(
+    pub(super) fn lay_out(stream: &Stream, layout: Layout, sorted: &Fingerprints) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::lay_out_by(stream, layout, sorted, &scan::<S>)
+    }
+
+    /// [`QuotientFilter::lay_out`] by a way of choice, where there are no counters.
+    fn lay_out_by(
         stream: &Stream,
         layout: Layout,
         sorted: &Fingerprints,
-        method: S::BuildMethod,
+        lay_out: LayOut<'_>,
     ) -> Result<QuotientFilter<S>, Error> {
         if layout.is_counted() {
-            let counts = Counts::of_sorted(&layout, stream, sorted);
+            let counts = CountedFingerprints::of_sorted(&layout, stream, sorted);
             if counts.is_err() {
                 stream.synchronize()?;
             }
             return QuotientFilter::from_counts(stream, layout, counts?);
         }
-        match S::lay_out(stream, &layout, sorted, method) {
+        match lay_out(stream, &layout, sorted) {
             Ok((words, items)) => Ok(QuotientFilter::from_parts(stream.device(), layout, words, items)),
             Err(error) => {
                 stream.synchronize()?;
@@ -129,13 +130,4 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             }
         }
     }
-}
-
-/// An error if this many keys do not fit whatever they are: in a multiset each takes a slot.
-pub(crate) fn check_count(layout: &Layout, keys: usize) -> Result<(), Error> {
-    let items = keys as u64;
-    if layout.duplicates == Duplicates::Kept && items > layout.limit {
-        return Err(Error::Full { items, limit: layout.limit });
-    }
-    Ok(())
 }

@@ -3,12 +3,13 @@
 use warpset_base::filter::same_length;
 use warpset_gpu::batch::Reply;
 use warpset_gpu::{DeviceSliceMut, Stream};
-use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::quotient::extract::quotient_count;
+use warpset_kernels::quotient::fingerprints::quotient_count;
 use warpset_simt::GlobalMut;
 
-use super::fingerprints::{Fingerprints, grid, with_widths};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
+use super::fingerprints::{Fingerprints, with_widths};
+use super::launch::{grid, hashing};
+use super::slot_kind::Asked;
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::{Error, Key};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -16,6 +17,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ///
     /// In a rank-and-select quotient filter they are counted where they are. From a standard one all fingerprints are
     /// taken out for it, and searched.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
         let mut counts = vec![0; keys.len()];
         self.count_bulk_into(keys, &mut counts)?;
@@ -23,6 +27,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// [`QuotientFilter::count_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one count per key; [`Error::Gpu`] if the device fails or has too
+    /// little memory.
     pub fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         same_length(keys.len(), counts.len())?;
         if keys.is_empty() {
@@ -40,26 +48,24 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.count_hashed(keys, counts)
     }
 
-    /// The same; no key is an integer of an exact filter.
+    /// [`QuotientFilter::count_bulk_into`] for keys none of which is an integer of an exact filter.
     fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
         let stream = self.ready_stream()?;
-        self.device.with_kernels(&S::counts_kernels(&self.layout, self.items), || {
-            let stored = S::prepass_of_counts(self, &stream)?;
-            stream.synchronize()?; // other streams read it
-            self.staging().run(
-                keys,
-                Reply::Words,
-                |chunk| {
-                    let (n, stored) = (chunk.range.len(), stored.as_ref());
-                    // SAFETY: there is a word per key; the filter is borrowed, and `run` waits before `stored` is freed.
-                    unsafe { S::counts(self, chunk.stream, stored, chunk.keys, n, chunk.replies) }
-                },
-                |range, words| counts[range].copy_from_slice(words),
-            )
-        })
+        let stored = S::prepass_of_counts(self, &stream)?;
+        stream.synchronize()?; // other streams read it
+        self.staging().run(
+            keys,
+            Reply::Words,
+            |chunk| {
+                let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
+                // SAFETY: there is a word per key; the filter is borrowed, and `run` waits before `stored` is freed.
+                unsafe { S::counts(self, asked, stored.as_ref(), chunk.replies) }
+            },
+            |range, words| counts[range].copy_from_slice(words),
+        )
     }
 
     /// How many copies of each key's fingerprint are stored; `counts` has one word per key.
@@ -92,39 +98,29 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if n == 0 {
             return Ok(());
         }
-        for device in [keys.device(), counts.device(), stream.device()] {
-            self.device.expect_same(device, "counting in a quotient filter")?;
+        let lent = [keys.device(), counts.device(), stream.device()];
+        self.device.expect_all_here(lent, "counting in a quotient filter")?;
+        let stored = S::prepass_of_counts(self, stream)?;
+        let to = counts.global_mut();
+        // SAFETY: the caller's promise; everything else is freed in the order of the stream.
+        unsafe {
+            keys.for_each_part(&hashing(&self.layout), stream, |first, hashed, n| {
+                let keys = exact::keys_for(&self.layout, hashed.keys);
+                S::counts(self, Asked { stream, keys, n }, stored.as_ref(), to.at(first))
+            })
         }
-        self.device.with_kernels(&S::counts_kernels(&self.layout, self.items), || {
-            let stored = S::prepass_of_counts(self, stream)?;
-            let hashing = hashing(&self.layout);
-            let chunk = keys.at_a_time(&hashing);
-            for first in (0..n).step_by(chunk) {
-                let part = keys.part(first..n.min(first.saturating_add(chunk)));
-                // SAFETY: the caller's promise; everything else is freed in the order of the stream.
-                unsafe {
-                    let hashed = part.kernel_keys(&hashing, stream)?;
-                    let counts = counts.global_mut().at(first);
-                    let keys = exact::keys_for(&self.layout, hashed.keys);
-                    S::counts(self, stream, stored.as_ref(), keys, part.count(), counts)?;
-                }
-            }
-            Ok(())
-        })
     }
 
-    /// Queues the count of the fingerprints of `n > 0` keys among ascending ones.
+    /// Queues the count of the fingerprints of keys, one at least, among ascending ones.
     ///
     /// # Safety
-    /// Until `stream` has passed this work:
+    /// Until the stream has passed this work:
     /// - `stored` and the keys stay allocated, and nothing writes them;
-    /// - `counts` has room for `n` words, and nothing else accesses it.
-    pub(super) unsafe fn count_among(
+    /// - `counts` has room for a word per key, and nothing else accesses it.
+    pub(crate) unsafe fn count_among(
         &self,
-        stream: &Stream,
+        Asked { stream, keys, n }: Asked<'_>,
         stored: &Fingerprints,
-        keys: KeySlice,
-        n: usize,
         counts: GlobalMut<u64>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise; the vector is freed in the order of the stream.

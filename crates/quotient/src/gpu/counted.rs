@@ -1,21 +1,27 @@
 //! Copies: put in and taken out by their number, listed, counted by how many there are; and the keys of exact filters.
 
 use warpset_base::filter::same_length;
+use warpset_base::words::zeroed_vec;
+use warpset_core::quotient::Split;
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 
-use super::counts::{self, Counts, DIFFERENCE};
-use super::fingerprints::{Fingerprints, Misfits};
+use super::counted_fingerprints::{CountedFingerprints, DIFFERENCE, total};
+use super::fingerprints::{Fingerprints, TooWide};
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
-use crate::cpu::MOST_COPIES;
-use crate::slot_kind::{Change, Tally};
+use crate::cpu::counted::removals;
+use crate::cpu::rewrite::MOST_COPIES;
+use crate::slot_kind::{Change, Counts};
 use crate::{Duplicates, Error, Key, Layout};
+
+/// Fingerprints of 64 bits.
+const WIDEST: Split = Split { quotient_bits: 3, remainder_bits: 61 };
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Inserts key `i` `copies[i]` times; returns how many more fingerprints are stored than before. Needs counters.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one number per key, [`Error::NoCounters`] without counters; then, and where
-    /// the copies do not all fit, nothing has been changed.
+    /// [`Error::LengthMismatch`] if there is not one number per key, [`Error::NoCounters`] without counters;
+    /// then, and where the copies do not all fit, nothing has been changed.
     pub fn insert_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
         same_length(keys.len(), copies.len())?;
         self.expect_counters()?;
@@ -30,11 +36,34 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let fingerprints: Result<Vec<u64>, Error> =
             some.into_iter().map(|key| layout.expect_fingerprint(of.of(key))).collect();
         let fingerprints = Fingerprints::from_host(&layout, &stream, &fingerprints?)?;
-        let batch = Counts::of_pairs(&layout, &stream, fingerprints, stream.from_slice(&copies)?)?;
+        let batch = CountedFingerprints::of_pairs(&layout, &stream, fingerprints, stream.from_slice(&copies)?)?;
         self.recount(&stream, &batch, Change::Insert)
     }
 
+    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a
+    /// set,
+    /// any number above zero removes the fingerprint.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one number per key; nothing is removed then.
+    pub fn remove_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
+        same_length(keys.len(), copies.len())?;
+        let batch = removals(&self.layout, keys, copies);
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        let (fingerprints, copies): (Vec<u64>, Vec<u64>) =
+            batch.into_iter().map(|item| (item.fingerprint, item.copies)).unzip();
+        let (stream, layout) = (self.ready_stream()?, self.layout);
+        let fingerprints = Fingerprints::from_host(&layout, &stream, &fingerprints)?;
+        let batch = CountedFingerprints::of_pairs(&layout, &stream, fingerprints, stream.from_slice(&copies)?)?;
+        self.recount(&stream, &batch, Change::Remove)
+    }
+
     /// [`QuotientFilter::insert_counted_bulk`] for keys and numbers on the device.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert_counted_bulk`]; memory of another device is refused.
     pub fn insert_counted_device<K: DeviceKeys>(
         &mut self,
         keys: K,
@@ -44,8 +73,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.recount_device(keys, copies, Change::Insert)
     }
 
-    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a set, any
-    /// number above zero removes the fingerprint.
+    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a
+    /// set, any number above zero removes the fingerprint.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there is not one number per key.
@@ -67,24 +96,22 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if keys.count() == 0 {
             return Ok(0);
         }
-        for device in [keys.device(), copies.device()] {
-            self.device.expect_same(device, "changing a quotient filter")?;
-        }
+        self.device.expect_all_here([keys.device(), copies.device()], "changing a quotient filter")?;
         let (stream, layout) = (self.ready_stream()?, self.layout);
         if change == Change::Insert {
-            self.check_total(counts::total(&stream, copies)?)?;
+            self.check_total(total(&stream, copies)?)?;
         }
         let mut own = stream.alloc_uninit::<u64>(copies.len())?;
         stream.copy(&mut own, copies)?;
-        // SAFETY: keys and copies are borrowed until the stream has been waited for, on an error too; there is a number per
-        // key.
+        // SAFETY: keys and copies are borrowed until the stream has been waited for, on an error too; there is a number
+        // per key.
         let batch = unsafe {
-            let misfits = match change {
-                Change::Insert => Misfits::Refused,
-                Change::Remove => Misfits::Zeroed(own.global_mut()),
+            let too_wide = match change {
+                Change::Insert => TooWide::Refused,
+                Change::Remove => TooWide::Zeroed(own.global_mut()),
             };
-            Fingerprints::of_device_keys(&layout, &stream, keys, misfits)
-                .and_then(|fingerprints| Counts::of_pairs(&layout, &stream, fingerprints, own))
+            Fingerprints::of_device_keys(&layout, &stream, keys, too_wide)
+                .and_then(|fingerprints| CountedFingerprints::of_pairs(&layout, &stream, fingerprints, own))
         };
         let changed = batch.and_then(|batch| self.recount(&stream, &batch, change));
         if changed.is_err() {
@@ -102,9 +129,14 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if copies > (MOST_COPIES - self.items) as u128 { Err(Error::TooManyCopies) } else { Ok(()) }
     }
 
-    /// Inserts or removes ascending fingerprints with their copies; returns by how many the fingerprints changed, and waits. On
-    /// an error the filter is as it was.
-    pub(crate) fn recount(&mut self, stream: &Stream, batch: &Counts, change: Change) -> Result<u64, Error> {
+    /// Inserts or removes ascending fingerprints with their copies; returns by how many the fingerprints changed, and
+    /// waits. On an error the filter is as it was.
+    pub(crate) fn recount(
+        &mut self,
+        stream: &Stream,
+        batch: &CountedFingerprints,
+        change: Change,
+    ) -> Result<u64, Error> {
         let before = self.items;
         let stored = self.extract_counts(stream)?;
         let all = match change {
@@ -120,21 +152,24 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// A filter of ascending fingerprints with their copies. Waits for all of `stream`, on an error too.
-    pub(crate) fn from_counts(stream: &Stream, layout: Layout, mut counts: Counts) -> Result<QuotientFilter<S>, Error> {
+    pub(crate) fn from_counts(
+        stream: &Stream,
+        layout: Layout,
+        mut counts: CountedFingerprints,
+    ) -> Result<QuotientFilter<S>, Error> {
         let mut made = || {
             if layout.is_counted() {
                 let (words, held) = S::lay_out_counts(stream, &layout, &counts)?;
-                return Ok(QuotientFilter::from_tally(stream.device(), layout, words, held));
+                return Ok(QuotientFilter::from_parts(stream.device(), layout, words, held));
             }
-            // One more than fit is enough to say so.
-            let most = if layout.duplicates == Duplicates::Dropped { 1 } else { layout.limit + 1 };
+            let most = if layout.duplicates == Duplicates::Dropped { 1 } else { u64::MAX };
             counts.bound(stream, 1, most)?;
             let total = counts.total(stream)?;
             if total > layout.limit as u128 {
-                return Err(Error::Full { items: layout.limit + 1, limit: layout.limit });
+                return Err(layout.full(u64::try_from(total).unwrap_or(u64::MAX)));
             }
             let all = counts.repeated(&layout, stream, total as usize)?;
-            QuotientFilter::lay_out(stream, layout, &all, S::BuildMethod::default())
+            QuotientFilter::lay_out(stream, layout, &all)
         };
         let made = made();
         if made.is_err() {
@@ -144,14 +179,19 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// The stored fingerprints with their copies. Waits.
-    pub(super) fn extract_counts(&self, stream: &Stream) -> Result<Counts, Error> {
+    pub(super) fn extract_counts(&self, stream: &Stream) -> Result<CountedFingerprints, Error> {
         self.extract_counts_for(&self.layout, stream, 0)
     }
 
-    /// The same as fingerprints of a layout, `dropped` bits shorter. Waits.
-    pub(super) fn extract_counts_for(&self, layout: &Layout, stream: &Stream, dropped: u32) -> Result<Counts, Error> {
+    /// The stored fingerprints with their copies, `dropped` bits shorter, in the words of a layout. Waits.
+    pub(super) fn extract_counts_for(
+        &self,
+        layout: &Layout,
+        stream: &Stream,
+        dropped: u32,
+    ) -> Result<CountedFingerprints, Error> {
         if !self.layout.is_counted() {
-            return Counts::of_sorted(layout, stream, &self.extract_for(layout, stream, dropped)?);
+            return CountedFingerprints::of_sorted(layout, stream, &self.extract_for(layout, stream, dropped)?);
         }
         let room = Fingerprints::alloc(layout, stream, self.slots_used() as usize)?;
         let counts = self.counts_in(stream, dropped, room)?;
@@ -159,42 +199,46 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// The fingerprints of a filter with counters, and their copies, in memory with a place for each slot in use.
-    fn counts_in(&self, stream: &Stream, dropped: u32, room: Fingerprints) -> Result<Counts, Error> {
+    fn counts_in(&self, stream: &Stream, dropped: u32, room: Fingerprints) -> Result<CountedFingerprints, Error> {
         if self.items == 0 {
-            return Ok(Counts { fingerprints: room, copies: stream.alloc_uninit(0)?, len: 0 });
+            return Ok(CountedFingerprints { fingerprints: room, copies: stream.alloc_uninit(0)?, len: 0 });
         }
         S::extract_counts(self, stream, dropped, room)
     }
 
-    /// The same in words of 64 bits, whatever the layout. Waits.
-    fn wide_counts(&self, stream: &Stream) -> Result<Counts, Error> {
+    /// The stored fingerprints with their copies in words of 64 bits, whatever the layout. Waits.
+    fn wide_counts(&self, stream: &Stream) -> Result<CountedFingerprints, Error> {
         if self.layout.is_counted() {
             return self.counts_in(stream, 0, Fingerprints::Wide(stream.alloc_uninit(self.slots_used() as usize)?));
         }
-        let mut all = stream.alloc_uninit::<u64>(self.items as usize)?;
-        self.extract_into(stream, 0, &mut all)?;
-        let widest = Layout { split: crate::layout::WIDEST, ..self.layout };
-        Counts::of_sorted(&widest, stream, &Fingerprints::Wide(all))
+        let widest = Layout { split: WIDEST, ..self.layout };
+        CountedFingerprints::of_sorted(&widest, stream, &self.extract_wide(stream)?)
     }
 
     /// The stored fingerprints in ascending order, copies included, of a filter with counters. Waits.
     pub(super) fn counted_fingerprints(&self, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
-        let widest = Layout { split: crate::layout::WIDEST, ..self.layout };
+        let widest = Layout { split: WIDEST, ..self.layout };
         let all = self.wide_counts(stream)?.repeated(&widest, stream, self.items as usize)?;
         stream.synchronize()?;
         Ok(all.into_wide())
     }
 
     /// The stored fingerprints in ascending order, each once, with the number of its copies.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn fingerprint_counts(&self) -> Result<Vec<(u64, u64)>, Error> {
         let (fingerprints, copies) = self.fingerprint_counts_device()?;
         Ok(fingerprints.to_vec()?.into_iter().zip(copies.to_vec()?).collect())
     }
 
     /// [`QuotientFilter::fingerprint_counts`] as two vectors in device memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn fingerprint_counts_device(&self) -> Result<(DeviceVec<u64>, DeviceVec<u64>), Error> {
         let stream = self.ready_stream()?;
-        let Counts { fingerprints, copies, len } = self.wide_counts(&stream)?;
+        let CountedFingerprints { fingerprints, copies, len } = self.wide_counts(&stream)?;
         let mut listed = (stream.alloc_uninit(len)?, stream.alloc_uninit(len)?);
         stream.copy(&mut listed.0, fingerprints.into_wide().slice(..len))?;
         stream.copy(&mut listed.1, copies.slice(..len))?;
@@ -211,6 +255,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// [`QuotientFilter::keys`] in device memory.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if the filter is not exact; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn keys_device(&self) -> Result<DeviceVec<u64>, Error> {
         self.expect_exact()?;
         let mut keys = self.fingerprints_device()?;
@@ -228,6 +275,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// [`QuotientFilter::key_counts`] as two vectors in device memory.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if the filter is not exact; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn key_counts_device(&self) -> Result<(DeviceVec<u64>, DeviceVec<u64>), Error> {
         self.expect_exact()?;
         let (mut keys, copies) = self.fingerprint_counts_device()?;
@@ -239,14 +289,26 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if self.layout.exact { Ok(()) } else { Err(Error::NotExact) }
     }
 
-    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or more.
+    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or
+    /// more.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers, [`Error::Gpu`] if the device fails or has
+    /// too little memory.
     pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
+        let mut counted = zeroed_vec((most as u64).saturating_add(1))?;
+        // None has more copies than there are in all.
+        let entries = counted.len().min(usize::try_from(self.items).unwrap_or(usize::MAX).saturating_add(1));
         let stream = self.ready_stream()?;
-        self.extract_counts(&stream)?.histogram(&stream, most.saturating_add(1))
+        self.extract_counts(&stream)?.histogram(&stream, &mut counted[..entries])?;
+        Ok(counted)
     }
 
-    /// Removes all fingerprints of which there are fewer than `least` copies; returns how many fewer are stored, copies
+    /// Removes all fingerprints that have fewer than `least` copies; returns how many fewer are stored, copies
     /// included.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn retain_counts(&mut self, least: u64) -> Result<u64, Error> {
         let (stream, before) = (self.ready_stream()?, self.items);
         let mut counts = self.extract_counts(&stream)?;
@@ -261,7 +323,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// What the filter holds.
-    pub(super) fn tally(&self) -> Tally {
-        Tally { copies: self.items, slots: self.slots_used() }
+    pub(super) fn held(&self) -> Counts {
+        Counts { copies: self.items, slots: self.slots_used() }
     }
 }

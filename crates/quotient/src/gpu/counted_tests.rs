@@ -1,6 +1,8 @@
 //! Counters and exact filters on devices: the same bytes, answers and errors as on the host, operation by operation.
 
 use std::fmt::Debug;
+use warpset_base::filter::Filter;
+use warpset_primitives::DeviceFilter as _;
 
 use proptest::prelude::*;
 use warpset_core::bits::lowest;
@@ -91,7 +93,8 @@ fn same<S: DeviceSlotKind>(
     prop_assert_eq!(filter.distinct().unwrap(), host.distinct());
     prop_assert_eq!((filter.fpr().unwrap(), filter.expected_fpr(9)), (host.fpr(), host.expected_fpr(9)));
     prop_assert_eq!(filter.measured_fpr(64, 1).unwrap(), host.measured_fpr(64, 1));
-    prop_assert_eq!(filter.count_histogram(3).unwrap(), host.count_histogram(3));
+    prop_assert_eq!(filter.count_histogram(3).unwrap(), host.count_histogram(3).unwrap());
+    prop_assert!(matches!(filter.count_histogram(usize::MAX), Err(Error::OutOfMemory(_))));
     if host.len() < 1000 {
         prop_assert_eq!(filter.fingerprints().unwrap(), host.fingerprints().collect::<Vec<_>>());
     }
@@ -115,7 +118,7 @@ fn same<S: DeviceSlotKind>(
     Ok(())
 }
 
-/// The same operations on both; `mask` makes keys of an exact filter, some of which may be too wide.
+/// Does the operations on both; `mask` makes keys of an exact filter, some of which may be too wide.
 fn behaves_like_the_host<S: DeviceSlotKind>(
     device: &Device,
     builder: Builder<S>,
@@ -347,7 +350,10 @@ fn what_does_not_fit_changes_nothing() {
         let mut filter = builder.on(&device).build_from(&keys).unwrap();
         let before = filter.to_host().unwrap();
         let more: Vec<u64> = (0..60).collect();
-        assert!(matches!(filter.insert_bulk(&more), Err(Error::Full { items: 159 | 160, limit: 121 })));
+        assert!(matches!(
+            filter.insert_bulk(&more),
+            Err(Error::Full { items: 159 | 160, limit: 121, duplicates: Duplicates::Counted })
+        ));
         assert!(matches!(filter.insert_counted_bulk(&[3u64], &[u64::MAX]), Err(Error::TooManyCopies)));
         assert!(matches!(filter.insert_counted_bulk(&[3u64], &[1, 2]), Err(Error::LengthMismatch(_))));
         assert!(filter.to_host().unwrap() == before);
@@ -374,7 +380,7 @@ fn what_does_not_fit_changes_nothing() {
         assert_eq!(filter.count_bulk(&[2u8, 7]).unwrap(), [2, 0]);
 
         let hashed = RankSelectBuilder::with_bits(7, 13).duplicates(Duplicates::Counted).on(&device).build().unwrap();
-        assert!(matches!(filter.merge(&hashed), Err(Error::Incompatible { field: "exact key bits", .. })));
+        assert!(matches!(filter.merge(&hashed), Err(Error::DifferentKeyBits { .. })));
         let kept = RankSelectBuilder::with_bits(7, 13).duplicates(Duplicates::Kept).on(&device);
         let mut kept = kept.build_from(&[9u64, 9, 9, 4]).unwrap();
         assert!(matches!(kept.insert_counted_bulk(&[9u64], &[1]), Err(Error::NoCounters { .. })));
@@ -383,5 +389,33 @@ fn what_does_not_fit_changes_nothing() {
             1
         );
         assert_eq!((kept.retain_counts(2).unwrap(), kept.len()), (1, 2));
+    }
+}
+
+/// As many different keys as were asked for fit, with counts that fall like those of words.
+#[test]
+fn builders_have_room_for_keys_and_their_counts() {
+    for device in devices(7) {
+        for (fpr, exact) in [(0.01, None), (0.3, None), (1e-6, Some(40))] {
+            for keys in [10, 1000, 6000u64] {
+                let builder = |keys| {
+                    let builder = RankSelectBuilder::with_capacity(keys).fpr(fpr).duplicates(Duplicates::Counted);
+                    exact.map_or(builder, |bits| builder.exact(bits))
+                };
+                let layout = builder(keys).layout().unwrap();
+                // As many as this size is for.
+                let full = (keys..).take_while(|&keys| builder(keys).layout().is_ok_and(|other| other == layout));
+                let keys: Vec<u64> = (0..full.last().unwrap()).collect();
+                // The rarest come 5 times, so that the geometric mean is about 5 e.
+                let zipf: Vec<u64> = keys.iter().map(|rank| 5 * keys.len() as u64 / (rank + 1)).collect();
+                let mut host = builder(keys.len() as u64).build().unwrap();
+                assert_eq!(*host.layout(), layout);
+                host.insert_counted_bulk(&keys, &zipf).unwrap();
+                assert_eq!(host.len(), zipf.iter().sum::<u64>());
+                let mut filter = builder(keys.len() as u64).on(&device).build().unwrap();
+                filter.insert_counted_bulk(&keys, &zipf).unwrap();
+                assert!(filter.to_host().unwrap() == host);
+            }
+        }
     }
 }

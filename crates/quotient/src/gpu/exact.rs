@@ -1,19 +1,18 @@
 //! Keys of exact filters: integers that fingerprints are bijections of.
 //!
 //! On the device kernels make the fingerprints, and check that the integers have as many bits. Keys of the host become
-//! fingerprints there, and travel as hashes that have them: then keys of any integer type do, and one that does not fit is seen
-//! before anything is queued.
+//! fingerprints there, and travel as hashes that have them: then keys of any integer type do, and one that does not fit
+//! is seen before anything is queued.
 
 use warpset_base::parallel;
 use warpset_core::hash::permute::spread_of;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, Stream};
-use warpset_kernels::batch::keys::{KeySlice, MIX_I32, MIX_U32, MIX_U64};
+use warpset_kernels::batch::keys::{HashFunction, KeyKind, KeySlice};
 use warpset_kernels::quotient::exact::{quotient_exact_clear, quotient_exact_fits, quotient_exact_keys};
-use warpset_kernels::quotient::keys::{EXACT_I32, EXACT_NONE, EXACT_U32, EXACT_U64};
 use warpset_simt::GlobalMut;
 
-use super::fingerprints::{grid, parameters};
+use super::launch::{grid, parameters};
 use crate::{Error, Hashed, Key, Layout};
 
 /// Keys as the kernels of this layout take them, of those that are to be hashed.
@@ -21,12 +20,7 @@ pub(super) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
     if !layout.exact {
         return keys;
     }
-    let kind = match keys.kind {
-        MIX_U64 => EXACT_U64,
-        MIX_U32 => EXACT_U32,
-        MIX_I32 => EXACT_I32,
-        _ => EXACT_NONE,
-    };
+    let kind = KeyKind { function: HashFunction::Permutation, ..keys.kind };
     KeySlice { kind, spread: spread_of(layout.seed()), ..keys }
 }
 
@@ -41,7 +35,7 @@ pub(super) unsafe fn fits(
     n: usize,
     answers: Answers,
 ) -> Result<(), Error> {
-    let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+    let (KeySlice { keys, kind, spread, .. }, Answers { words: out, form }) = (keys, answers);
     // SAFETY: the caller's promise is the same.
     unsafe {
         quotient_exact_fits { keys, kind, spread, n, parameters: parameters(layout), form, out }
@@ -61,7 +55,7 @@ pub(super) unsafe fn clear(
     n: usize,
     out: GlobalMut<u64>,
 ) -> Result<(), Error> {
-    let KeySlice { keys, kind, spread } = keys;
+    let KeySlice { keys, kind, spread, .. } = keys;
     // SAFETY: the caller's promise is the same.
     unsafe {
         quotient_exact_clear { keys, kind, spread, n, parameters: parameters(layout), out }.launch(stream, grid(n))?
@@ -95,7 +89,7 @@ pub(super) fn hashes<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<Hashed>,
     Ok(parts.into_iter().collect::<Result<Vec<Vec<Hashed>>, Error>>()?.concat())
 }
 
-/// The same of those keys that have a fingerprint, with their places unless all have one.
+/// [`hashes`] of those keys that have a fingerprint, with their places unless all have one.
 pub(super) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, Option<Vec<usize>>) {
     if let Ok(all) = hashes(layout, keys) {
         return (all, None);

@@ -2,52 +2,59 @@
 
 use warpset_gpu::{DeviceVec, Stream};
 
-use super::fingerprints::{FingerprintWord, Fingerprints, with_width};
+use super::fingerprints::Fingerprints;
 use super::{DeviceSlotKind, QuotientFilter};
 use crate::{Error, Layout};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The stored fingerprints in ascending order, brought to the host.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn fingerprints(&self) -> Result<Vec<u64>, Error> {
         Ok(self.fingerprints_device()?.to_vec()?)
     }
 
     /// The stored fingerprints in ascending order, in device memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn fingerprints_device(&self) -> Result<DeviceVec<u64>, Error> {
         let stream = self.ready_stream()?;
         if self.layout.is_counted() {
             return self.counted_fingerprints(&stream);
         }
-        let mut all = stream.alloc_uninit(self.items as usize)?;
-        self.extract_into(&stream, 0, &mut all)?;
+        let all = self.extract_wide(&stream)?;
         stream.synchronize()?;
-        Ok(all)
+        Ok(all.into_wide())
     }
 
     /// Queues the extraction of all fingerprints, of a filter without counters.
-    pub(super) fn extract(&self, stream: &Stream) -> Result<Fingerprints, Error> {
+    pub(crate) fn extract(&self, stream: &Stream) -> Result<Fingerprints, Error> {
         self.extract_for(&self.layout, stream, 0)
     }
 
-    /// The same as fingerprints of a layout, `dropped` bits shorter.
+    /// [`QuotientFilter::extract`] as fingerprints of a layout, `dropped` bits shorter.
     pub(super) fn extract_for(&self, layout: &Layout, stream: &Stream, dropped: u32) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, self.items as usize)?;
-        with_width!(&mut all, |all| self.extract_into(stream, dropped, all))?;
+        self.extract_into(stream, dropped, &mut all)?;
         Ok(all)
     }
 
-    /// The same into a vector with a place for each.
-    pub(super) fn extract_into<F: FingerprintWord>(
-        &self,
-        stream: &Stream,
-        dropped: u32,
-        all: &mut DeviceVec<F>,
-    ) -> Result<(), Error> {
+    /// [`QuotientFilter::extract`] in words of 64 bits, whatever the layout.
+    pub(super) fn extract_wide(&self, stream: &Stream) -> Result<Fingerprints, Error> {
+        let mut all = Fingerprints::Wide(stream.alloc_uninit(self.items as usize)?);
+        self.extract_into(stream, 0, &mut all)?;
+        Ok(all)
+    }
+
+    /// Queues the extraction of all fingerprints, `dropped` bits shorter, into a vector with a place for each.
+    fn extract_into(&self, stream: &Stream, dropped: u32, all: &mut Fingerprints) -> Result<(), Error> {
         if self.items == 0 {
             return Ok(());
         }
-        // SAFETY: the filter is sound and borrowed; there is a place for each item, in a vector that is the caller's alone
-        // and is freed in the order of the stream.
-        unsafe { S::extract(stream, &self.layout, self.words.global(), self.items, dropped, all.global_mut()) }
+        // SAFETY: the filter is sound and borrowed; there is a place for each item, in a vector that is the caller's
+        // alone and is freed in the order of the stream.
+        unsafe { S::extract(stream, &self.layout, self.words.global(), self.items, dropped, all) }
     }
 }

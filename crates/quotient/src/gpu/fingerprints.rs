@@ -1,19 +1,15 @@
 //! Fingerprints on a device, in as many bits as they need: made from keys, sorted, merged, selected.
 
 use warpset_gpu::batch::{Answers, Reply, Staging};
-use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::quotient::build::{KEYS, quotient_fingerprints};
-use warpset_kernels::quotient::extract::quotient_equals;
-use warpset_kernels::quotient::layout::BLOCK;
-use warpset_kernels::quotient::memory::Parameters;
+use warpset_kernels::quotient::fingerprints::{KEYS, quotient_equals, quotient_fingerprints};
 use warpset_primitives::{KeyMask, merge, select, sort};
-use warpset_simt::GlobalMut;
+use warpset_simt::{EntryOf, GlobalMut};
 
-use super::{DeviceKeys, exact, hashing};
+use super::launch::{grid, hashing, parameters};
+use super::{DeviceKeys, exact};
 use crate::{Error, Key, Layout};
-
-pub use super::fingerprint_word::FingerprintWord;
 
 /// Fingerprints on a device: in 32 bits where they fit.
 pub enum Fingerprints {
@@ -25,7 +21,7 @@ pub enum Fingerprints {
 
 /// What becomes of keys of an exact filter that have no fingerprint.
 #[derive(Clone, Copy)]
-pub(super) enum Misfits {
+pub(super) enum TooWide {
     /// One of them is an error.
     Refused,
     /// They are left out.
@@ -45,7 +41,7 @@ macro_rules! with_width {
 }
 pub(crate) use with_width;
 
-/// The same with two, or more, which are of the same width.
+/// [`with_width`] for two or more, which are of the same width.
 macro_rules! with_widths {
     (($($fingerprints:expr),*), |$($items:ident),*| $body:expr) => {
         match ($($fingerprints),*) {
@@ -100,56 +96,52 @@ impl Fingerprints {
     /// Queues the hashing of keys on the device; of an exact filter, waits for which keys have fingerprints.
     ///
     /// # Errors
-    /// [`Error::KeyTooWide`] where misfits are refused, and there are some.
+    /// [`Error::KeyTooWide`] if a key has too many bits and such keys are refused.
     ///
     /// # Safety
     /// - Until `stream` has passed this work the keys stay allocated, and nothing writes them.
-    /// - What [`Misfits`] says.
+    /// - What [`TooWide`] says.
     pub(super) unsafe fn of_device_keys<K: DeviceKeys>(
         layout: &Layout,
         stream: &Stream,
         keys: K,
-        misfits: Misfits,
+        too_wide: TooWide,
     ) -> Result<Fingerprints, Error> {
-        let (n, hashing) = (keys.count(), hashing(layout));
+        let n = keys.count();
         let mut all = Fingerprints::alloc(layout, stream, n)?;
         let mut fits = stream.alloc_zeroed::<u64>(if layout.exact { 1 + n.div_ceil(64) } else { 0 })?;
-        for first in (0..n).step_by(keys.at_a_time(&hashing)) {
-            let part = keys.part(first..n.min(first.saturating_add(keys.at_a_time(&hashing))));
-            // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
-            // promise.
-            unsafe {
-                let hashed = part.kernel_keys(&hashing, stream)?;
-                let (keys, n) = (exact::keys_for(layout, hashed.keys), part.count());
+        // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
+        // promise.
+        unsafe {
+            keys.for_each_part(&hashing(layout), stream, |first, hashed, n| {
+                let keys = exact::keys_for(layout, hashed.keys);
                 with_width!(&mut all, |all| hash(stream, layout, keys, n, all.global_mut().at(first)))?;
-                match misfits {
-                    _ if !layout.exact => {}
-                    Misfits::Refused => {
-                        exact::fits(layout, stream, keys, n, Answers::count(fits.as_mut_slice(), n)?)?;
-                    }
-                    Misfits::Dropped => {
+                match too_wide {
+                    _ if !layout.exact => Ok(()),
+                    TooWide::Refused => exact::fits(layout, stream, keys, n, Answers::count(fits.as_mut_slice())?),
+                    TooWide::Dropped => {
                         let bits = Answers::bits_at(fits.global_mut().at(1 + first / 64));
-                        exact::fits(layout, stream, keys, n, bits)?;
+                        exact::fits(layout, stream, keys, n, bits)
                     }
-                    Misfits::Zeroed(copies) => exact::clear(layout, stream, keys, n, copies.at(first))?,
+                    TooWide::Zeroed(copies) => exact::clear(layout, stream, keys, n, copies.at(first)),
                 }
-            }
+            })?;
         }
-        match misfits {
-            Misfits::Refused if layout.exact && n > 0 => {
+        match too_wide {
+            TooWide::Refused if layout.exact && n > 0 => {
                 let mut count = [0];
                 stream.download(fits.slice(..1), &mut count)?;
                 if count[0] < n as u64 {
                     return Err(Error::KeyTooWide { bits: layout.fingerprint_bits() });
                 }
             }
-            Misfits::Dropped if layout.exact && n > 0 => return all.selected(layout, stream, fits.slice(1..)),
+            TooWide::Dropped if layout.exact && n > 0 => return all.selected(layout, stream, fits.slice(1..)),
             _ => {}
         }
         Ok(all)
     }
 
-    /// These, which have 64 bits.
+    /// The fingerprints, which have 64 bits.
     pub(super) fn into_wide(self) -> DeviceVec<u64> {
         match self {
             Fingerprints::Wide(items) => items,
@@ -157,7 +149,7 @@ impl Fingerprints {
         }
     }
 
-    /// The fingerprints of keys as kernels take them, of which there are `n > 0`.
+    /// The fingerprints of keys as kernels take them, `n > 0` keys.
     ///
     /// # Safety
     /// Until `stream` has passed this work the keys stay allocated, and nothing writes them.
@@ -171,6 +163,11 @@ impl Fingerprints {
         // SAFETY: there is a place for each key; the rest is the caller's promise.
         with_width!(&mut all, |all| unsafe { hash(stream, layout, keys, n, all.global_mut()) })?;
         Ok(all)
+    }
+
+    /// 4 or 8.
+    pub(crate) fn bytes_per_item(&self) -> usize {
+        if matches!(self, Fingerprints::Narrow(_)) { 4 } else { 8 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -210,7 +207,7 @@ impl Fingerprints {
         kept.truncated(layout, stream, &count)
     }
 
-    /// Those whose bit is set. Waits for their number.
+    /// The fingerprints whose bit is set. Waits for their number.
     pub(super) fn selected(
         &self,
         layout: &Layout,
@@ -226,6 +223,24 @@ impl Fingerprints {
         kept.truncated(layout, stream, &count)
     }
 
+    /// Queues the copy of those of the first `n > 0` whose bit is set to the start of `to`, and their number to the
+    /// first word of `count`. There are places for all of the `n`.
+    pub(crate) fn keep(
+        &self,
+        stream: &Stream,
+        n: usize,
+        bits: &DeviceVec<u64>,
+        to: &mut Fingerprints,
+        count: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let bits = bits.slice(..n.div_ceil(64));
+        // SAFETY: there is a bit per item; the vectors are apart, and freed in the order of the stream.
+        with_widths!((self, to), |items, to| unsafe {
+            select::select_async(stream, items.slice(..n), bits, to.slice_mut(..n), count)?;
+        });
+        Ok(())
+    }
+
     /// The first `count` of these.
     fn truncated(self, layout: &Layout, stream: &Stream, count: &DeviceVec<u64>) -> Result<Fingerprints, Error> {
         let mut len = [0];
@@ -234,19 +249,15 @@ impl Fingerprints {
         if len == self.len() { Ok(self) } else { self.first(layout, stream, len) }
     }
 
-    /// Queues a copy.
-    pub(crate) fn copied(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
-        self.first(layout, stream, self.len())
-    }
-
-    fn first(&self, layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
+    /// Queues a copy of the first `len`.
+    pub(super) fn first(&self, layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, len)?;
         with_widths!((self, &mut all), |items, all| stream.copy(all, items.slice(..len))?);
         Ok(all)
     }
 
-    /// Queues which of these have an equal in `others`, one for one, or which have none; both are ascending. `answers` has
-    /// room for these.
+    /// Queues which of these have an equal in `others`, one for one, or which have none; both are ascending. `answers`
+    /// has room for these.
     pub(super) fn compare(
         &self,
         stream: &Stream,
@@ -267,53 +278,24 @@ impl Fingerprints {
     }
 }
 
-/// What kernels get to know of a layout.
-pub(crate) fn parameters(layout: &Layout) -> u32 {
-    Parameters::new(layout.split, layout.container, layout.keeps_duplicates()).0
-}
-
-/// One thread each.
-pub(crate) fn grid(n: usize) -> LaunchConfig {
-    LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
-}
-
 /// Queues the hashing of `n > 0` keys.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
 /// - the keys stay allocated, and nothing writes them;
 /// - `to` has room for `n` fingerprints of this layout, and nothing else accesses it.
-unsafe fn hash<F: FingerprintWord>(
+unsafe fn hash<F: EntryOf<quotient_fingerprints<F>>>(
     stream: &Stream,
     layout: &Layout,
     keys: KeySlice,
     n: usize,
     to: GlobalMut<F>,
 ) -> Result<(), Error> {
-    let KeySlice { keys, kind, spread } = keys;
+    let KeySlice { keys, kind, spread, .. } = keys;
     // SAFETY: the caller's promise is the same.
     unsafe {
         quotient_fingerprints { keys, kind, spread, n, parameters: parameters(layout), out: to }
             .launch(stream, grid(n.div_ceil(KEYS)))?
     };
     Ok(())
-}
-
-/// Those of the first `n` items of a batch whose bit is set go to the start of `others`; waits for their number.
-pub(crate) fn compact<W: select::Item>(
-    stream: &Stream,
-    batch: &DeviceVec<W>,
-    left: &DeviceVec<u64>,
-    others: &mut DeviceVec<W>,
-    count: &mut DeviceVec<u64>,
-    n: usize,
-) -> Result<usize, Error> {
-    // SAFETY: there is a bit per item; all live until the number has been waited for.
-    unsafe {
-        let left = left.slice(..n.div_ceil(64));
-        select::select_async(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
-    }
-    let mut number = [0];
-    stream.download(&*count, &mut number)?;
-    Ok(number[0] as usize)
 }

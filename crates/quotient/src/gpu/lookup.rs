@@ -1,38 +1,35 @@
-//! Lookups: those of every filter ([`lookups!`]), from what brings answers here; and those by a method of choice.
+//! Lookups of keys on the host and on the device; and those by a method of choice.
 
+use warpset_base::filter::{Filter, Take};
 use warpset_gpu::batch::{Answers, Reply};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
-use warpset_primitives::lookups;
+use warpset_primitives::DeviceFilter;
 
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
+use super::launch::hashing;
+use super::slot_kind::Asked;
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::{Error, Key};
-
-/// What lookups are called in errors.
-const LOOKUP: &str = "a lookup in a quotient filter";
 
 /// How a batch is looked up. Answers are in the order of the keys either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupMethod {
-    /// The faster one, from measurements (`docs/performance-log.md`): sorted for large batches in filters so full that clusters
-    /// are long, else, and where there is no memory for sorting, unsorted.
+    /// The faster one, from measurements (`docs/performance/quotient.md`): sorted for large batches in filters so full
+    /// that clusters are long, else, and where there is no memory for sorting, unsorted.
     #[default]
-    Automatic,
+    Auto,
     /// One thread per key, in the order of the keys.
     Unsorted,
-    /// As in the paper (section IV-A): fingerprints are sorted first, with the places of their keys, so that neighbouring
-    /// threads read neighbouring slots. Takes memory for fingerprints and places, twice. Batches of 2^32 keys and more are
-    /// looked up unsorted.
+    /// Fingerprints are sorted first, as in the paper (section IV-A), with the places of their keys, so that
+    /// neighbouring threads read neighbouring slots. Takes memory for fingerprints and places, twice. Batches of 2^32
+    /// keys and more are looked up unsorted.
     Sorted,
 }
 
-lookups! {
-    [S: DeviceSlotKind] QuotientFilter<S>, DeviceKeys, Error;
-}
+impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
+    type Error = Error;
 
-impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Brings one bit per key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
-    fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
         if self.layout.exact {
             let (hashes, places) = exact::some_hashes(&self.layout, keys);
             let Some(places) = places else { return self.answer_hashed(&hashes, take) };
@@ -48,7 +45,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.answer_hashed(keys, take)
     }
 
-    /// The same; no key is an integer of an exact filter.
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl<S: DeviceSlotKind> QuotientFilter<S> {
+    /// [`Filter::answer_bulk`] for keys none of which is an integer of an exact filter.
     fn answer_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -59,9 +62,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             keys,
             Reply::Bits,
             |chunk| {
-                let (n, answers) = (chunk.range.len(), Answers::bits_at(chunk.replies));
+                let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
                 // SAFETY: there is room for the answers to a chunk; the filter is borrowed until `run` has waited.
-                unsafe { S::look_up(self, chunk.stream, chunk.keys, n, answers, LookupMethod::Automatic) }
+                unsafe { S::look_up(self, asked, Answers::bits_at(chunk.replies), LookupMethod::Auto) }
             },
             |range, words| take(range.start, words),
         )
@@ -70,7 +73,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
 /// Lookups of keys on the device by a method of choice.
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// [`QuotientFilter::contains_device`] by a method of choice.
+    /// [`DeviceFilter::contains_device`] by a method of choice.
+    ///
+    /// # Errors
+    /// As for [`DeviceFilter::contains_device`].
     pub fn contains_device_with<K: DeviceKeys>(
         &self,
         keys: K,
@@ -81,20 +87,27 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.device.waiting(|stream| unsafe { self.contains_async_with(stream, keys, answers, method) })
     }
 
-    /// [`QuotientFilter::count_contained_device`] by a method of choice.
+    /// [`DeviceFilter::count_contained_device`] by a method of choice.
+    ///
+    /// # Errors
+    /// As for [`DeviceFilter::count_contained_device`].
     pub fn count_contained_device_with<K: DeviceKeys>(&self, keys: K, method: LookupMethod) -> Result<usize, Error> {
         self.device.waiting(|stream| {
             let mut count = stream.alloc_zeroed::<u64>(1)?;
-            // SAFETY: filter and keys are borrowed until the stream has been waited for, and the count is freed in its order.
+            // SAFETY: filter and keys are borrowed until the stream has been waited for, and the count is freed in its
+            // order.
             unsafe { self.count_contained_async_with(stream, keys, count.as_mut_slice(), method)? };
             Ok(stream.download_first(&count)? as usize)
         })
     }
 
-    /// [`QuotientFilter::contains_async`] by a method of choice.
+    /// [`DeviceFilter::contains_async`] by a method of choice.
     ///
     /// # Safety
-    /// As for [`QuotientFilter::contains_async`].
+    /// As for [`DeviceFilter::contains_async`].
+    ///
+    /// # Errors
+    /// As for [`DeviceFilter::contains_device`].
     pub unsafe fn contains_async_with<K: DeviceKeys>(
         &self,
         stream: &Stream,
@@ -108,10 +121,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
-    /// [`QuotientFilter::count_contained_async`] by a method of choice.
+    /// [`DeviceFilter::count_contained_async`] by a method of choice.
     ///
     /// # Safety
-    /// As for [`QuotientFilter::count_contained_async`].
+    /// As for [`DeviceFilter::count_contained_async`].
+    ///
+    /// # Errors
+    /// As for [`DeviceFilter::count_contained_device`].
     pub unsafe fn count_contained_async_with<K: DeviceKeys>(
         &self,
         stream: &Stream,
@@ -123,30 +139,15 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(());
         }
         let there = count.device();
-        let answers = Answers::count(count, keys.count())?;
+        let answers = Answers::count(count)?;
         // SAFETY: there is room; the rest is the caller's promise.
         unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
-    /// Queues the answers to keys on the device; `others` are the devices of the answers and of what else the caller lends.
+    /// [`DeviceFilter::answer_async`] by a method of choice.
     ///
     /// # Safety
-    /// As for [`QuotientFilter::contains_async`]; `answers` has room.
-    unsafe fn answer_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        others: &[&Device],
-        answers: Answers,
-    ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        unsafe { self.look_up_async(stream, keys, others, answers, LookupMethod::Automatic) }
-    }
-
-    /// The same by a method of choice.
-    ///
-    /// # Safety
-    /// As there.
+    /// As for [`DeviceFilter::answer_async`].
     unsafe fn look_up_async<K: DeviceKeys>(
         &self,
         stream: &Stream,
@@ -155,26 +156,26 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         answers: Answers,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        let n = keys.count();
-        if n == 0 {
+        if keys.count() == 0 {
             return Ok(());
         }
-        for device in others.iter().copied().chain([keys.device(), stream.device()]) {
-            self.device.expect_same(device, LOOKUP)?;
-        }
+        let lent = others.iter().copied().chain([keys.device(), stream.device()]);
+        self.device.expect_all_here(lent, "a lookup in a quotient filter")?;
         // Sorted fingerprints have no place for a key without one.
         let method = if self.layout.exact { LookupMethod::Unsorted } else { method };
-        let hashing = hashing(&self.layout);
-        let chunk = keys.at_a_time(&hashing);
-        for first in (0..n).step_by(chunk) {
-            let part = keys.part(first..n.min(first.saturating_add(chunk)));
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
-            unsafe {
-                let hashed = part.kernel_keys(&hashing, stream)?;
+        // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+        unsafe {
+            keys.for_each_part(&hashing(&self.layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(&self.layout, hashed.keys);
-                S::look_up(self, stream, keys, part.count(), answers.from(first), method)?;
-            }
+                S::look_up(self, Asked { stream, keys, n }, answers.from(first), method)
+            })
         }
-        Ok(())
+    }
+}
+
+impl<S: DeviceSlotKind, K: DeviceKeys> DeviceFilter<K> for QuotientFilter<S> {
+    unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.look_up_async(stream, keys, others, answers, LookupMethod::Auto) }
     }
 }

@@ -1,20 +1,22 @@
-//! Lookups: the answers of the host and of the multiset, by both methods and in every form, in filters of every shape and
-//! width; on CUDA too where there is a device.
+//! Lookups: the answers of the host and of the multiset, by both methods and in every form, in filters of every shape
+//! and width; on CUDA too where there is a device.
 
 use proptest::prelude::*;
+use warpset_base::filter::Filter;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::testing::{devices, is_sanitized};
 use warpset_gpu::{Device, GpuError};
-use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::batch::keys::{KeyKind, KeySlice};
 use warpset_kernels::batch::results;
 use warpset_simt::emulator::Config;
 
+use super::slot_kind::Asked;
 use super::{DeviceSlotKind, LookupMethod, QuotientFilter, StandardQuotientFilter};
 use crate::{Builder, Duplicates, Error, Hashed, Layout, RankSelect, Standard, StandardBuilder};
 
-const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Automatic];
+const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Auto];
 
 /// Hashes of these fingerprints.
 fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
@@ -34,7 +36,7 @@ fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
     }
 }
 
-/// The same with one kind.
+/// Checks one kind of slots.
 fn check_kind<S: DeviceSlotKind>(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
     let mut sorted = stored.to_vec();
     sorted.sort_unstable();
@@ -172,12 +174,12 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
                 let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
                 let info = device.memory_info().unwrap();
                 device.set_memory_limit(info.total - info.free + more);
-                let keys = KeySlice::new(keys.global(), warpset_kernels::batch::keys::HASH, 0);
+                let keys = KeySlice::new(keys.global(), KeyKind::HASHES);
                 // SAFETY: there is room for the answers; all live until they are read, which waits.
                 unsafe {
                     let method = LookupMethod::Sorted;
                     let answers = Answers { words: out.global_mut(), form };
-                    filter.look_up_by(&stream, keys, n, answers, method, true).unwrap();
+                    filter.look_up_by(Asked { stream: &stream, keys, n }, answers, method, true).unwrap();
                 }
                 device.set_memory_limit(usize::MAX);
                 let words = out.to_vec().unwrap();
@@ -197,7 +199,7 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
                 // SAFETY: as above.
                 let alone = unsafe {
                     let answers = Answers { words: out.global_mut(), form };
-                    filter.look_up_by(&stream, keys, n, answers, LookupMethod::Sorted, false)
+                    filter.look_up_by(Asked { stream: &stream, keys, n }, answers, LookupMethod::Sorted, false)
                 };
                 device.set_memory_limit(usize::MAX);
                 match alone {

@@ -1,4 +1,5 @@
-//! Fingerprints of 33 and 34 bits sorted as words of 32: spread over two or four parts by the bits above, and put together again.
+//! Fingerprints of 33 and 34 bits sorted as words of 32: spread over two or four parts by the bits above, and put
+//! together again.
 
 use warpset_gpu::{LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -6,13 +7,13 @@ use warpset_kernels::quotient::parts::{
     BLOCK, PARTS, SHARED_BYTES, TILE, WIDENED, quotient_fingerprints_in_parts, quotient_widen,
 };
 use warpset_primitives::sort;
-use warpset_simt::KernelInfo;
 
-use super::fingerprints::{Fingerprints, parameters};
-use super::{DeviceKeys, hashing};
+use super::DeviceKeys;
+use super::fingerprints::Fingerprints;
+use super::launch::{hashing, parameters};
 use crate::{Error, Layout};
 
-/// So many keys at least: for fewer the wait for the parts' lengths takes what the sort saves.
+/// The fewest keys: for fewer the wait for the parts' lengths takes what the sort saves.
 const LEAST: usize = 1 << 23;
 
 /// Whether [`sorted`] is for these.
@@ -20,34 +21,25 @@ pub(super) fn pays(layout: &Layout, n: usize) -> bool {
     !layout.exact && (33..=34).contains(&layout.fingerprint_bits()) && n >= LEAST
 }
 
-/// What [`sorted`] launches.
-pub(super) fn kernels(n: usize) -> Vec<&'static KernelInfo> {
-    let mut all = sort::kernels_for_keys::<u32>(n / 2);
-    all.extend([quotient_fingerprints_in_parts::INFO, quotient_widen::INFO]);
-    all
-}
-
 /// The fingerprints, 33 or 34 bits, of keys of a filter that is not exact, ascending. Waits for how many each part has.
 ///
 /// # Safety
 /// Until `stream` has passed this work the keys stay allocated, and nothing writes them.
 pub(super) unsafe fn sorted<K: DeviceKeys>(layout: &Layout, stream: &Stream, keys: K) -> Result<Fingerprints, Error> {
-    let (n, hashing) = (keys.count(), hashing(layout));
+    let n = keys.count();
     let pairs = 1 << (layout.fingerprint_bits() - 33);
     let mut low = stream.alloc_uninit::<u32>(pairs * n)?;
     let mut lens = stream.alloc_zeroed::<u64>(PARTS)?;
-    for first in (0..n).step_by(keys.at_a_time(&hashing)) {
-        let some = keys.part(first..n.min(first.saturating_add(keys.at_a_time(&hashing))));
-        let grid = LaunchConfig::new(some.count().div_ceil(TILE) as u32, BLOCK).shared(SHARED_BYTES);
-        // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
-        // promise.
-        unsafe {
-            let hashed = some.kernel_keys(&hashing, stream)?;
-            let (KeySlice { keys, kind, spread }, parameters) = (hashed.keys, parameters(layout));
-            let (lens, out) = (lens.global_mut(), low.global_mut());
-            quotient_fingerprints_in_parts { keys, kind, spread, n: some.count(), parameters, lens, out, room: n }
-                .launch(stream, grid)?;
-        }
+    let (lens_to, out, parameters) = (lens.global_mut(), low.global_mut(), parameters(layout));
+    // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
+    // promise.
+    unsafe {
+        keys.for_each_part(&hashing(layout), stream, |_, hashed, some| {
+            let grid = LaunchConfig::new(some.div_ceil(TILE) as u32, BLOCK).shared(SHARED_BYTES);
+            let KeySlice { keys, kind, spread, .. } = hashed.keys;
+            quotient_fingerprints_in_parts { keys, kind, spread, n: some, parameters, lens: lens_to, out, room: n }
+                .launch(stream, grid)
+        })?;
     }
     let mut held = [0; PARTS];
     stream.download(&lens, &mut held)?;
@@ -68,7 +60,7 @@ pub(super) unsafe fn sorted<K: DeviceKeys>(layout: &Layout, stream: &Stream, key
     Ok(Fingerprints::Wide(all))
 }
 
-#[cfg(all(test, not(warpset_host_tests)))]
+#[cfg(test)]
 mod tests {
     use warpset_gpu::testing::devices;
 

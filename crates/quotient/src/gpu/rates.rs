@@ -1,5 +1,6 @@
 //! Rates of false positives, and how many different fingerprints there are.
 
+use warpset_base::filter::Filter;
 use warpset_core::hash;
 
 use super::{DeviceSlotKind, QuotientFilter};
@@ -10,6 +11,9 @@ const SAMPLES: u64 = 1 << 22;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// How many different fingerprints are stored.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn distinct(&self) -> Result<u64, Error> {
         if !self.layout.keeps_duplicates() || self.items == 0 {
             return Ok(self.items);
@@ -23,6 +27,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
     /// hashes of the keys asked for are uniform.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn fpr(&self) -> Result<f64, Error> {
         if self.layout.exact {
             return Ok(0.0);
@@ -38,8 +45,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         rates::expected(keys, self.layout.fingerprint_bits())
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same hashes as
-    /// on the host.
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same hashes
+    /// as on the host.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
         let spread = hash::spread_seed(seed);
         let (mut hits, mut done) = (0, 0);

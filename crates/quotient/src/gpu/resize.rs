@@ -1,44 +1,56 @@
-//! The same fingerprints in another layout.
+//! Filters rewritten in another layout.
 
 use warpset_core::quotient::slots::Container;
 
-use super::{DeviceSlotKind, QuotientFilter, kernels};
+use super::{DeviceSlotKind, QuotientFilter};
 use crate::{Error, Layout, Standard};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// The same fingerprints with quotients of another width: one more quotient bit is one remainder bit less, so that the
-    /// rate of false positives stays, and twice as many keys fit.
+    /// A filter of these fingerprints with quotients of another width: one more quotient bit is one remainder bit less,
+    /// so that the rate of false positives stays, and twice as many keys fit.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBits`] if there are no fingerprints of that form, [`Error::Full`] or
+    /// [`Error::OverflowRegionFull`] if they do not all fit; [`Error::Gpu`] if the device fails or has too little
+    /// memory.
     pub fn resized(&self, quotient_bits: u32) -> Result<QuotientFilter<S>, Error> {
-        self.rewritten(self.layout.with_quotient_bits(quotient_bits)?)
+        self.rewritten(self.layout.with_quotient_bits(quotient_bits, S::MAX_LOAD)?)
     }
 
     /// Makes room for twice as many keys: moves one bit from the remainders to the quotients.
+    ///
+    /// # Errors
+    /// [`Error::CannotDouble`] if remainders have one bit; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn double(&mut self) -> Result<(), Error> {
-        *self = self.resized(self.layout.quotient_bits() + 1)?;
+        *self = self.rewritten(self.layout.doubled(S::MAX_LOAD)?)?;
         Ok(())
     }
 
     /// Halves the number of slots: moves one bit from the quotients to the remainders.
+    ///
+    /// # Errors
+    /// [`Error::CannotHalve`] if there are no fingerprints of that form, else as for [`QuotientFilter::resized`]; then
+    /// nothing has been changed.
     pub fn halve(&mut self) -> Result<(), Error> {
-        *self = self.resized(self.layout.quotient_bits() - 1)?;
+        *self = self.rewritten(self.layout.halved(S::MAX_LOAD)?)?;
         Ok(())
     }
 
-    /// The same fingerprints, of as many bits, in another layout.
+    /// A filter of these fingerprints, of as many bits, in another layout.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         let stream = self.ready_stream()?;
         if layout.is_counted() {
             return QuotientFilter::from_counts(&stream, layout, self.extract_counts(&stream)?);
         }
-        self.device.with_kernels(&kernels::of_rewrite::<S>(&layout, self.items), || {
-            let all = self.extract(&stream)?;
-            QuotientFilter::lay_out(&stream, layout, &all, S::BuildMethod::default())
-        })
+        QuotientFilter::lay_out(&stream, layout, &self.extract(&stream)?)
     }
 }
 
 impl QuotientFilter<Standard> {
-    /// The same fingerprints in another container.
+    /// A filter of these fingerprints in another container.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn with_container(&self, container: Container) -> Result<QuotientFilter<Standard>, Error> {
         self.rewritten(Layout { container, ..self.layout })
     }

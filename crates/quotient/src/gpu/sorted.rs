@@ -1,14 +1,15 @@
 //! A batch of lookups sorted by fingerprint, whatever the slots are (section IV-A of the paper).
 
-use warpset_gpu::Stream;
 use warpset_gpu::batch::Answers;
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::results;
 use warpset_kernels::quotient::lookup::{quotient_lookup_clear, quotient_lookup_hash};
 use warpset_primitives::sort;
-use warpset_simt::{Global, KernelInfo};
+use warpset_simt::Global;
 
-use super::fingerprints::{Fingerprints, grid, parameters};
+use super::fingerprints::Fingerprints;
+use super::launch::{grid, parameters};
+use super::slot_kind::Asked;
 use crate::{Error, Layout};
 
 /// Sorted fingerprints as kernels take them.
@@ -22,24 +23,20 @@ pub(crate) struct SortedKeys {
     pub places: Global<u32>,
 }
 
-/// Sorts the fingerprints of `n > 0` keys, fewer than 2^32, with their places, clears answers that are bits, and has
-/// `launch` queue the lookups, which `kernel` does.
+/// Sorts the fingerprints of keys, one at least and fewer than 2^32, with their places, clears answers that are bits, and has
+/// `launch` queue the lookups.
 ///
 /// # Safety
-/// - Until `stream` has passed this work the keys stay allocated, nothing writes them, and `answers` has room.
+/// - Until the stream has passed this work the keys stay allocated, nothing writes them, and `answers` has room.
 /// - `launch` reads as many fingerprints and places as keys, on the same stream.
 pub(crate) unsafe fn with_sorted(
     layout: &Layout,
-    stream: &Stream,
-    keys: KeySlice,
-    n: usize,
+    Asked { stream, keys: KeySlice { keys, kind, spread, .. }, n }: Asked<'_>,
     answers: Answers,
-    kernel: &'static KernelInfo,
     launch: impl FnOnce(SortedKeys) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let Answers { words: out, form } = answers;
     let parameters = parameters(layout);
-    let KeySlice { keys, kind, spread } = keys;
     let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
     let mut places = stream.alloc_uninit::<u32>(n)?;
     if form == results::BITS {
@@ -49,8 +46,8 @@ pub(crate) unsafe fn with_sorted(
     }
     macro_rules! run {
         ($items:ident, $wide:literal) => {
-            // SAFETY: the vectors have a place per key, and are freed in the order of the stream; the caller answers for
-            // the rest.
+            // SAFETY: the vectors have a place per key, and are freed in the order of the stream; the caller answers
+            // for the rest.
             unsafe {
                 let (items, places_out) = ($items.global_mut(), places.global_mut());
                 quotient_lookup_hash { keys, kind, spread, n, parameters, out: items, places: places_out }
@@ -60,31 +57,13 @@ pub(crate) unsafe fn with_sorted(
                 } else {
                     sort::sort_pairs_in_place_async(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
                 }
-                let fingerprints = KeySlice::new($items.global(), kind, spread).keys;
+                let fingerprints = KeySlice::new($items.global(), kind).keys;
                 launch(SortedKeys { fingerprints, wide: $wide, places: places.global() })
             }
         };
     }
-    stream.device().with_kernels(&kernels(layout, n, form, kernel), || {
-        match &mut Fingerprints::alloc(layout, stream, n)? {
-            Fingerprints::Narrow(items) => run!(items, 0),
-            Fingerprints::Wide(items) => run!(items, 1),
-        }
-    })
-}
-
-/// The kernels of a sorted lookup of `n` keys, of which the last looks up.
-fn kernels(layout: &Layout, n: usize, form: u32, lookup: &'static KernelInfo) -> Vec<&'static KernelInfo> {
-    let mut all = match (layout.fingerprint_bits() <= 32, form == results::COUNT) {
-        (true, true) => sort::kernels_for_keys::<u32>(n),
-        (false, true) => sort::kernels_for_keys::<u64>(n),
-        (true, false) => sort::kernels_for_pairs::<u32, u32>(n),
-        (false, false) => sort::kernels_for_pairs::<u64, u32>(n),
-    };
-    all.push(match layout.fingerprint_bits() <= 32 {
-        true => quotient_lookup_hash::<u32>::INFO,
-        false => quotient_lookup_hash::<u64>::INFO,
-    });
-    all.push(lookup);
-    all
+    match &mut Fingerprints::alloc(layout, stream, n)? {
+        Fingerprints::Narrow(items) => run!(items, 0),
+        Fingerprints::Wide(items) => run!(items, 1),
+    }
 }

@@ -1,10 +1,12 @@
-//! The same bytes as on the host, whatever the schedule; on CUDA too where there is a device.
+//! Bytes are those of the host, whatever the schedule; on CUDA too where there is a device.
 
+use warpset_base::filter::Filter;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::testing::devices;
 use warpset_kernels::batch::results;
 use warpset_kernels::quotient::layout::TILE_U32 as TILE;
+use warpset_primitives::DeviceFilter;
 
 use super::{LookupMethod, StandardQuotientFilter};
 use crate::{Duplicates, Error, Hashed, Layout, LengthMismatch, StandardBuilder};
@@ -140,7 +142,7 @@ fn every_kind_of_key() {
             filter.contains_async(&stream, on_device.as_slice(), answers.as_mut_slice()).unwrap();
             filter.count_contained_async(&stream, on_device.as_slice(), count.as_mut_slice()).unwrap();
             let short = filter.contains_async(&stream, on_device.as_slice(), answers.slice_mut(1..));
-            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { keys: 301, answers: 300 }))));
+            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { needed: 301, found: 300, .. }))));
         }
         assert_eq!(answers.to_vec().unwrap(), vec![1; 301]);
         assert_eq!(count.to_vec().unwrap(), [301]);
@@ -175,7 +177,7 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
                 let expected = StandardBuilder::with_layout(layout).build_from(&stored).unwrap().contains_bulk(&asked);
                 let on_device = device.from_slice(&asked).unwrap();
                 let stream = device.new_stream().unwrap();
-                for method in [LookupMethod::Sorted, LookupMethod::Unsorted, LookupMethod::Automatic] {
+                for method in [LookupMethod::Sorted, LookupMethod::Unsorted, LookupMethod::Auto] {
                     let mut answers = device.alloc_uninit::<u8>(asked.len()).unwrap();
                     let mut count = device.alloc_zeroed::<u64>(1).unwrap();
                     let mut bits = device.alloc_uninit::<u64>(results::words(results::BITS, asked.len())).unwrap();

@@ -3,17 +3,25 @@
 use warpset_gpu::Stream;
 use warpset_gpu::batch::Answers;
 
-use super::counts::{self, SMALLER};
+use super::counted_fingerprints::{CountedFingerprints, SMALLER};
 use super::fingerprints::Fingerprints;
-use super::{DeviceSlotKind, QuotientFilter, kernels};
+use super::{DeviceSlotKind, QuotientFilter};
 use crate::Error;
 use crate::slot_kind::Change;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Adds all fingerprints of another filter on the same device: as a set, or with all copies if both keep duplicates.
+    /// Adds all fingerprints of another filter on the same device: as a set, or with all copies if both keep
+    /// duplicates.
     ///
     /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
-    /// bits, and lose those that are too many.
+    /// bits, and lose those that are too many. So of two filters, the one with fewer bits takes the other in; the other
+    /// way round, the rate of the result would be another than that of this filter.
+    ///
+    /// # Errors
+    /// [`Error::FewerBits`] if the other's fingerprints are shorter; [`Error::Incompatible`],
+    /// [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in what they must have in
+    /// common; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit; a filter of another device is
+    /// refused; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(other, Change::Insert)
     }
@@ -21,6 +29,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
     ///
     /// The other may be as for [`QuotientFilter::merge`].
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::merge`].
     pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         if self.layout.is_counted() {
             let (stream, theirs) = self.extract_other_counts(other)?;
@@ -29,18 +40,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             *self = QuotientFilter::from_counts(&stream, self.layout, common)?;
             return Ok(());
         }
-        let device = self.device.clone();
-        device.with_kernels(&kernels::of_selection::<S>(&self.layout, self.items), || {
-            let (stream, theirs) = self.extract_other(other)?;
-            let common = self.selected(&stream, &theirs, true)?;
-            *self = QuotientFilter::lay_out(&stream, self.layout, &common, S::BuildMethod::default())?;
-            Ok(())
-        })
+        let (stream, theirs) = self.extract_other(other)?;
+        let common = self.selected(&stream, &theirs, true)?;
+        *self = QuotientFilter::lay_out(&stream, self.layout, &common)?;
+        Ok(())
     }
 
     /// Removes the fingerprints of another filter on the same device: each cancels one equal copy.
     ///
     /// The other may be as for [`QuotientFilter::merge`].
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::merge`].
     pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(other, Change::Remove)
     }
@@ -51,29 +62,34 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             self.recount(&stream, &theirs, change)?;
             return Ok(());
         }
-        let device = self.device.clone();
-        device.with_kernels(&kernels::of_combination(self, change, other.items as usize), || {
-            let (stream, theirs) = self.extract_other(other)?;
-            self.rewrite_with(&stream, &theirs, change)?;
-            Ok(())
-        })
+        let (stream, theirs) = self.extract_other(other)?;
+        self.rewrite_with(&stream, &theirs, change)?;
+        Ok(())
     }
 
     /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
     ///
     /// A filter whose fingerprints have more bits loses those that are too many.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in
+    /// what they must have in common; a filter of another device is
+    /// refused; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn intersection_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         Ok(self.counts(other)?.common)
     }
 
     /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
     /// copies.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::intersection_count`].
     pub fn union_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
-        let Counts { common, ours, theirs } = self.counts(other)?;
+        let Overlap { common, ours, theirs } = self.counts(other)?;
         Ok(ours + theirs - common)
     }
 
-    fn counts(&self, other: &QuotientFilter<S>) -> Result<Counts, Error> {
+    fn counts(&self, other: &QuotientFilter<S>) -> Result<Overlap, Error> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.counts(self);
         }
@@ -82,12 +98,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             let mut common = self.extract_counts(&stream)?;
             common.combine(&stream, &theirs, SMALLER)?;
             let common = common.total(&stream)? as u64;
-            return Ok(Counts { common, ours: self.items, theirs: other.items });
+            return Ok(Overlap { common, ours: self.items, theirs: other.items });
         }
-        self.device.with_kernels(&kernels::of_comparison::<S>(&self.layout, self.items), || self.compared(other))
-    }
-
-    fn compared(&self, other: &QuotientFilter<S>) -> Result<Counts, Error> {
         let (stream, mut theirs) = self.extract_other(other)?;
         if other.layout.fingerprint_bits() > self.layout.fingerprint_bits() && !self.layout.keeps_duplicates() {
             // Different fingerprints can become equal when they lose bits.
@@ -95,10 +107,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let ours = self.extract(&stream)?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;
-        ours.compare(&stream, &theirs, true, Answers::count(count.as_mut_slice(), ours.len())?)?;
+        ours.compare(&stream, &theirs, true, Answers::count(count.as_mut_slice())?)?;
         let mut common = [0];
         stream.download(&count, &mut common)?;
-        Ok(Counts { common: common[0], ours: ours.len() as u64, theirs: theirs.len() as u64 })
+        Ok(Overlap { common: common[0], ours: ours.len() as u64, theirs: theirs.len() as u64 })
     }
 
     /// A stream, and the other's fingerprints as this filter's, ascending.
@@ -111,7 +123,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// A stream, and the other's fingerprints as this filter's, with their copies.
-    fn extract_other_counts(&self, other: &QuotientFilter<S>) -> Result<(Stream, counts::Counts), Error> {
+    fn extract_other_counts(&self, other: &QuotientFilter<S>) -> Result<(Stream, CountedFingerprints), Error> {
         self.device.expect_same(&other.device, "two quotient filters")?;
         let dropped = self.layout.bits_to_drop(&other.layout)?;
         let stream = self.ready_stream()?;
@@ -127,21 +139,21 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         ours.selected(&self.layout, stream, bits.as_slice())
     }
 
-    /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is as it
-    /// was.
+    /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is as
+    /// it was.
     pub(crate) fn rewrite_with(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
         let before = self.items;
         let all = match change {
             Change::Insert => self.extract(stream)?.merged(batch, &self.layout, stream)?,
             Change::Remove => self.selected(stream, batch, false)?,
         };
-        *self = QuotientFilter::lay_out(stream, self.layout, &all, S::BuildMethod::default())?;
+        *self = QuotientFilter::lay_out(stream, self.layout, &all)?;
         Ok(self.items.abs_diff(before))
     }
 }
 
 /// How many fingerprints are in both of two filters, and in each.
-struct Counts {
+struct Overlap {
     common: u64,
     ours: u64,
     theirs: u64,

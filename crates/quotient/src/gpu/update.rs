@@ -1,32 +1,72 @@
 //! Batches of insertions and removals.
 
-use super::fingerprints::{Fingerprints, Misfits};
+use warpset_gpu::Stream;
+
+use super::counted_fingerprints::CountedFingerprints;
+use super::fingerprints::{Fingerprints, TooWide};
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::key::as_hashed;
 use crate::slot_kind::Change;
 use crate::{Error, Key};
 
+pub(crate) mod crossover;
+pub(crate) mod in_place;
+
+/// How a batch is inserted into a filter on a device, or removed from it. All methods give the same bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UpdateMethod {
+    /// Chooses one of the others by the size of the batch and of the filter and by its load, as measured
+    /// (see `docs/performance/quotient.md`).
+    #[default]
+    Auto,
+    /// The sorted batch walks to its clusters, and one thread changes each, in rounds, so that a round costs as much as
+    /// the batch is large. A removal takes one round; what an insertion has left after 24 rounds is merged. Takes
+    /// memory for a copy of the filter, unless it is clear from the start that the batch fits. Batches of nearly 2^32
+    /// keys, filters with counters and standard filters of 2^32 slots are rebuilt instead.
+    InPlace,
+    /// The filter is rewritten from its own fingerprints and the sorted batch.
+    Rebuild,
+    /// The paper's: of a standard filter, in rounds, each a pass over the filter that labels its superclusters, and one
+    /// fingerprint inserted or removed in each (algorithms 3 and 7); of a rank-and-select filter, the sorted batch in
+    /// queues, one per block, which one thread per region works off (section V-B, algorithm 9). Memory and limits are
+    /// those of [`UpdateMethod::InPlace`].
+    #[cfg(feature = "papers")]
+    Paper,
+}
+
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Inserts all keys; returns how many more fingerprints are stored than before.
     ///
     /// # Errors
-    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit; then nothing has been written.
+    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::KeyTooWide`] if the
+    /// filter is exact and a key has too many bits; then nothing has been written.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         self.update_bulk(keys, Change::Insert)
     }
 
-    /// [`QuotientFilter::insert_bulk`] for keys on the device.
+    /// [`QuotientFilter::insert_bulk`] for keys on the device. It waits: only the result shows whether the batch fits,
+    /// so there is no form that is only queued.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert_bulk`]; memory of another device is refused.
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
-        self.insert_device_with(keys, S::UpdateMethod::default())
+        self.insert_device_with(keys, UpdateMethod::Auto)
     }
 
-    /// [`QuotientFilter::insert_device`] by a method of choice. Methods that work in place do so on a copy unless it is
-    /// clear from the start that the batch fits.
-    pub fn insert_device_with<K: DeviceKeys>(&mut self, keys: K, method: S::UpdateMethod) -> Result<u64, Error> {
+    /// [`QuotientFilter::insert_device`] by a method of choice.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert_device`]. If the device fails while a batch that surely fits is
+    /// inserted in place, part of it may be stored.
+    pub fn insert_device_with<K: DeviceKeys>(&mut self, keys: K, method: UpdateMethod) -> Result<u64, Error> {
         self.update_device(keys, Change::Insert, method)
     }
 
     /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Insert)
     }
@@ -35,21 +75,33 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ///
     /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
     /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails, or has too little memory.
     pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         self.update_bulk(keys, Change::Remove)
     }
 
     /// [`QuotientFilter::remove_bulk`] for keys on the device.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::remove_bulk`]; memory of another device is refused.
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
-        self.remove_device_with(keys, S::UpdateMethod::default())
+        self.remove_device_with(keys, UpdateMethod::Auto)
     }
 
     /// [`QuotientFilter::remove_device`] by a method of choice.
-    pub fn remove_device_with<K: DeviceKeys>(&mut self, keys: K, method: S::UpdateMethod) -> Result<u64, Error> {
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::remove_device`].
+    pub fn remove_device_with<K: DeviceKeys>(&mut self, keys: K, method: UpdateMethod) -> Result<u64, Error> {
         self.update_device(keys, Change::Remove, method)
     }
 
     /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::remove_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Remove)
     }
@@ -70,17 +122,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_hashed(&hashes, change)
     }
 
-    /// The same; no key is an integer of an exact filter.
+    /// [`QuotientFilter::update_bulk`] for keys none of which is an integer of an exact filter.
     fn update_hashed<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if keys.is_empty() || self.changes_nothing(change) {
             return Ok(0);
         }
-        let (stream, layout) = (self.ready_stream()?, self.layout);
-        let batch = |stream: &_| Fingerprints::of_host_keys(&layout, stream, keys);
-        S::update(self, &stream, keys.len(), batch, change, S::UpdateMethod::default())
+        let stream = self.ready_stream()?;
+        let batch = Fingerprints::of_host_keys(&self.layout, &stream, keys)?;
+        self.update(&stream, batch, change, UpdateMethod::Auto)
     }
 
-    fn update_device<K: DeviceKeys>(&mut self, keys: K, change: Change, method: S::UpdateMethod) -> Result<u64, Error> {
+    fn update_device<K: DeviceKeys>(&mut self, keys: K, change: Change, method: UpdateMethod) -> Result<u64, Error> {
         if keys.count() == 0 {
             return Ok(0);
         }
@@ -89,11 +141,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(0);
         }
         let (stream, layout) = (self.ready_stream()?, self.layout);
+        let too_wide = if change == Change::Insert { TooWide::Refused } else { TooWide::Dropped };
         // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
-        let misfits = || if change == Change::Insert { Misfits::Refused } else { Misfits::Dropped };
-        // SAFETY: as above.
-        let batch = |stream: &_| unsafe { Fingerprints::of_device_keys(&layout, stream, keys, misfits()) };
-        let changed = S::update(self, &stream, keys.count(), batch, change, method);
+        let batch = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, too_wide) };
+        let changed = batch.and_then(|batch| self.update(&stream, batch, change, method));
         if changed.is_err() {
             stream.synchronize()?;
         }
@@ -107,4 +158,101 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let hashes: Vec<u64> = fingerprints.iter().map(|fingerprint| fingerprint << dropped).collect();
         self.update_hashed(as_hashed(&hashes), change)
     }
+
+    /// Inserts or removes a batch of fingerprints, in any order; returns by how many the fingerprints changed, and
+    /// waits. On an error of a rebuild the filter is as it was.
+    pub(super) fn update(
+        &mut self,
+        stream: &Stream,
+        batch: Fingerprints,
+        change: Change,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        if batch.len() == 0 {
+            stream.synchronize()?;
+            return Ok(0);
+        }
+        let layout = self.layout;
+        let method = self.method_for(batch.len(), change, method);
+        #[cfg(feature = "papers")]
+        let mut batch = batch;
+        #[cfg(feature = "papers")]
+        if method == UpdateMethod::Paper {
+            if S::PAPER_SORTS {
+                batch = batch.sorted(&layout, stream)?;
+            }
+            let changed = self
+                .change_words(stream, batch.len(), change, |filter| filter.change_as_paper(stream, &batch, change))?;
+            if let Some(changed) = changed {
+                return Ok(changed);
+            }
+        }
+        let sorted = batch.sorted(&layout, stream)?;
+        if layout.is_counted() {
+            let counts = CountedFingerprints::of_sorted(&layout, stream, &sorted)?;
+            return self.recount(stream, &counts, change);
+        }
+        if method == UpdateMethod::InPlace {
+            let changed = self
+                .change_words(stream, sorted.len(), change, |filter| filter.change_in_place(stream, &sorted, change))?;
+            if let Some(changed) = changed {
+                return Ok(changed);
+            }
+        }
+        // Where the batch does not fit, rebuilding says why.
+        self.rebuild(stream, &sorted, change)
+    }
+
+    /// The method that is taken: the fastest where none is asked for, and one that can count that far.
+    fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
+        let (layout, slots) = (&self.layout, self.layout.slots());
+        // Threads, and what they number, are counted in 32 bits.
+        if layout.is_counted() || keys >= u32::MAX as usize || slots >= S::MOST_SLOTS_IN_PLACE {
+            return UpdateMethod::Rebuild;
+        }
+        if asked != UpdateMethod::Auto {
+            return asked;
+        }
+        let removes = change == Change::Remove;
+        match crossover::is_in_place(S::IN_PLACE, keys as u64, slots, self.load_factor(), removes) {
+            true => UpdateMethod::InPlace,
+            false => UpdateMethod::Rebuild,
+        }
+    }
+
+    /// Lets `work` change the words in place: those of this filter, or of a copy if the batch may turn out not to fit.
+    /// It returns by how many fingerprints it changed them, or `None` if the batch does not fit; then this filter is as
+    /// it was.
+    fn change_words(
+        &mut self,
+        stream: &Stream,
+        keys: usize,
+        change: Change,
+        work: impl FnOnce(&mut QuotientFilter<S>) -> Result<Option<u64>, Error>,
+    ) -> Result<Option<u64>, Error> {
+        if change == Change::Remove || self.surely_fits(stream, keys as u64)? {
+            return work(self);
+        }
+        let mut copy = self.queued_clone(stream)?;
+        let changed = work(&mut copy)?.filter(|_| copy.items <= self.layout.limit);
+        if changed.is_some() {
+            *self = copy;
+        }
+        Ok(changed)
+    }
+
+    /// Rewrites a filter without counters from its own fingerprints and an ascending batch: in one pass where the kind
+    /// of slots has one that is faster, else extracted, combined and laid out. Returns by how many the fingerprints
+    /// changed, and waits; on an error the filter is as it was.
+    fn rebuild(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
+        let before = self.items;
+        let Some(rebuilt) = S::rebuilt(stream, &self.layout, &self.words, batch, change)? else {
+            return self.rewrite_with(stream, batch, change);
+        };
+        (self.words, self.items) = rebuilt;
+        Ok(self.items.abs_diff(before))
+    }
 }
+
+#[cfg(test)]
+mod tests;

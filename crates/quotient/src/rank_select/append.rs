@@ -9,7 +9,8 @@ pub(super) struct BlockWriter<'a, const COUNTED: bool> {
     words: &'a mut [u64],
     width: u32,
     block_words: usize,
-    /// The last quotient's block, and the `occupieds` of it that are not written yet; blocks up to it have their offsets.
+    /// The last quotient's block, and the `occupieds` of it that are not written yet; blocks up to it have their
+    /// offsets.
     home: usize,
     occupieds: u64,
     /// The last slot's block, its `runends`, and those of its slots that hold digits.

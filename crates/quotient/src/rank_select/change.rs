@@ -6,9 +6,9 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::counters::{self, Recounted};
 use warpset_core::quotient::rank_select::{Blocks, Changed as CoreChanged};
 
-use super::near::Near;
+use super::blocks_mut::BlocksMut;
 use crate::Layout;
-use crate::slot_kind::{Change, Changed, Tally};
+use crate::slot_kind::{Change, Changed, Counts};
 
 /// Runs the body with the processor's way to select ones.
 macro_rules! with_select {
@@ -32,8 +32,9 @@ pub(super) trait Edit: Copy {
     /// What it came to.
     type Done;
 
-    /// Stores or removes; `None` if that reaches the last block, or is not for the fast code, and then nothing was written.
-    fn near(
+    /// Stores or removes; `None` if that reaches the last block, or is not for the fast code, and then nothing was
+    /// written.
+    fn change_blocks(
         self,
         words: &mut [u64],
         split: Split,
@@ -42,7 +43,7 @@ pub(super) trait Edit: Copy {
         select: impl Select,
     ) -> Option<Self::Done>;
 
-    /// The same, whatever blocks it takes.
+    /// [`Edit::change_blocks`] whatever blocks it takes.
     fn far(
         self,
         layout: &Layout,
@@ -62,7 +63,7 @@ pub(super) trait Edit: Copy {
         change: Change,
         select: impl Select,
     ) -> Self::Done {
-        match self.near(words, layout.split, parts, change, select) {
+        match self.change_blocks(words, layout.split, parts, change, select) {
             Some(done) => done,
             None => self.far(layout, words, parts, change, select),
         }
@@ -80,7 +81,7 @@ impl Edit for One {
     type Done = Changed;
 
     #[inline(always)]
-    fn near(
+    fn change_blocks(
         self,
         words: &mut [u64],
         split: Split,
@@ -88,7 +89,7 @@ impl Edit for One {
         change: Change,
         select: impl Select,
     ) -> Option<Changed> {
-        let mut blocks = Near::<false>::new(words, split);
+        let mut blocks = BlocksMut::<false>::new(words, split);
         match change {
             Change::Insert => blocks.insert(quotient, remainder, self.duplicates, select),
             Change::Remove => blocks.remove(quotient, remainder, select),
@@ -118,23 +119,23 @@ impl Edit for One {
     }
 }
 
-/// So many copies, in blocks with counters; comes to nothing if there are no slots for that.
+/// That many copies, in blocks with counters; comes to nothing if there are no slots for that.
 #[derive(Clone, Copy)]
 pub(super) struct Many(pub(super) u64);
 
 impl Edit for Many {
-    type Done = Option<Tally>;
+    type Done = Option<Counts>;
 
     #[inline(always)]
-    fn near(
+    fn change_blocks(
         self,
         words: &mut [u64],
         split: Split,
         (quotient, remainder): (u64, u64),
         change: Change,
         select: impl Select,
-    ) -> Option<Option<Tally>> {
-        let mut blocks = Near::<true>::new(words, split);
+    ) -> Option<Option<Counts>> {
+        let mut blocks = BlocksMut::<true>::new(words, split);
         let done = match change {
             Change::Insert => blocks.add(quotient, remainder, self.0, select),
             Change::Remove => blocks.subtract(quotient, remainder, self.0, select),
@@ -150,7 +151,7 @@ impl Edit for Many {
         (quotient, remainder): (u64, u64),
         change: Change,
         select: impl Select,
-    ) -> Option<Tally> {
+    ) -> Option<Counts> {
         let part = words.len() as u64 / layout.block_words();
         let mut blocks = Blocks::counted(words, part, layout.split.remainder_bits);
         let done = match change {
@@ -160,15 +161,15 @@ impl Edit for Many {
         let slots = |count| counters::slots(count, layout.split.remainder_bits);
         match done {
             Recounted::Done { before, after } => {
-                Some(Tally { copies: after.abs_diff(before), slots: slots(after).abs_diff(slots(before)) })
+                Some(Counts { copies: after.abs_diff(before), slots: slots(after).abs_diff(slots(before)) })
             }
             Recounted::TooMany | Recounted::Outside => None,
         }
     }
 }
 
-/// Stores, or removes, one fingerprint. The functions for the processor's instructions and for any processor take few arguments,
-/// as more than there are registers for would cost as much as the rest.
+/// Stores, or removes, one fingerprint. The functions for the processor's instructions and for any processor take few
+/// arguments, as more than there are registers for would cost as much as the rest.
 #[inline(always)]
 pub(super) fn apply_one<E: Edit, const REMOVES: bool>(
     layout: &Layout,
@@ -177,7 +178,7 @@ pub(super) fn apply_one<E: Edit, const REMOVES: bool>(
     edit: E,
 ) -> E::Done {
     #[inline(always)]
-    fn near<E: Edit, const REMOVES: bool>(
+    fn change_blocks<E: Edit, const REMOVES: bool>(
         words: &mut [u64],
         split: Split,
         fingerprint: u64,
@@ -185,7 +186,7 @@ pub(super) fn apply_one<E: Edit, const REMOVES: bool>(
         select: impl Select,
     ) -> Option<E::Done> {
         let parts = (split.quotient(fingerprint), split.remainder(fingerprint));
-        edit.near(words, split, parts, change::<REMOVES>(), select)
+        edit.change_blocks(words, split, parts, change::<REMOVES>(), select)
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
@@ -196,7 +197,7 @@ pub(super) fn apply_one<E: Edit, const REMOVES: bool>(
         edit: E,
         pdep: Pdep,
     ) -> Option<E::Done> {
-        near::<E, REMOVES>(words, split, fingerprint, edit, pdep)
+        change_blocks::<E, REMOVES>(words, split, fingerprint, edit, pdep)
     }
     #[inline(never)]
     fn portable<E: Edit, const REMOVES: bool>(
@@ -205,7 +206,7 @@ pub(super) fn apply_one<E: Edit, const REMOVES: bool>(
         fingerprint: u64,
         edit: E,
     ) -> Option<E::Done> {
-        near::<E, REMOVES>(words, split, fingerprint, edit, Portable)
+        change_blocks::<E, REMOVES>(words, split, fingerprint, edit, Portable)
     }
     #[cfg(target_arch = "x86_64")]
     let near = match Pdep::detect() {

@@ -30,7 +30,7 @@ struct Run<'a> {
     slot: u32,
     /// Its remainders, digits included, and what comes after them.
     stored: u64,
-    /// Those bits of them that are the run's.
+    /// The bits of `stored` that belong to the run.
     within: u64,
 }
 
@@ -104,7 +104,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         }
     }
 
-    /// The same, if the block of its quotient tells.
+    /// [`Lookup::count`], if the block of the fingerprint's quotient tells.
     #[inline(always)]
     fn count_near(&self, fingerprint: u64, select: impl Select) -> Option<u64> {
         let run = self.run(fingerprint, select)?;
@@ -170,8 +170,8 @@ fn count_far<const COUNTED: bool>(words: &[u64], split: Split, fingerprint: u64,
     }
 }
 
-/// Makes a function of a filter's words and a fingerprint that asks the processor what it has, and passes no more on than there
-/// are registers for.
+/// Makes a function of a filter's words and a fingerprint that asks the processor what it has, and passes no more on
+/// than there are registers for.
 macro_rules! one_by_one {
     ($(#[$doc:meta])* $name:ident, $method:ident, $counted:literal, $answer:ty) => {
         $(#[$doc])*
@@ -210,12 +210,12 @@ one_by_one! {
     count, count, false, u64
 }
 one_by_one! {
-    /// The same in a filter with counters.
+    /// How many copies of a fingerprint are stored, in a filter with counters.
     count_counted, count, true, u64
 }
 
-/// Hands out what `ask` answers of the fingerprints whose quotients have a run, and the default of all others, a batch at a
-/// time; `fingerprint` gives that of a key by its number.
+/// Hands out what `ask` answers of the fingerprints whose quotients have a run, and the default of all others, a batch
+/// at a time; `fingerprint` gives that of a key by its number.
 #[inline(always)]
 pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
     layout: &Layout,
@@ -234,7 +234,7 @@ pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
             *place = fingerprint(first + i);
             lookup.prefetch(*place);
         }
-        // Those without a run are sorted out first: a branch on each would be guessed wrong as often as not.
+        // Fingerprints without a run are sorted out first: a branch on each would be guessed wrong as often as not.
         let (mut left, mut answers) = ([0u8; BATCH], [T::default(); BATCH]);
         let mut stay = 0;
         for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {

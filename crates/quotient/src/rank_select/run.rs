@@ -66,7 +66,8 @@ impl Fields {
     /// The highest bit of the lowest field that has this value, and of others above it.
     #[inline(always)]
     fn lowest_equal(self, word: u64, value: u64) -> u64 {
-        // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the subtraction sets.
+        // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the
+        // subtraction sets.
         let differ = word ^ self.lows.wrapping_mul(value);
         differ.wrapping_sub(self.lows) & !differ & self.highs()
     }

@@ -5,8 +5,8 @@ use warpset_core::bits::{Portable, range};
 use warpset_core::quotient::rank_select::{Blocks, counters};
 
 use super::{blocks, counted_blocks};
-use crate::slot_kind::Tally;
-use crate::{Error, FileError, Layout, RankSelectView};
+use crate::slot_kind::Counts;
+use crate::{Error, FileError, Layout, RankSelectQuotientFilterView};
 
 /// Blocks that one task checks.
 const TASK: u64 = 1 << 10;
@@ -31,16 +31,16 @@ fn check_offsets<const COUNTED: bool>(blocks: &Blocks<&[u64], COUNTED>) -> Resul
     Ok(())
 }
 
-/// Checks the slots of a run, from `first` on: that remainders ascend, and that digits are those of a counter. Returns the
-/// slot after it, and what it holds.
+/// Checks the slots of a run, from `first` on: that remainders ascend, and that digits are those of a counter. Returns
+/// the slot after it, and what it holds.
 trait CheckRun {
-    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Tally), Error>;
+    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Counts), Error>;
     /// Whether nothing is in a slot.
     fn is_empty(&self, slot: u64) -> bool;
 }
 
 impl CheckRun for Blocks<&[u64], false> {
-    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Tally), Error> {
+    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Counts), Error> {
         let (mut slot, mut last) = (first, None);
         loop {
             let remainder = self.remainder(slot);
@@ -62,8 +62,8 @@ impl CheckRun for Blocks<&[u64], false> {
 }
 
 impl CheckRun for Blocks<&[u64], true> {
-    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Tally), Error> {
-        let (mut slot, mut last, mut held) = (first, None, Tally::default());
+    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Counts), Error> {
+        let (mut slot, mut last, mut held) = (first, None, Counts::default());
         loop {
             let remainder = self.remainder(slot);
             let ascends = last.is_none_or(|last| remainder > last);
@@ -92,19 +92,19 @@ impl CheckRun for Blocks<&[u64], true> {
     }
 }
 
-/// Checks the runs of the quotients of the blocks `first..end`, whose offsets are right, and the empty slots between them;
-/// adds up what they hold.
+/// Checks the runs of the quotients of the blocks `first..end`, whose offsets are right, and the empty slots between
+/// them; adds up what they hold.
 fn check<const COUNTED: bool>(
     layout: &Layout,
     blocks: &Blocks<&[u64], COUNTED>,
     first: u64,
     end: u64,
-) -> Result<Tally, Error>
+) -> Result<Counts, Error>
 where
     for<'a> Blocks<&'a [u64], COUNTED>: CheckRun,
 {
     let split = layout.split;
-    let mut held = Tally::default();
+    let mut held = Counts::default();
     let mut free = (64 * first).saturating_add(blocks.metadata(first).offset);
     // Slots between runs are empty.
     let check_empty = |from: u64, to: u64| match (from..to).find(|&slot| !blocks.is_empty(slot)) {
@@ -122,7 +122,7 @@ where
             check_empty(free, quotient)?;
             let (after, run) = blocks.check_run(layout, free.max(quotient))?;
             free = after;
-            held = Tally {
+            held = Counts {
                 copies: held.copies.checked_add(run.copies).ok_or(Error::InvalidSlots { slot: quotient })?,
                 slots: held.slots + run.slots,
             };
@@ -132,7 +132,10 @@ where
     Ok(held)
 }
 
-fn validate_blocks<const COUNTED: bool>(view: &RankSelectView<'_>, blocks: Blocks<&[u64], COUNTED>) -> Result<(), Error>
+fn validate_blocks<const COUNTED: bool>(
+    view: &RankSelectQuotientFilterView<'_>,
+    blocks: Blocks<&[u64], COUNTED>,
+) -> Result<(), Error>
 where
     for<'a> Blocks<&'a [u64], COUNTED>: CheckRun,
 {
@@ -141,9 +144,9 @@ where
     let parts = parallel::map(0..layout.blocks.div_ceil(TASK), |task| {
         check(&layout, &blocks, task * TASK, ((task + 1) * TASK).min(layout.blocks))
     });
-    let parts: Result<Vec<Tally>, Error> = parts.into_iter().collect();
-    let sum = |of: fn(&Tally) -> u64, parts: &[Tally]| parts.iter().map(|part| u128::from(of(part))).sum::<u128>();
-    let (parts, held) = (parts?, view.tally());
+    let parts: Result<Vec<Counts>, Error> = parts.into_iter().collect();
+    let sum = |of: fn(&Counts) -> u64, parts: &[Counts]| parts.iter().map(|part| u128::from(of(part))).sum::<u128>();
+    let (parts, held) = (parts?, view.held());
     if sum(|part| part.copies, &parts) != held.copies.into() {
         return Err(FileError::InvalidHeader { field: "items", value: held.copies }.into());
     }
@@ -154,7 +157,7 @@ where
 }
 
 /// An error unless the slots are those of a filter that holds what the view says.
-pub(super) fn validate(view: &RankSelectView<'_>) -> Result<(), Error> {
+pub(super) fn validate(view: &RankSelectQuotientFilterView<'_>) -> Result<(), Error> {
     let layout = view.layout();
     if layout.is_counted() {
         validate_blocks(view, counted_blocks(layout, view.words()))

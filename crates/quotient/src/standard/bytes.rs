@@ -9,8 +9,8 @@ use crate::Layout;
 use crate::cpu::ahead::{BATCH, prefetch};
 use crate::slot_kind::{Change, Changed, PlacedItem, SlotWriter};
 
-/// Writes items of ascending slots into zero words: what `warpset_core::quotient::slots::Appender` writes, with the words
-/// kept in registers.
+/// Writes items of ascending slots into zero words: what `warpset_core::quotient::slots::Appender` writes, with the
+/// words kept in registers.
 pub(super) struct ByteWriter<'a> {
     words: &'a mut [u64],
     slot_bits: u32,

@@ -2,99 +2,144 @@
 
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::quotient::build::quotient_build;
-use warpset_kernels::quotient::extract::{BLOCK, SHARED_BYTES, TILE_BLOCKS, look_back_words, quotient_extract};
+use warpset_kernels::quotient::standard::build::quotient_build;
+use warpset_kernels::quotient::standard::extract::{
+    BLOCK, SHARED_BYTES, TILE_BLOCKS, look_back_words, quotient_extract,
+};
 use warpset_primitives::LookBack;
-use warpset_simt::{Global, GlobalMut, KernelInfo};
+use warpset_simt::{Global, GlobalMut};
 
-use crate::gpu::fingerprints::{FingerprintWord, Fingerprints, parameters};
+use crate::gpu::fingerprints::{Fingerprints, with_width};
+use crate::gpu::launch::parameters;
+use crate::gpu::scan::Arguments;
+use crate::gpu::slot_kind::{Asked, DeviceSlots};
+use crate::gpu::update::crossover::InPlaceRule;
+use crate::gpu::update::in_place::Round;
 use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
 use crate::slot_kind::Change;
-use crate::{BuildMethod, Error, Layout, Standard};
+use crate::{Error, Layout, Standard};
 
-mod build;
 mod crossover;
+mod in_place;
 mod lookup;
+#[cfg(feature = "papers")]
 mod paper_builds;
-pub(crate) mod standard_word;
-mod update;
-
-pub use update::UpdateMethod;
+mod rebuild;
+#[cfg(feature = "papers")]
+mod superclusters;
 
 /// A standard quotient filter on a device.
 type Filter = QuotientFilter<Standard>;
 
-impl DeviceSlotKind for Standard {
-    type BuildMethod = BuildMethod;
-    type UpdateMethod = UpdateMethod;
+impl DeviceSlotKind for Standard {}
 
-    fn layout_kernels<F: FingerprintWord>(method: BuildMethod) -> Vec<&'static KernelInfo> {
-        match method {
-            BuildMethod::Scan => vec![quotient_build::<F>::INFO],
-            // They are there to be compared: each launch loads what it needs.
-            _ => vec![],
-        }
-    }
+impl DeviceSlots for Standard {
+    const IN_PLACE: &'static [InPlaceRule] = &in_place::RULES;
+    const MOST_SLOTS_IN_PLACE: u64 = 1 << 32;
 
-    fn extract_kernel<F: FingerprintWord>() -> &'static KernelInfo {
-        quotient_extract::<F>::INFO
-    }
-
-    fn lay_out(
+    unsafe fn launch_scan(
         stream: &Stream,
-        layout: &Layout,
+        config: LaunchConfig,
         sorted: &Fingerprints,
-        method: BuildMethod,
-    ) -> Result<(DeviceVec<u64>, u64), Error> {
-        match method {
-            BuildMethod::Scan => build::scan(stream, layout, sorted),
-            BuildMethod::SuperclusterInserts => build::supercluster_inserts(stream, layout, sorted),
-            _ => paper_builds::build(method, stream, layout, sorted),
-        }
+        arguments: Arguments,
+    ) -> Result<(), Error> {
+        let Arguments { parameters, slots, look_back, ticket, words, totals } = arguments;
+        // SAFETY: the fingerprints give their own length; the rest is the caller's promise.
+        with_width!(sorted, |sorted| unsafe {
+            let (fingerprints, n) = (sorted.global(), sorted.len());
+            quotient_build { fingerprints, n, parameters, slots, look_back, ticket, words, totals }
+                .launch(stream, config)?;
+        });
+        Ok(())
     }
 
-    unsafe fn extract<F: FingerprintWord>(
+    unsafe fn extract(
         stream: &Stream,
         layout: &Layout,
         words: Global<u64>,
         items: u64,
         dropped: u32,
-        out: GlobalMut<F>,
+        out: &mut Fingerprints,
     ) -> Result<(), Error> {
         let tiles = layout.blocks.div_ceil(TILE_BLOCKS) as usize;
         let mut scratch = LookBack::new(stream, look_back_words(tiles))?;
         let (look_back, ticket) = (scratch.words(), scratch.ticket());
         let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
         let (slots, parameters) = (layout.slots(), parameters(layout));
-        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the caller's promise.
-        unsafe {
+        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the caller's
+        // promise.
+        with_width!(out, |out| unsafe {
+            let out = out.global_mut();
             quotient_extract { words, slots, parameters, dropped, look_back, ticket, out, n: items }
                 .launch(stream, config)?;
-        }
+        });
         Ok(())
     }
 
-    unsafe fn look_up(
-        filter: &Filter,
-        stream: &Stream,
-        keys: KeySlice,
-        n: usize,
-        answers: Answers,
-        method: LookupMethod,
-    ) -> Result<(), Error> {
+    unsafe fn look_up(filter: &Filter, asked: Asked<'_>, answers: Answers, method: LookupMethod) -> Result<(), Error> {
         // SAFETY: the caller's promise is the same.
-        unsafe { filter.look_up_keys(stream, keys, n, answers, method) }
+        unsafe { filter.look_up_keys(asked, answers, method) }
     }
 
-    fn update(
-        filter: &mut Filter,
+    /// All fingerprints, which counts are searched in.
+    fn prepass_of_counts(filter: &Filter, stream: &Stream) -> Result<Option<Fingerprints>, Error> {
+        filter.extract(stream).map(Some)
+    }
+
+    unsafe fn counts(
+        filter: &Filter,
+        asked: Asked<'_>,
+        stored: Option<&Fingerprints>,
+        counts: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        let stored = stored.expect("the prepass gives all fingerprints");
+        // SAFETY: the caller's promise is the same.
+        unsafe { filter.count_among(asked, stored, counts) }
+    }
+
+    fn free_after_quotients(layout: &Layout, tail: &[u64], first_slot: u64) -> u64 {
+        in_place::free_after_quotients(layout, tail, first_slot)
+    }
+
+    unsafe fn change_round(round: Round<'_>) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { in_place::change_round(round) }
+    }
+
+    fn rebuilt(
         stream: &Stream,
-        n: usize,
-        batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
+        layout: &Layout,
+        old: &DeviceVec<u64>,
+        batch: &Fingerprints,
         change: Change,
-        method: UpdateMethod,
-    ) -> Result<u64, Error> {
-        filter.update_by(stream, n, batch, change, method)
+    ) -> Result<Option<(DeviceVec<u64>, u64)>, Error> {
+        rebuild::rebuilt(stream, layout, old, batch, change).map(Some)
+    }
+
+    #[cfg(feature = "papers")]
+    type BuildMethod = crate::standard::BuildMethod;
+
+    #[cfg(feature = "papers")]
+    fn lay_out_by(
+        stream: &Stream,
+        layout: &Layout,
+        sorted: &Fingerprints,
+        method: Self::BuildMethod,
+    ) -> Result<(DeviceVec<u64>, u64), Error> {
+        paper_builds::lay_out(method, stream, layout, sorted)
+    }
+
+    #[cfg(feature = "papers")]
+    const PAPER_SORTS: bool = false;
+
+    #[cfg(feature = "papers")]
+    fn change_as_paper(
+        stream: &Stream,
+        layout: &Layout,
+        words: &mut DeviceVec<u64>,
+        batch: &Fingerprints,
+        change: Change,
+    ) -> Result<(u64, u64), Error> {
+        superclusters::change_by_superclusters(stream, layout, words, batch, change)
     }
 }

@@ -1,9 +1,9 @@
 //! Packed slots on the CPU, by whole words, with the processor's instructions on bits where it has them.
 //!
-//! The way to a run is shorter by a pass than that of `warpset_core::quotient::standard`: going left to the start of the
-//! cluster (algorithm 1, `FINDRUNSTART`) counts the quotients that have a run and the runs that begin, and their difference
-//! is how many runs lie between the canonical slot and the run, so that the walk to the right begins at the canonical slot
-//! instead of the cluster.
+//! The way to a run is shorter by a pass than that of `warpset_core::quotient::standard`: going left to the start of
+//! the cluster (algorithm 1, `FINDRUNSTART`) counts the quotients that have a run and the runs that begin, and their
+//! difference is how many runs lie between the canonical slot and the run, so that the walk to the right begins at the
+//! canonical slot instead of the cluster.
 
 use warpset_core::bits::{Portable, Select, above_last};
 use warpset_core::quotient::Split;
@@ -51,8 +51,8 @@ impl<'a> Packed<'a> {
         self.words.get(word).is_some_and(|occupieds| occupieds >> (quotient % 64) & 1 != 0)
     }
 
-    /// The block and the place in it where the run of a quotient begins; where it would begin if it is `new`, and the slot is
-    /// in use.
+    /// The block and the place in it where the run of a quotient begins; where it would begin if it is `new`, and the
+    /// slot is in use.
     #[inline(always)]
     fn run_start(&self, quotient: u64, new: bool) -> (usize, u32) {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
@@ -83,8 +83,8 @@ impl<'a> Packed<'a> {
         self.nth_head(block, !continuations & !upto, skipped.wrapping_sub(1))
     }
 
-    /// The block, and the place in it, of the head that has `rank` others before it, of those in a block that are given and
-    /// all of the blocks after it. The slots up to there are in use.
+    /// The block, and the place in it, of the head that has `rank` others before it, of those in a block that are given
+    /// and all of the blocks after it. The slots up to there are in use.
     #[inline(always)]
     fn nth_head(&self, mut block: usize, mut heads: u64, mut rank: u32) -> (usize, u32) {
         loop {
@@ -101,8 +101,8 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or the end
-    /// of the run; and whether it is there.
+    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or
+    /// the end of the run; and whether it is there.
     #[inline(always)]
     fn find_in_run(&self, (mut block, mut at): (usize, u32), remainder: u64) -> ((usize, u32), bool) {
         let mut continuations = self.metadata(block)[1] >> at;

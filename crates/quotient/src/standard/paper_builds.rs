@@ -6,20 +6,21 @@
 use warpset_base::words::AlignedWords;
 use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
-use warpset_kernels::quotient::paper_builds::segments;
+use warpset_kernels::quotient::papers::builds::segments;
 
+use crate::cpu::fingerprints::sorted_fingerprints;
+use crate::cpu::rewrite::{check_fit, lay_out};
 use crate::cpu::source::Sorted;
-use crate::cpu::{check_fit, lay_out, sorted_fingerprints};
 use crate::{Error, Key, Layout, StandardBuilder, StandardQuotientFilter};
 
 /// How a filter is built from keys, after they were hashed and sorted. All give the same bytes.
 ///
-/// Measured rates of each on a GPU are in `docs/performance-log.md`.
+/// Measured rates of each on a GPU are in `docs/performance/quotient.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildMethod {
-    /// Ours: what some items do to the first free slot is a function, such functions compose, and an associative scan of
-    /// them gives each item its slot in one pass.
+    /// Ours: what some items do to the first free slot is a function, such functions compose, and an associative scan
+    /// of them gives each item its slot in one pass.
     #[default]
     Scan,
     /// Algorithm 4: segments, at first one per run, are merged in pairs until there is one.
@@ -35,7 +36,7 @@ pub enum BuildMethod {
 }
 
 impl BuildMethod {
-    /// All of them.
+    /// All build methods.
     pub const ALL: [BuildMethod; 5] = [
         BuildMethod::Scan,
         BuildMethod::ParallelMerging,
@@ -46,8 +47,11 @@ impl BuildMethod {
 }
 
 impl StandardBuilder {
-    /// [`Builder::build_from`](crate::Builder::build_from) by a method of choice; all give the same bytes. The paper's are
-    /// executed step by step, on this thread.
+    /// [`Builder::build_from`](crate::Builder::build_from) by a method of choice; all give the same bytes. The paper's
+    /// are executed step by step, on this thread.
+    ///
+    /// # Errors
+    /// As for [`Builder::build_from`](crate::Builder::build_from).
     pub fn build_from_with<K: Key>(&self, keys: &[K], method: BuildMethod) -> Result<StandardQuotientFilter, Error> {
         let layout = self.layout()?;
         let mut sorted = sorted_fingerprints(&layout, keys)?;

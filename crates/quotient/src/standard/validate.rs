@@ -7,13 +7,13 @@ use warpset_core::quotient::slots::{
 use warpset_core::quotient::standard as core;
 
 use super::with_slots;
-use crate::{Error, FileError, Layout, StandardView};
+use crate::{Error, FileError, Layout, StandardQuotientFilterView};
 
 /// Blocks that one task checks.
 const TASK: u64 = 1 << 10;
 
-/// Checks the slots from the first empty one at or after `first` up to the first empty one at or after `end`, and counts
-/// their items.
+/// Checks the slots from the first empty one at or after `first` up to the first empty one at or after `end`, and
+/// counts their items.
 fn check<S: Slots>(layout: &Layout, slots: &S, first: u64, end: u64) -> Result<u64, Error> {
     let split = layout.split;
     let begin = if first == 0 { 0 } else { slots.empty_from(first) };
@@ -63,7 +63,7 @@ fn check<S: Slots>(layout: &Layout, slots: &S, first: u64, end: u64) -> Result<u
 }
 
 /// An error unless the slots are those of a filter with as many items as the view says.
-pub(super) fn validate(view: &StandardView<'_>) -> Result<(), Error> {
+pub(super) fn validate(view: &StandardQuotientFilterView<'_>) -> Result<(), Error> {
     let layout = *view.layout();
     let (blocks, slots) = (layout.blocks, layout.slots());
     let last = with_slots!(&layout, view.words(), slots, |all| all.metadata(slots - 1));

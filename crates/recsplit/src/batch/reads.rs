@@ -91,8 +91,8 @@ impl Within {
     }
 }
 
-/// The windows of at least 57 bits that begin at positions `from`. The ones with `ranks` ones between them and there are
-/// within if they are near enough.
+/// The windows of at least 57 bits that begin at positions `from`. The ones with `ranks` ones between them and there
+/// are within if they are near enough.
 #[inline(always)]
 pub(crate) fn windows_of<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, within: &mut Within) {
     let vectors = reader.vectors;
@@ -107,8 +107,8 @@ pub(crate) fn windows_of<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &La
     }
 }
 
-/// Where [`words_of`] begins to count. Set some time before: a load of one number waits long for the vector that was stored
-/// just before it.
+/// Where [`words_of`] begins to count. Set some time before: a load of one number waits long for the vector that was
+/// stored just before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Starts {
     /// First words.

@@ -132,15 +132,15 @@ pub(crate) trait Vectors: Copy {
     fn look_up(self, table: &[u32; 32], index: Self::V) -> Self::V;
     /// The high and the low halves.
     fn hashes(self, hashes: &[Hash128; LANES]) -> (Self::V, Self::V);
-    /// The numbers of ones in each of the eight words from each of the `firsts` on, a byte each; in the first one only those
-    /// of the mask. Of the last eight words if there are no eight. There are eight words.
+    /// The numbers of ones in each of the eight words from each of the `firsts` on, a byte each; in the first one only
+    /// those of the mask. Of the last eight words if there are no eight. There are eight words.
     fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes);
     /// [`warpset_core::bits::Select::pair`], anything for ranks from 64 on.
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes);
 }
 
-/// [`Vectors::pairs`] with `pdep`. Not inlined, so that words and ranks go through memory: taking registers apart and putting
-/// them together costs more.
+/// [`Vectors::pairs`] with `pdep`. Not inlined, so that words and ranks go through memory: taking registers apart and
+/// putting them together costs more.
 ///
 /// # Safety
 /// - The processor has BMI2.
@@ -152,8 +152,9 @@ pub(super) unsafe fn pairs_bmi2(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) 
     }
 }
 
-/// Two functions for products of low halves, as instructions that the compiler cannot see into: where it knows that only half
-/// of the result matters, it would take products of all 64 bits, which take three times as long or are several instructions.
+/// Two functions for products of low halves, as instructions that the compiler cannot see into: where it knows that
+/// only half of the result matters, it would take products of all 64 bits, which take three times as long or are
+/// several instructions.
 macro_rules! products {
     ($feature:literal, $register:ty, $class:ident) => {
         products!($feature, $register, $class, unsigned_product, "vpmuludq");

@@ -1,7 +1,7 @@
 //! Sorting the keys of a partition into its buckets, by counting (section 5.1).
 
 use super::partition::Partition;
-use crate::find::Buckets;
+use crate::kind::Buckets;
 
 /// The keys of one partition after the other, sorted.
 #[derive(Default)]
@@ -44,10 +44,6 @@ impl BucketSort {
         Buckets { keys: &mut self.keys, bounds: &self.bounds }
     }
 
-    pub(super) fn bounds(&self) -> &[u32] {
-        &self.bounds
-    }
-
     /// The keys of one bucket.
     pub(super) fn keys_of(&mut self, bucket: usize) -> &mut [u64] {
         &mut self.keys[self.bounds[bucket] as usize..self.bounds[bucket + 1] as usize]
@@ -79,7 +75,7 @@ mod tests {
             let bucket_of: Vec<u16> = (0..keys).map(|i| (i * i % (buckets as u64).max(1)) as u16).collect();
             for by_lowest_byte in [false, true] {
                 sort.sort(Partition { lows: &lows, buckets: &bucket_of }, buckets, by_lowest_byte);
-                assert_eq!(sort.bounds().len(), buckets + 1);
+                assert_eq!(sort.bounds.len(), buckets + 1);
                 for bucket in 0..buckets {
                     let of = lows.iter().zip(&bucket_of).filter(|of| usize::from(*of.1) == bucket);
                     let mut expected: Vec<u64> = of.map(|of| *of.0).collect();

@@ -1,10 +1,11 @@
 //! Building from keys that need not fit in memory.
 //!
-//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half. That half picks
-//! the bucket by a multiplication that keeps the order, so a range of high halves is a range of buckets, whatever the number
-//! of buckets turns out to be, and the number of keys need not be known beforehand. Then the ranges are read back, as many
-//! at a time as memory allows, and all threads build their buckets; the keys of a bucket that reaches beyond the end of a
-//! range wait for the next range. A range that is larger than memory is first spread over a temporary file of its own.
+//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half. That half
+//! picks the bucket by a multiplication that keeps the order, so a range of high halves is a range of buckets, whatever
+//! the number of buckets turns out to be, and the number of keys need not be known beforehand. Then the ranges are read
+//! back, as many at a time as memory allows, and all threads build their buckets; the keys of a bucket that reaches
+//! beyond the end of a range wait for the next range. A range that is larger than memory is first spread over a
+//! temporary file of its own.
 //!
 //! Only after a collision are the keys read again: to name duplicates, or to hash with another seed.
 
@@ -16,8 +17,9 @@ pub use key_source::{KeyFile, KeySource};
 use super::duplicates::Duplicates;
 use super::{Construction, Failure, Parts, Settings};
 use crate::builder::SEEDS;
+use crate::function::PerfectHash;
 use crate::progress::{Meter, Stage};
-use crate::{Builder, Error, RecSplit};
+use crate::{Builder, Error, HashKind, RecSplitKind};
 use spill::Spill;
 use std::path::PathBuf;
 use warpset_base::key::{Hash128, Seed};
@@ -48,43 +50,46 @@ const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until `build`"]
-pub struct External {
-    builder: Builder,
+pub struct External<M: HashKind = RecSplitKind> {
+    builder: Builder<M>,
     memory: u64,
     folder: PathBuf,
 }
 
-impl Builder {
+impl<M: HashKind> Builder<M> {
     /// A build with these settings from keys that need not fit in memory.
-    pub fn external(&self) -> External {
+    pub fn external(&self) -> External<M> {
         External { builder: self.clone(), memory: 1 << 30, folder: std::env::temp_dir() }
     }
 }
 
-impl External {
-    /// Memory to use, in bytes, beside the function itself: some 3 bits for each key and 28 bytes for each bucket. At least
-    /// 4 MiB are taken. Default: 1 GiB.
+impl<M: HashKind> External<M> {
+    /// Memory to use, in bytes, beside the function itself: some 3 bits for each key and 28 bytes for each bucket. At
+    /// least 4 MiB are taken. Default: 1 GiB.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Where the temporary file goes, which takes 16 bytes per key. There is none where memory has room for that. It has no name in the
-    /// folder where the system allows that, and disappears with the build, however that ends. Default:
-    /// [`std::env::temp_dir`].
+    /// Where the temporary file goes, which takes 16 bytes per key. There is none where memory has room for that. It
+    /// has no name in the folder where the system allows that, and disappears with the build, however that ends.
+    /// Default: [`std::env::temp_dir`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// Builds the function of the keys of `source`, which must be distinct: a [`KeyFile`], a closure that gives an iterator
-    /// over the keys, or any other [`KeySource`].
-    pub fn build_from<S: KeySource + Send>(&self, mut source: S) -> Result<RecSplit, Error> {
+    /// Builds the function of the keys of `source`, which must be distinct: a [`KeyFile`], a closure that gives an
+    /// iterator over the keys, or any other [`KeySource`].
+    ///
+    /// # Errors
+    /// As for [`Builder::build_from`]; [`Error::Io`], those of the source, and [`Error::InputChanged`].
+    pub fn build_from<S: KeySource + Send>(&self, mut source: S) -> Result<PerfectHash<M>, Error> {
         let settings = self.builder.settings()?;
-        self.builder.run(|| self.build_here(settings, &mut source))?
+        self.builder.run(u64::MAX, || self.build_here(settings, &mut source))?
     }
 
-    fn build_here<S: KeySource>(&self, settings: Settings, source: &mut S) -> Result<RecSplit, Error> {
+    fn build_here<S: KeySource>(&self, settings: Settings<M>, source: &mut S) -> Result<PerfectHash<M>, Error> {
         let (reporter, mut first_count) = (self.builder.reporter(), None);
         for (attempt, seed) in self.builder.seeds() {
             let settings = Settings { seed, ..settings };
@@ -128,7 +133,12 @@ impl External {
     }
 
     /// Builds all buckets, range by range.
-    fn construct(&self, settings: Settings, hashed: Spill, meter: &Meter) -> Result<Result<RecSplit, Failure>, Error> {
+    fn construct(
+        &self,
+        settings: Settings<M>,
+        hashed: Spill,
+        meter: &Meter,
+    ) -> Result<Result<PerfectHash<M>, Failure>, Error> {
         let keys = hashed.len();
         let construction = Construction::new(settings, keys);
         let capacity = self.usable_memory() / BYTES_PER_KEY;
@@ -150,7 +160,7 @@ impl External {
     }
 
     /// Loads the ranges of `hashed` in order, each as a whole, and builds when memory is full and at the end.
-    fn drain(&self, mut hashed: Spill, ranges: &mut Ranges) -> Result<(), Stop> {
+    fn drain(&self, mut hashed: Spill, ranges: &mut Ranges<M>) -> Result<(), Stop> {
         let all = hashed.is_everything();
         let bytes = hashed.len() * (size_of::<Hash128>() as u64 + BYTES_PER_KEY);
         hashed.finish(all && bytes <= self.usable_memory())?;
@@ -182,8 +192,8 @@ impl External {
 }
 
 /// What has been read back and built so far.
-struct Ranges<'a> {
-    construction: &'a Construction,
+struct Ranges<'a, M: HashKind> {
+    construction: &'a Construction<M>,
     meter: &'a Meter<'a>,
     /// Keys in memory at a time.
     capacity: u64,
@@ -194,7 +204,7 @@ struct Ranges<'a> {
     parts: Parts,
 }
 
-impl Ranges<'_> {
+impl<M: HashKind> Ranges<'_, M> {
     /// Builds the buckets that are complete once all hashes with a high half below `end` are loaded; `None`: all.
     fn build(&mut self, end: Option<u64>) -> Result<(), Failure> {
         let end = end.map_or(self.construction.buckets(), |end| bucket_of(end, self.construction.buckets()));
@@ -220,7 +230,7 @@ impl Ranges<'_> {
 /// Why the bucket that a range lies in cannot be built: it has more keys than memory was kept for, and so more than a
 /// bucket can have.
 fn overfull(hashed: &mut Spill, range: usize, bucket: u64) -> Result<Failure, Error> {
-    // Of that many keys in one bucket, any sample is likely to have equal ones.
+    // With that many keys in one bucket, any sample is likely to have equal ones.
     let mut sample: Vec<u64> = Vec::new();
     hashed.read(range, |hashes| {
         sample.extend(hashes.iter().map(|hash| hash.low).take((MAX_BUCKET + 1).saturating_sub(sample.len())));

@@ -1,9 +1,10 @@
 //! Large arrays in huge pages: what a build has of every key or bucket.
 //!
-//! These are the largest allocations of a build, and new each time. With pages of 4 KiB, a fifth of a build on many threads
-//! goes into page faults, which the system handles one after the other within a process, and into giving pages back. So on
-//! Linux huge pages are asked for. All threads write to all pages; one thread touches each page first, because otherwise
-//! many threads would fault on it at once, and the system would zero a page for each of them and take one.
+//! These are the largest allocations of a build, and new each time. With pages of 4 KiB, a fifth of a build on many
+//! threads goes into page faults, which the system handles one after the other within a process, and into giving pages
+//! back. So on Linux huge pages are asked for. All threads write to all pages; one thread touches each page first,
+//! because otherwise many threads would fault on it at once, and the system would zero a page for each of them and take
+//! one.
 
 use super::work_stealing;
 use rayon::prelude::*;

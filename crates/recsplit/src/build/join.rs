@@ -1,30 +1,30 @@
 //! Joining the parts of all partitions to a function.
 //!
-//! Every part shifts its own words to their place, in parallel; only the words that two parts share are combined with an
-//! atomic `or`. Source of the lists: section 5.9.
+//! Every part shifts its own words to their place, in parallel; only the words that two parts share are combined with
+//! an atomic `or`. Source of the lists: section 5.9.
 
 use super::{Construction, Failure, Parts, work_stealing};
-use crate::RecSplit;
+use crate::HashKind;
 use crate::bit_vec;
 use crate::elias_fano;
-use crate::encode::{Bucket, Part};
 use crate::format::{self, Header};
+use crate::function::{Parameters, PerfectHash};
+use crate::kind::{Bucket, Part};
 use rayon::prelude::*;
 
-impl Construction {
+impl<M: HashKind> Construction<M> {
     /// Joins the parts of all partitions to a function.
-    pub(crate) fn join(&self, parts: Parts) -> Result<RecSplit, Failure> {
+    pub(crate) fn join(&self, parts: Parts) -> Result<PerfectHash<M>, Failure> {
         let Parts { parts, buckets, least } = parts;
         let sums = Sums::over(&parts, buckets.as_slice());
         let layout = elias_fano::layout(&sums, &least, elias_fano::log_stride(self.settings.bucket_size));
         let header = Header {
             keys: self.keys,
             seed: self.settings.seed,
-            shape: self.settings.shape,
-            remix: self.settings.remix,
+            code: self.settings.code,
             largest_bucket: parts.iter().map(|part| part.largest).max().unwrap_or(0),
             bucket_size: self.settings.bucket_size,
-            tree_bits: sums.all().bits,
+            code_bits: sums.all().bits,
             layout,
         };
         // Zeroed in parallel, so that all threads take the page faults.
@@ -32,7 +32,7 @@ impl Construction {
         let mut words: Vec<u64> = zeros.with_min_len(ZEROED).collect();
         let (head, rest) = words.split_at_mut(format::HEADER_WORDS as usize);
         head.copy_from_slice(&header.to_words());
-        let (trees, lists) = bit_vec::shared(rest).split_at(header.tree_bits.div_ceil(64) as usize);
+        let (trees, lists) = bit_vec::shared(rest).split_at(header.code_bits.div_ceil(64) as usize);
         let stretches = elias_fano::stretches(&sums);
         // Several parts per item, since most are small.
         let some = parts.len().div_ceil(rayon::current_num_threads() * 8).max(1);
@@ -52,7 +52,7 @@ impl Construction {
         work_stealing::for_each(0..stretches + parts.len().div_ceil(some), work)?;
         let (checksum, ()) = rayon::join(|| format::checksum(&words), || drop((parts, buckets)));
         words[format::COMMON_WORDS - 1] = checksum;
-        Ok(RecSplit::trusted(words, header))
+        Ok(PerfectHash::trusted(words, Parameters::trusted(header)))
     }
 }
 

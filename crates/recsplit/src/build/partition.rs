@@ -1,7 +1,7 @@
 //! Keys by partition.
 //!
-//! Of a hash only what the partition does not say is kept: the low half, and the bucket within the partition. That makes
-//! 10 bytes per key instead of 16, which the system has to zero, one thread to write and another to read.
+//! A partition keeps only what its number does not say of a hash: the low half, and the bucket within the partition. That
+//! makes 10 bytes per key instead of 16, which the system has to zero, one thread to write and another to read.
 
 use super::huge_vec::HugeVec;
 use super::work_stealing;
@@ -23,8 +23,8 @@ pub(crate) struct Partitions {
 }
 
 impl Partitions {
-    /// Splits the buckets `within`, which have `keys` keys, into partitions of about `keys_wanted` keys: at most `most` of
-    /// them, unless partitions would have more than 2^16 buckets.
+    /// Splits the buckets `within`, which have `keys` keys, into partitions of about `keys_wanted` keys: at most `most`
+    /// of them, unless partitions would have more than 2^16 buckets.
     pub(crate) fn new(keys: u64, within: Range<u64>, buckets: u64, keys_wanted: u64, most: u64) -> Self {
         let wanted = (keys / keys_wanted).clamp(1, most);
         let mut log_buckets = 0;
@@ -109,7 +109,8 @@ impl PartitionedKeys {
             }
             Ok::<_, Infallible>(())
         });
-        // Turn counts into places within their partitions: chunk by chunk. In the end there are the sizes of partitions.
+        // Turn counts into places within their partitions: chunk by chunk. In the end there are the sizes of
+        // partitions.
         let mut sizes = vec![0_u32; partitions];
         for counts in counts.chunks_exact_mut(partitions) {
             sizes.iter_mut().zip(counts).for_each(|(size, count)| *size += std::mem::replace(count, *size));
@@ -130,8 +131,8 @@ impl PartitionedKeys {
                 let (partition, bucket) = place_of(&hash);
                 let (place, end) = &mut places[partition];
                 assert!(*place < *end, "a key must have the same hash each time");
-                // SAFETY: `lows` and `buckets` live until the end and have `keys` places; this chunk alone writes to the
-                // places up to where those of the next chunk begin, and to each of them once.
+                // SAFETY: `lows` and `buckets` live until the end and have `keys` places; this chunk alone writes to
+                // the places up to where those of the next chunk begin, and to each of them once.
                 unsafe {
                     to.0.put(*place, hash.low);
                     to.1.put(*place, bucket);

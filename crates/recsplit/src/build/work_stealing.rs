@@ -1,8 +1,9 @@
 //! A parallel loop whose threads take items one by one, and steal from each other.
 //!
-//! Rayon's own iterators halve the items again and again, and each thread that halved waits for both halves: at the end of a
-//! loop, threads wake each other one after the other, which takes long. Here every thread begins with a block of items, then
-//! takes from the ends of other threads' blocks, and only the thread that began the loop waits for the others.
+//! Rayon's own iterators halve the items again and again, and each thread that halved waits for both halves: at the end
+//! of a loop, threads wake each other one after the other, which takes long. Here every thread begins with a block of
+//! items, then takes from the ends of other threads' blocks, and only the thread that began the loop waits for the
+//! others.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,8 +40,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `work` for each of `items` on the threads of the pool. Every thread has a space of its own, which it keeps from item
-/// to item. Returns the results in the order of items, and the spaces; or a failure, after which no further item is begun.
+/// Calls `work` for each of `items` on the threads of the pool. Every thread has a space of its own, which it keeps
+/// from item to item. Returns the results in the order of items, and the spaces; or a failure, after which no further
+/// item is begun.
 pub(crate) fn for_each<I, S, R, E>(
     items: I,
     work: impl Fn(&mut S, I::Item) -> Result<R, E> + Sync,

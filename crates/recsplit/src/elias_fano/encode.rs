@@ -8,8 +8,8 @@ use warpset_core::recsplit::elias_fano::elias_fano_low_bits;
 /// Entries that are encoded at a time. A block of the jump array has whole stretches.
 const STRETCH: usize = 1 << 11;
 
-/// Prefix sums: the number of keys before each bucket, and the bit position of its tree. Both begin with 0, and there is
-/// one entry more than there are buckets.
+/// Prefix sums: the number of keys before each bucket, and the bit position of its tree. Both begin with 0, and there
+/// is one entry more than there are buckets.
 pub(crate) trait Prefixes: Sync {
     /// Number of entries, at least one.
     fn len(&self) -> usize;
@@ -27,10 +27,11 @@ pub(crate) trait Prefixes: Sync {
 
 /// The least number of bits of a bucket by its number of keys; `u64::MAX` where there is none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Least(Vec<u64>);
+pub struct Least(Vec<u64>);
 
 impl Least {
     /// That of a table of least numbers of bits.
+    #[cfg(feature = "gpu")]
     pub(crate) fn of(table: Vec<u64>) -> Self {
         Self(table)
     }
@@ -52,8 +53,8 @@ impl Least {
     }
 }
 
-/// Slopes for keys and for buckets of the line below all `(keys, bits)` of single buckets that is highest at the average
-/// number of keys; `least[k]` is the least number of bits of a bucket of `k` keys, `u64::MAX` if there is none.
+/// Slopes for keys and for buckets of the line below all `(keys, bits)` of single buckets that is highest at the
+/// average number of keys; `least[k]` is the least number of bits of a bucket of `k` keys, `u64::MAX` if there is none.
 fn line_below(least: &[u64], (all_keys, buckets): (u64, u64)) -> (i64, i64) {
     let points =
         || (0..).zip(least).filter(|&(_, &bits)| bits != u64::MAX).map(|(k, &bits): (i64, _)| (k, bits as i64));
@@ -120,8 +121,8 @@ pub(crate) struct Space {
     jumps: BitVec,
 }
 
-/// Encodes a stretch of the prefix sums in `words`, all of them 0 to begin with and as many as their `layout` says. `None` if the jump
-/// array's 16 bits are too few, which does not happen with hashed keys in practice.
+/// Encodes a stretch of the prefix sums in `words`, all of them 0 to begin with and as many as their `layout` says.
+/// `None` if the jump array's 16 bits are too few, which does not happen with hashed keys in practice.
 pub(crate) fn encode_stretch<P: Prefixes>(
     layout: &Layout,
     prefixes: &P,

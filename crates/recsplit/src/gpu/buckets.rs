@@ -4,17 +4,14 @@ use std::ops::Range;
 
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::buckets::{self as kernels, BLOCK, LARGEST, SEEN, TOO_LARGE};
-use warpset_primitives::scan::{self, Sum};
+use warpset_kernels::recsplit::buckets::{self as kernels, BLOCK};
 use warpset_primitives::sort::{self, By};
 
-use super::build::Stopped;
-use super::rows::Rows;
 use crate::Error;
 use crate::build::Failure;
 
 /// As many blocks as fit at once, for kernels that walk by grid stride.
-pub(super) fn covering(device: &Device, n: usize) -> LaunchConfig {
+pub(crate) fn covering(device: &Device, n: usize) -> LaunchConfig {
     let resident = device.properties().multiprocessors * 8;
     LaunchConfig::new(LaunchConfig::covering(n.max(1), BLOCK).grid.x.min(resident), BLOCK)
 }
@@ -31,7 +28,8 @@ pub(super) struct Hashes {
 }
 
 impl Hashes {
-    /// Room for all `keys` keys if the range is that of all buckets, else for `keys` at most. The room is there for every stream.
+    /// Room for all `keys` keys if the range is that of all buckets, else for `keys` at most. The room is there for
+    /// every stream.
     pub(super) fn new(stream: &Stream, range: Range<u64>, all: u64, keys: usize) -> Result<Self, Error> {
         let taken = if range == (0..all) { None } else { Some(stream.alloc_zeroed(1)?) };
         let (bucket_of_key, lows) = (stream.alloc_uninit(keys)?, stream.alloc_uninit(keys)?);
@@ -42,15 +40,16 @@ impl Hashes {
     /// Queues the hashing of `n` keys, the first of which is number `first`.
     ///
     /// # Safety
-    /// - `keys` are `n`, of 128-bit hashes; they stay allocated until `stream` has passed this work, and nothing writes them.
+    /// - `keys` are `n`, of 128-bit hashes; they stay allocated until `stream` has passed this work, and nothing writes
+    ///   them.
     /// - No two calls take the same key.
     /// - Nothing else uses what this holds before `stream` has passed this work, other calls on other streams excepted.
     pub(super) unsafe fn take(&mut self, stream: &Stream, keys: KeySlice, n: usize, first: usize) -> Result<(), Error> {
-        let KeySlice { keys, kind, spread: seed } = keys;
+        let KeySlice { keys, kind, seed, .. } = keys;
         let (config, buckets) = (covering(stream.device(), n), self.all);
         let (bucket_of_key, lows) = (self.bucket_of_key.global_mut(), self.lows.global_mut());
-        // SAFETY: without `taken` each key has a place of its own, below the room for all keys; with it, places are taken one by
-        // one, up to the room. The rest is the caller's promise.
+        // SAFETY: without `taken` each key has a place of its own, below the room for all keys; with it, places are
+        // taken one by one, up to the room. The rest is the caller's promise.
         unsafe {
             match &mut self.taken {
                 None => {
@@ -92,7 +91,8 @@ impl Hashes {
         self.lows.len() as u64
     }
 
-    /// How many keys came, which may be more than there is room for. `stream` comes after all hashing, and is waited for.
+    /// How many keys came, which may be more than there is room for. `stream` comes after all hashing, and is waited
+    /// for.
     pub(super) fn count(&self, stream: &Stream) -> Result<u64, Error> {
         let Some(taken) = &self.taken else { return Ok(self.room()) };
         let mut count = [0];
@@ -100,8 +100,8 @@ impl Hashes {
         Ok(count[0])
     }
 
-    /// Keys of one range, on any devices, together on that of `stream`: of each part the given number of keys, from its start. The work
-    /// of the parts has been waited for.
+    /// Keys of one range, on any devices, together on that of `stream`: of each part the given number of keys, from its
+    /// start. The work of the parts has been waited for.
     pub(super) fn together(stream: &Stream, parts: &[(Self, usize)]) -> Result<Self, Error> {
         let keys = parts.iter().map(|part| part.1).sum();
         let (mut bucket_of_key, mut lows) = (stream.alloc_uninit(keys)?, stream.alloc_uninit(keys)?);
@@ -116,7 +116,7 @@ impl Hashes {
         Ok(Self { bucket_of_key, lows, range, all, taken: None })
     }
 
-    /// Those of a range of buckets among all keys, with room for `keys` of them.
+    /// The hashes of a range of buckets among all keys, with room for `keys` of them.
     ///
     /// `stream` comes after all hashing.
     pub(super) fn part(&self, stream: &Stream, range: Range<u64>, keys: usize) -> Result<Self, Error> {
@@ -127,7 +127,8 @@ impl Hashes {
             Some(taken) => taken,
             none => none.insert(stream.alloc_zeroed(1)?),
         };
-        // SAFETY: all pairs are there; places are taken one by one, up to the room; memory is freed in the order of the stream.
+        // SAFETY: all pairs are there; places are taken one by one, up to the room; memory is freed in the order of the
+        // stream.
         unsafe {
             kernels::recsplit_pick {
                 all_buckets: self.bucket_of_key.global(),
@@ -173,68 +174,20 @@ impl Hashes {
 }
 
 /// Keys of consecutive buckets.
-pub(super) struct Sorted {
+pub struct Sorted {
     /// Low halves, bucket after bucket.
-    pub(super) lows: DeviceVec<u64>,
+    pub(crate) lows: DeviceVec<u64>,
     /// Where each bucket begins, and where the last one ends.
-    pub(super) bounds: DeviceVec<u32>,
-    pub(super) buckets: usize,
+    pub(crate) bounds: DeviceVec<u32>,
+    pub(crate) buckets: usize,
     /// The first bucket.
     first: u64,
 }
 
-/// What the sizes of buckets tell.
-pub(super) struct Sizes {
-    /// Where the numbers of each bucket begin, and where those of the last one end.
-    pub(super) first_number: DeviceVec<u32>,
-    /// All numbers.
-    pub(super) numbers: usize,
-    /// Keys of the largest bucket.
-    pub(super) largest: u32,
-}
-
 impl Sorted {
-    /// Adds up the numbers, and writes to `keys_before`, which has a word per bucket, the keys up to the end of each bucket, of which
-    /// there are `base` before these. Waits.
-    pub(super) fn sizes(
-        &self,
-        stream: &Stream,
-        rows: &Rows,
-        base: u64,
-        keys_before: warpset_gpu::DeviceSliceMut<'_, u64>,
-    ) -> Result<Sizes, Stopped> {
-        let mut keys_before = keys_before;
-        let buckets = self.buckets;
-        let mut first_number = stream.alloc_uninit(buckets + 1)?;
-        let mut seen = stream.alloc_zeroed::<u64>(SEEN)?;
-        let config = covering(stream.device(), buckets + 1);
-        // SAFETY: there are bounds and places for all buckets; memory is freed in the order of the stream.
-        unsafe {
-            kernels::recsplit_counts {
-                bounds: self.bounds.global(),
-                buckets,
-                rows: rows.global(),
-                largest: rows.largest(),
-                base,
-                counts: first_number.global_mut(),
-                keys_before: keys_before.global_mut(),
-                seen: seen.global_mut(),
-            }
-            .launch(stream, config)?;
-            scan::exclusive_in_place_async::<Sum<u32>>(stream, first_number.as_mut_slice())?;
-        }
-        let (mut said, mut all) = ([0; SEEN], [0]);
-        stream.download(&seen, &mut said)?;
-        stream.download(first_number.slice(buckets..), &mut all)?;
-        if said[TOO_LARGE] != 0 {
-            return Err(Stopped::Seed(self.explain(stream, !said[TOO_LARGE] as usize)?));
-        }
-        Ok(Sizes { first_number, numbers: all[0] as usize, largest: said[LARGEST] as u32 })
-    }
-
-    /// Why a bucket has a node without a solution, or too many keys.
+    /// Why a bucket has no code, or too many keys.
     #[cold]
-    pub(super) fn explain(&self, stream: &Stream, bucket: usize) -> Result<Failure, Error> {
+    pub(crate) fn explain(&self, stream: &Stream, bucket: usize) -> Result<Failure, Error> {
         let mut bounds = [0; 2];
         stream.download(self.bounds.slice(bucket..bucket + 2), &mut bounds)?;
         let [start, end] = bounds.map(|bound| bound as usize);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
+use warpset_base::filter::Filter;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::hash::mix;
 use warpset_core::recsplit::{Method, Remix};
@@ -10,8 +11,9 @@ use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Backend, Device, Devices, GpuError};
 
-use super::build::{Construction, Plan};
-use super::source::{HostKeys, KeysThere};
+use super::builder::{build_from_slice, build_there_or_here};
+use super::plan::{Plan, plan};
+use super::source::{HostKeys, KeysOnDevice};
 use crate::{Builder, Error, Progress, RecSplit, Stage, StaticFilter};
 
 fn keys(n: usize) -> Vec<u64> {
@@ -109,12 +111,10 @@ fn ranges_of_buckets_give_the_same_words() {
         let seen = report.clone();
         let builder = &builder.clone().progress(move |progress| seen.lock().unwrap().push(progress));
         let devices = Devices::from(&device);
-        let settings = builder.settings().unwrap();
-        let construction =
-            Construction { devices: &devices, settings, builder, strategy: Default::default(), watch: None };
+        let buckets = builder.settings().unwrap().buckets(keys.len() as u64);
         for (more, ranges) in [(1 << 24, 1..2), (300_000, 2..3), (200_000, 3..99)] {
             device.set_memory_limit(used + more);
-            let plan = construction.plan(&KeysThere(there.as_slice()), &devices).unwrap();
+            let plan = plan(&KeysOnDevice(there.as_slice()), buckets, &devices).unwrap();
             assert!(ranges.contains(&plan.ranges) && !plan.are_kept, "{more}: {plan:?}");
             report.lock().unwrap().clear();
             let of_device_keys = builder.on(&device).build_from_device(there.as_slice()).unwrap();
@@ -124,7 +124,7 @@ fn ranges_of_buckets_give_the_same_words() {
         }
         // Room for the pairs of all keys, and for half of them to be sorted: the keys come once.
         device.set_memory_limit(used + 480_000);
-        let plan = construction.plan(&HostKeys(&keys), &devices).unwrap();
+        let plan = plan(&HostKeys(&keys), buckets, &devices).unwrap();
         assert_eq!(plan, Plan { ranges: 2, are_kept: true });
         report.lock().unwrap().clear();
         let of_host_keys = builder.on(&device).build_from(&keys).unwrap();
@@ -218,7 +218,7 @@ fn filters_are_those_of_the_host() {
     let ready = |n: usize| keys(n).into_iter().map(|low| [mix(low, 5), low]).collect::<Vec<_>>();
     for device in devices(7) {
         for (n, width) in [(0, 8), (1, 1), (300, 7), (700, 16), (200, 32), (150, 31)] {
-            let builder = StaticFilter::builder(width).leaf_size(4).bucket_size(50);
+            let builder = StaticFilter::builder().width(width).leaf_size(4).bucket_size(50);
             let keys = keys(n);
             let expected = builder.build_from(&keys).unwrap();
             let from_host = builder.on(&device).build_from(&keys).unwrap();
@@ -236,7 +236,7 @@ fn filters_are_those_of_the_host() {
         }
         let words = keys(100);
         let texts: Vec<String> = words.iter().map(|word| format!("{word} or so")).collect();
-        let builder = StaticFilter::builder(9).leaf_size(4).bucket_size(50);
+        let builder = StaticFilter::builder().width(9).leaf_size(4).bucket_size(50);
         let expected = builder.build_from(&texts).unwrap();
         let there = StringVec::from_slice(&device, &texts).unwrap();
         assert!(builder.on(&device).build_from_device(there.as_strings()).unwrap().to_host().unwrap() == expected);
@@ -247,23 +247,8 @@ fn filters_are_those_of_the_host() {
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };
         assert!(fail_each(&mut (), |_| builder.on(&device).build_from(&texts), check) > 20);
-        let too_wide = StaticFilter::builder(33).on(&device).build_from(&[1u64]).unwrap_err();
+        let too_wide = StaticFilter::builder().width(33).on(&device).build_from(&[1u64]).unwrap_err();
         assert!(matches!(too_wide, Error::InvalidParameter { .. }), "{too_wide}");
-    }
-}
-
-#[test]
-fn kernels_that_are_named_are_launched() {
-    for (leaf_size, bucket_size, n) in [(5, 5, 700), (5, 100, 700), (4, 40, 20_000)] {
-        let (device, keys) = (Device::emulator(Default::default()), keys(n));
-        let builder = RecSplit::builder().leaf_size(leaf_size).bucket_size(bucket_size);
-        if n > 700 {
-            device.set_memory_limit(800_000); // in ranges, with the pairs kept
-        }
-        builder.method(Method::BruteForce).on(&device).build_from(&keys).unwrap();
-        let loaded = device.loaded_kernels();
-        let idle: Vec<_> = loaded.iter().filter(|kernel| !kernel.launched).collect();
-        assert!(idle.is_empty(), "{bucket_size}: {idle:?}");
     }
 }
 
@@ -274,12 +259,12 @@ fn a_backend_builds_where_that_pays() {
         let builder = RecSplit::builder().leaf_size(5).bucket_size(40);
         let expected = builder.build_from(&keys).unwrap();
         // Few keys are the host's.
-        let chosen = builder.clone().backend(&Backend::Cuda(device.clone()));
+        let chosen = builder.backend(&Backend::Cuda(device.clone()));
         let loaded = device.loaded_kernels().len();
         assert!(chosen.build_from(&keys).unwrap() == expected);
         assert_eq!(device.loaded_kernels().len(), loaded);
         let settings = builder.settings().unwrap();
-        assert!(super::build_from_slice(&device, settings, &chosen, &keys).unwrap() == expected);
+        assert!(build_from_slice(&device, settings, &builder, &keys).unwrap() == expected);
     }
 }
 
@@ -289,19 +274,20 @@ fn the_host_builds_where_a_device_fails() {
     let builder = RecSplit::builder().leaf_size(4).bucket_size(40);
     let (settings, expected) = (builder.settings().unwrap(), builder.build_from(&keys).unwrap());
     for device in devices(10) {
-        let build = |_: &mut ()| builder.build_there_or_here(&device, settings, &keys);
+        let build = |_: &mut ()| build_there_or_here(&device, settings, &builder, &keys);
         let check = |_: &mut (), built: Result<RecSplit, Error>| assert!(built.unwrap() == expected);
         assert!(fail_each(&mut (), build, check) > 20);
         // What is wrong with the keys, or asked for, is no failure of the device.
-        let twice = builder.build_there_or_here(&device, settings, &[7u64, 7]).unwrap_err();
+        let twice = build_there_or_here(&device, settings, &builder, &[7u64, 7]).unwrap_err();
         assert!(matches!(twice, Error::DuplicateKey { .. }), "{twice}");
         let stopped = builder.clone().progress(|_| ControlFlow::Break(()));
-        let stopped = stopped.build_there_or_here(&device, settings, &keys).unwrap_err();
+        let stopped = build_there_or_here(&device, settings, &stopped, &keys).unwrap_err();
         assert!(matches!(stopped, Error::Interrupted { stage: Stage::Hashing, .. }), "{stopped}");
     }
 }
 
-/// Hashes, taken as they are, of which all buckets but the first quarter have none, so that positions do not fit the jump array's 16 bits.
+/// Hashes, taken as they are, of which all buckets but the first quarter have none, so that positions do not fit the
+/// jump array's 16 bits.
 pub(super) fn uneven_hashes(n: u64) -> Vec<Hash128> {
     (0..n).map(|i| Hash128 { high: mix(i, 6) / 4, low: mix(i, 7) }).collect()
 }

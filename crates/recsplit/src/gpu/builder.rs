@@ -2,14 +2,15 @@
 
 use warpset_base::key::Key;
 use warpset_gpu::batch::DeviceKeys128;
-use warpset_gpu::{Device, Devices};
+use warpset_gpu::{Backend, Device, Devices};
 
 use super::build::Construction;
-use super::source::{HostKeys, KeysThere, Source};
+use super::source::{HostKeys, KeysOnDevice, Source};
+#[cfg(feature = "papers")]
 use super::watch::{Stages, Watch};
-use super::{RecSplit, Strategy};
-use crate::Error;
+use super::{DeviceHashKind, PerfectHash};
 use crate::build::Settings;
+use crate::{Builder, Error, RecSplitKind};
 
 /// Settings for building on a device or several: made by [`Builder::on`](crate::Builder::on) and
 /// [`Builder::on_each`](crate::Builder::on_each). The words are those that the host's builder makes
@@ -28,24 +29,24 @@ use crate::build::Settings;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build_from`"]
-pub struct Builder<S = crate::RecSplit> {
-    pub(super) settings: crate::Builder<S>,
+pub struct DeviceBuilder<M: DeviceHashKind = RecSplitKind, S = crate::PerfectHash<M>> {
+    pub(super) settings: Builder<M, S>,
     pub(super) devices: Devices,
-    strategy: Strategy,
+    options: M::DeviceOptions,
 }
 
-impl<S> crate::Builder<S> {
-    /// The same for a structure in device memory. [`Builder::threads`](crate::Builder::threads) and
+impl<M: DeviceHashKind, S> Builder<M, S> {
+    /// Builds with these settings a structure in device memory. [`Builder::threads`](crate::Builder::threads) and
     /// [`Builder::simd`](crate::Builder::simd) mean nothing there.
-    pub fn on(&self, device: &Device) -> Builder<S>
+    pub fn on(&self, device: &Device) -> DeviceBuilder<M, S>
     where
         Self: Clone,
     {
         self.on_each(&Devices::from(device))
     }
 
-    /// The same for a structure in the memory of the first of several devices, which share the work: each finds the trees of as many
-    /// buckets as the others. The words are the same, whatever the devices.
+    /// Builds with these settings a structure in the memory of the first of several devices, which share the work: each
+    /// finds the trees of as many buckets as the others. The words are the same, whatever the devices.
     ///
     /// ```
     /// use warpset_gpu::{Device, Devices};
@@ -59,44 +60,144 @@ impl<S> crate::Builder<S> {
     /// assert!(function.to_host()? == settings.build_from(&keys)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on_each(&self, devices: &Devices) -> Builder<S>
+    pub fn on_each(&self, devices: &Devices) -> DeviceBuilder<M, S>
     where
         Self: Clone,
     {
-        Builder { settings: self.clone(), devices: devices.clone(), strategy: Strategy::default() }
+        DeviceBuilder { settings: self.clone(), devices: devices.clone(), options: Default::default() }
+    }
+}
+
+/// Settings for building from keys in host memory, on a device where that is predicted to take less time, else on the
+/// host: made by [`Builder::backend`](crate::Builder::backend). The result is in host memory.
+///
+/// Programs that do not call that function get no kernels linked.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build_from`"]
+pub struct BackendBuilder<M: DeviceHashKind = RecSplitKind, S = crate::PerfectHash<M>> {
+    pub(super) settings: Builder<M, S>,
+    device: Option<Device>,
+}
+
+impl<M: DeviceHashKind, S> Builder<M, S> {
+    /// Builds with these settings on the backend's device where that is predicted to take less time than the threads of
+    /// the host ([`Estimate::device_pays`](crate::Estimate::device_pays)), and the result comes back; the words are the
+    /// same. Where the device fails, as for want of memory, the host builds. [`Builder::on`] leaves no choice.
+    ///
+    /// ```
+    /// use warpset_gpu::Backend;
+    /// use warpset_recsplit::RecSplit;
+    ///
+    /// let keys: Vec<u64> = (0..1000).collect();
+    /// let function = RecSplit::builder().backend(&Backend::auto()).build_from(&keys)?;
+    /// assert_eq!(function.len(), 1000);
+    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// ```
+    pub fn backend(&self, backend: &Backend) -> BackendBuilder<M, S>
+    where
+        Self: Clone,
+    {
+        BackendBuilder { settings: self.clone(), device: backend.device().cloned() }
+    }
+}
+
+impl<M: DeviceHashKind, S> BackendBuilder<M, S> {
+    /// The function of `keys`, built where that is predicted to take the least time.
+    fn function_from<K: Key>(&self, keys: &[K]) -> Result<crate::PerfectHash<M>, Error> {
+        let (settings, n) = (self.settings.settings()?, keys.len() as u64);
+        let pays = || M::estimate(&settings.code, settings.bucket_size).device_pays(n, self.settings.threads_for(n));
+        match self.device.as_ref().filter(|_| n > 0 && pays()) {
+            Some(device) => build_there_or_here(device, settings, &self.settings, keys),
+            None => self.settings.function_from(keys),
+        }
+    }
+}
+
+impl<M: DeviceHashKind> BackendBuilder<M> {
+    /// Builds the function of `keys`, which must be distinct.
+    ///
+    /// # Errors
+    /// As for [`Builder::build_from`](crate::Builder::build_from).
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::PerfectHash<M>, Error> {
+        self.function_from(keys)
+    }
+}
+
+impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilterOf<M>> {
+    /// Builds the filter of `keys`, which must be distinct; its fingerprints are written by the host.
+    ///
+    /// # Errors
+    /// As for the host's builder.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::StaticFilterOf<M>, Error> {
+        self.settings.filter_of(keys, |_| self.function_from(keys))
+    }
+}
+
+/// The function of `keys`, not empty, built by the device, or by the host if that fails.
+pub(super) fn build_there_or_here<M: DeviceHashKind, S, K: Key>(
+    device: &Device,
+    settings: Settings<M>,
+    builder: &Builder<M, S>,
+    keys: &[K],
+) -> Result<crate::PerfectHash<M>, Error> {
+    match build_from_slice(device, settings, builder, keys) {
+        Err(Error::Gpu(_) | Error::Primitive(_)) => builder.function_from(keys),
+        built => built,
     }
 }
 
 /// The function of `keys`, not empty, built on `device`, in host memory.
-pub(crate) fn build_from_slice<S, K: Key>(
+pub(super) fn build_from_slice<M: DeviceHashKind, S, K: Key>(
     device: &Device,
-    settings: Settings,
-    builder: &crate::Builder<S>,
+    settings: Settings<M>,
+    builder: &Builder<M, S>,
     keys: &[K],
-) -> Result<crate::RecSplit, Error> {
+) -> Result<crate::PerfectHash<M>, Error> {
     // Work that the caller queued on other streams comes first.
     device.synchronize()?;
-    let (devices, strategy) = (&device.into(), Strategy::default());
-    Construction { devices, settings, builder, strategy, watch: None }.build(&HostKeys(keys))?.to_host()
+    let construction = Construction {
+        devices: &device.into(),
+        settings,
+        builder,
+        options: Default::default(),
+        #[cfg(feature = "papers")]
+        watch: None,
+    };
+    construction.build(&HostKeys(keys))?.to_host()
 }
 
-impl<S> Builder<S> {
-    /// In which order the trees of buckets are searched, for comparison: the function is the same. Default: [`Strategy::AllBuckets`].
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
+/// The search by yardsticks from papers.
+#[cfg(feature = "papers")]
+impl<S> DeviceBuilder<RecSplitKind, S> {
+    /// In which order the trees of buckets are searched, for comparison: the function is the same. Default:
+    /// [`Strategy::AllBuckets`](super::Strategy::AllBuckets).
+    pub fn strategy(mut self, strategy: super::Strategy) -> Self {
+        self.options = strategy;
         self
     }
+}
 
+impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
     /// The function of keys that are somewhere.
-    pub(super) fn function(&self, keys: &impl Source, watch: Option<&Watch>) -> Result<RecSplit, Error> {
-        let settings = self.settings.settings()?;
+    pub(super) fn function(&self, keys: &impl Source) -> Result<PerfectHash<M>, Error> {
+        let construction = Construction {
+            devices: &self.devices,
+            settings: self.settings.settings()?,
+            builder: &self.settings,
+            options: self.options,
+            #[cfg(feature = "papers")]
+            watch: None,
+        };
+        self.run(construction, keys)
+    }
+
+    fn run(&self, construction: Construction<'_, M, S>, keys: &impl Source) -> Result<PerfectHash<M>, Error> {
         if keys.len() == 0 {
             return self.settings.function_from::<u64>(&[])?.to_device(self.devices.first());
         }
         // Work that the caller queued on other streams comes first.
         self.devices.all().iter().try_for_each(Device::synchronize)?;
-        let (devices, builder, strategy) = (&self.devices, &self.settings, self.strategy);
-        Construction { devices, settings, builder, strategy, watch }.build(keys)
+        construction.build(keys)
     }
 
     /// An error unless the keys are on one of the devices.
@@ -106,34 +207,46 @@ impl<S> Builder<S> {
     }
 }
 
-impl Builder<crate::RecSplit> {
-    /// Builds the function of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the hashes.
+impl<M: DeviceHashKind> DeviceBuilder<M> {
+    /// Builds the function of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the
+    /// hashes.
     ///
-    /// Takes 44 bytes of device memory per key, 68 of several devices, or what there is: then the keys come several times, each time for
-    /// some of the buckets.
+    /// Takes 44 bytes of device memory per key, 68 of several devices, or what there is: then the keys come several
+    /// times, each time for some of the buckets.
     ///
     /// # Errors
-    /// Those of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<RecSplit, Error> {
-        self.function(&HostKeys(keys), None)
+    /// The errors of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<PerfectHash<M>, Error> {
+        self.function(&HostKeys(keys))
     }
 
-    /// Builds the function of keys on the device, or on one of several, which must be distinct. That one hashes them, and the others get the
-    /// hashes of their buckets.
+    /// Builds the function of keys on the device, or on one of several, which must be distinct. That one hashes them,
+    /// and the others get the hashes of their buckets.
     ///
     /// # Errors
-    /// As for [`Builder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
-    pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<RecSplit, Error> {
+    /// The errors of [`DeviceBuilder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
+    pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<PerfectHash<M>, Error> {
         self.expect_among(&keys, "building a function")?;
-        self.function(&KeysThere(keys), None)
+        self.function(&KeysOnDevice(keys))
     }
 
-    /// The same, and the seconds of each stage by the clock of the first device: for the bench.
-    #[doc(hidden)]
-    pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(RecSplit, Stages), Error> {
+    /// [`build_from_device`](Self::build_from_device), and the seconds of each stage by the clock of the first device:
+    /// for the bench.
+    ///
+    /// # Errors
+    /// The errors of [`build_from_device`](Self::build_from_device).
+    #[cfg(feature = "papers")]
+    pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(PerfectHash<M>, Stages), Error> {
         self.expect_among(&keys, "building a function")?;
         let watch = Watch::default();
-        let function = self.function(&KeysThere(keys), Some(&watch))?;
+        let construction = Construction {
+            devices: &self.devices,
+            settings: self.settings.settings()?,
+            builder: &self.settings,
+            options: self.options,
+            watch: Some(&watch),
+        };
+        let function = self.run(construction, &KeysOnDevice(keys))?;
         Ok((function, watch.seconds()?))
     }
 }

@@ -1,7 +1,7 @@
 //! Filters built on devices: a function, and then the fingerprint of each key at its number.
 //!
-//! Where several devices build, each has a copy of the function and the places of all fingerprints, looks up a part of the keys, and the
-//! first device unites what they have written.
+//! Where several devices build, each has a copy of the function and the places of all fingerprints, looks up a part of
+//! the keys, and the first device unites what they have written.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,23 +12,23 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::fingerprints::recsplit_fingerprints;
 
 use super::buckets::covering;
-use super::build::part_of;
 use super::join::queue_bits;
-use super::source::{HostKeys, KeysThere};
-use super::{Builder, RecSplit, StaticFilter};
+use super::plan::part_of;
+use super::source::{HostKeys, KeysOnDevice};
+use super::{DeviceBuilder, DeviceHashKind, PerfectHash, StaticFilterOf};
 use crate::Error;
 use crate::format::COMMON_WORDS;
 use crate::static_filter::{Parameters, fingerprint_words};
 
-impl Builder<crate::StaticFilter> {
-    /// Builds the filter of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the hashes, once for the
-    /// function and once for the fingerprints.
+impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilterOf<M>> {
+    /// Builds the filter of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the
+    /// hashes, once for the function and once for the fingerprints.
     ///
     /// # Errors
-    /// Those of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter, Error> {
-        self.settings.check_width()?;
-        let mut draft = Draft::new(self, self.function(&HostKeys(keys), None)?)?;
+    /// The errors of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilterOf<M>, Error> {
+        let width = self.settings.checked_width()?;
+        let mut draft = Draft::new(self.function(&HostKeys(keys))?, width)?;
         let devices = self.devices.at_most(keys.len());
         let several = devices.all().len() as u64;
         let (function, own) = draft.parts();
@@ -37,7 +37,7 @@ impl Builder<crate::StaticFilter> {
             let of = part_of(keys.len() as u64, place as u64, several);
             let keys = &keys[of.start as usize..of.end as usize];
             let staging = Staging::new(device, Hashing::wide(function.function.seed()));
-            let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_>| {
+            let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
                 // SAFETY: `run` waits for all chunks, on an error too.
                 let work = |chunk: &Chunk<'_>| unsafe { by.queue(chunk.stream, chunk.keys, chunk.range.len(), to) };
                 staging.run(keys, Reply::None, work, |_, _| {})
@@ -55,15 +55,15 @@ impl Builder<crate::StaticFilter> {
     /// Builds the filter of keys on the device, or on one of several, which must be distinct.
     ///
     /// # Errors
-    /// As for [`Builder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
-    pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<StaticFilter, Error> {
-        self.settings.check_width()?;
+    /// The errors of [`DeviceBuilder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
+    pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<StaticFilterOf<M>, Error> {
+        let width = self.settings.checked_width()?;
         self.expect_among(&keys, "building a filter")?;
         let (n, device) = (keys.count(), keys.device().clone());
-        let keys = KeysThere(keys);
-        let mut draft = Draft::new(self, self.function(&keys, None)?)?;
+        let keys = KeysOnDevice(keys);
+        let mut draft = Draft::new(self.function(&keys)?, width)?;
         let (function, mut own) = draft.parts();
-        let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_>| {
+        let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
             let (stream, seed) = (device.new_stream()?, by.function.seed());
             // SAFETY: the stream is waited for, on an error too.
             let queued =
@@ -86,17 +86,18 @@ const NUMBERED: usize = 1 << 25;
 
 /// What fingerprints are written with.
 #[derive(Clone, Copy)]
-struct Fingerprints<'a> {
-    function: &'a RecSplit,
+struct Fingerprints<'a, M: DeviceHashKind> {
+    function: &'a PerfectHash<M>,
     width: u32,
 }
 
-impl Fingerprints<'_> {
+impl<M: DeviceHashKind> Fingerprints<'_, M> {
     /// Queues the fingerprints of `n` keys, to their places in `words`.
     ///
     /// # Safety
-    /// The keys are `n`, by their hashes under the function's seed; `words` has a place for every key of the function, zero where it was
-    /// not written. All of them stay until `stream` has passed this work, and nothing else accesses the words.
+    /// The keys are `n`, by their hashes under the function's seed; `words` has a place for every key of the function,
+    /// zero where it was not written. All of them stay until `stream` has passed this work, and nothing else
+    /// accesses the words.
     unsafe fn queue(
         self,
         stream: &Stream,
@@ -105,11 +106,11 @@ impl Fingerprints<'_> {
         words: &mut DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         let mut numbers = stream.alloc_uninit(n)?;
-        // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed in the order of
-        // the stream; the rest is the caller's promise.
+        // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed
+        // in the order of the stream; the rest is the caller's promise.
         unsafe {
             self.function.queue_numbers(stream, keys, n, numbers.global_mut())?;
-            let KeySlice { keys, kind, spread: seed } = keys;
+            let KeySlice { keys, kind, seed, .. } = keys;
             let (numbers, width) = (numbers.global(), self.width);
             recsplit_fingerprints { keys, kind, seed, n, numbers, width, words: words.global_mut() }
                 .launch(stream, covering(stream.device(), n))?;
@@ -121,7 +122,7 @@ impl Fingerprints<'_> {
     fn elsewhere(
         self,
         device: &Device,
-        fill: impl FnOnce(&mut DeviceSliceMut<'_, u64>, Fingerprints<'_>) -> Result<(), Error>,
+        fill: impl FnOnce(&mut DeviceSliceMut<'_, u64>, Fingerprints<'_, M>) -> Result<(), Error>,
     ) -> Result<DeviceVec<u64>, Error> {
         let function = &self.function.copied_to(device)?;
         let mut words = device.alloc_zeroed(fingerprint_words(function.len(), self.width) as usize)?;
@@ -131,15 +132,15 @@ impl Fingerprints<'_> {
 }
 
 /// A filter whose fingerprints are still to come.
-struct Draft {
-    function: RecSplit,
+struct Draft<M: DeviceHashKind> {
+    function: PerfectHash<M>,
     words: DeviceVec<u64>,
-    parameters: Parameters,
+    parameters: Parameters<M>,
 }
 
-impl Draft {
-    fn new<S>(builder: &Builder<S>, function: RecSplit) -> Result<Self, Error> {
-        let (device, width) = (function.device(), builder.settings.width());
+impl<M: DeviceHashKind> Draft<M> {
+    fn new(function: PerfectHash<M>, width: u32) -> Result<Self, Error> {
+        let device = function.device();
         let function_words = function.words().len();
         let parameters = Parameters::new(function.parameters.clone(), function_words, width);
         let fingerprints = fingerprint_words(function.len(), width) as usize;
@@ -154,7 +155,7 @@ impl Draft {
     }
 
     /// What fingerprints are written with, and their places.
-    fn parts(&mut self) -> (Fingerprints<'_>, DeviceSliceMut<'_, u64>) {
+    fn parts(&mut self) -> (Fingerprints<'_, M>, DeviceSliceMut<'_, u64>) {
         let first = COMMON_WORDS + self.parameters.function_words();
         let by = Fingerprints { function: &self.function, width: self.parameters.width };
         (by, self.words.slice_mut(first..))
@@ -171,8 +172,8 @@ impl Draft {
         queued
     }
 
-    fn finish(self) -> Result<StaticFilter, Error> {
+    fn finish(self) -> Result<StaticFilterOf<M>, Error> {
         let device = self.words.device().clone();
-        StaticFilter::from_parts(&device, self.words, self.parameters)
+        StaticFilterOf::from_parts(&device, self.words, self.parameters)
     }
 }

@@ -1,194 +1,286 @@
-//! The function in device memory, and its way from and to the host.
+//! Lookups in functions, from host memory and from device memory.
 
-use std::fmt;
+use bytemuck::Pod;
+use warpset_base::filter::same_length;
+use warpset_gpu::batch::{DeviceKeys128, copy_many, expect_room};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::recsplit::lookup::{NO_NUMBERS, NUMBERS_64, NUMBERS_OR_ONES, VALUES_32, VALUES_64};
+use warpset_simt::{Global, GlobalMut};
 
-use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, download_large, upload_many};
-use warpset_gpu::{Device, DeviceSlice, DeviceVec};
+use super::{DeviceHashKind, PerfectHash, RecSplit};
+use crate::{Error, Key, Number, Space, TreeShape};
 
-use super::tables::Tables;
-use crate::format::{self, COMMON_WORDS, Header};
-use crate::query::Parameters;
-use crate::{Error, MappedRecSplit, Space, TreeShape, View};
-
-/// [`crate::RecSplit`] in device memory: the same words, asked by kernels.
-///
-/// ```
-/// use warpset_gpu::Device;
-/// use warpset_recsplit::RecSplit;
-///
-/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
-/// let function = RecSplit::builder().build_from(&["one", "two", "three"])?;
-/// let on_device = function.to_device(&device)?;
-/// assert_eq!((on_device.len(), on_device.values()), (3, 3));
-/// assert!(on_device.to_host()? == function);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct RecSplit {
-    device: Device,
-    pub(super) words: DeviceVec<u64>,
-    pub(super) parameters: Parameters,
-    pub(super) tables: Tables,
-    /// Keys of a host slice that travel at a time.
-    pub(super) chunk_keys: usize,
+/// Where the numbers of keys go, or what a table has there.
+#[derive(Clone, Copy)]
+pub struct Numbers {
+    /// As kernels name it.
+    pub(crate) form: u32,
+    /// The table, where values are asked for; any memory where numbers are.
+    pub(crate) table: Global<u64>,
+    /// One place per key.
+    pub(crate) out: GlobalMut<u64>,
+    /// Bytes of a place; 0 if there are none.
+    bytes: usize,
 }
 
-impl RecSplit {
-    /// The function in these words on `device`, which this header describes. The checksum in word 15 may be missing: it is
-    /// computed where the words come to the host.
-    pub(crate) fn from_parts(device: &Device, words: DeviceVec<u64>, header: Header) -> Result<Self, Error> {
-        Self::with_parameters(device, words, Parameters::trusted(header))
+impl Numbers {
+    /// No numbers are asked for.
+    pub(super) fn none() -> Self {
+        Self::words(NO_NUMBERS, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0), 0)
     }
 
-    fn with_parameters(device: &Device, words: DeviceVec<u64>, parameters: Parameters) -> Result<Self, Error> {
-        device.expect_same(words.device(), "a function's words")?;
-        let tables = Tables::new(device, &parameters, words.len() as u64, 0)?;
-        Ok(Self { device: device.clone(), words, parameters, tables, chunk_keys: DEFAULT_CHUNK_KEYS })
+    /// Numbers for as many keys as there are places.
+    pub(super) fn at<N: Number>(out: GlobalMut<N>) -> Self {
+        Self::words(N::FORM, words_of_mut(out), size_of::<N>())
     }
 
-    /// A copy of a function in host memory.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
-    pub fn from_host(device: &Device, function: &crate::RecSplit) -> Result<Self, Error> {
-        Self::from_view(device, &function.view())
+    /// Numbers in the replies of a chunk.
+    pub(super) fn replies<N: Number>(out: GlobalMut<u64>) -> Self {
+        Self::words(N::FORM, out, size_of::<N>())
     }
 
-    fn from_view(device: &Device, view: &View<'_>) -> Result<Self, Error> {
-        let mut words = device.alloc_uninit(view.words().len())?;
-        upload_many(&device.new_stream()?, vec![(view.words(), words.as_mut_slice())])?;
-        Self::with_parameters(device, words, view.lookup().parameters.clone())
+    /// Numbers in the replies of a chunk, or all ones of keys that are no members.
+    pub(super) fn replies_or_ones(out: GlobalMut<u64>) -> Self {
+        Self::words(NUMBERS_OR_ONES, out, 8)
     }
 
-    /// A copy on another device, or on this one.
-    pub(super) fn copied_to(&self, device: &Device) -> Result<Self, Error> {
-        let mut words = device.alloc_uninit(self.words.len())?;
-        let stream = device.new_stream()?;
-        stream.copy(&mut words, &self.words)?;
-        stream.synchronize()?;
-        Self::with_parameters(device, words, self.parameters.clone())
+    fn words(form: u32, out: GlobalMut<u64>, bytes: usize) -> Self {
+        Self { form, table: out.into(), out, bytes }
     }
 
-    /// A copy in host memory. Waits for all work on the device.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn to_host(&self) -> Result<crate::RecSplit, Error> {
-        self.device.synchronize()?;
-        let mut words = vec![0; self.words.len()];
-        download_large(&self.device.new_stream()?, self.words.as_slice(), &mut words)?;
-        words[COMMON_WORDS - 1] = format::checksum(&words);
-        Ok(crate::RecSplit::trusted(words, self.parameters.header))
+    /// The places of the keys from `first` on, a multiple of 64, so that places of four bytes are whole words too.
+    pub(super) fn from(self, first: usize) -> Self {
+        Self { out: if self.bytes == 0 { self.out } else { self.out.at(first * self.bytes / 8) }, ..self }
     }
+}
 
-    /// The device that it is on.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
+/// Any memory as words, whose length is rounded up.
+fn words_of<T>(items: Global<T>) -> Global<u64> {
+    Global::from_raw_parts(items.as_ptr().cast(), (items.len() * size_of::<T>()).div_ceil(8))
+}
 
-    /// The words on the device, in the saved form, but that word 15, the checksum, may be zero.
-    pub fn words(&self) -> DeviceSlice<'_, u64> {
-        self.words.as_slice()
-    }
+fn words_of_mut<T>(items: GlobalMut<T>) -> GlobalMut<u64> {
+    GlobalMut::from_raw_parts(items.as_ptr().cast(), (items.len() * size_of::<T>()).div_ceil(8))
+}
 
-    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (16 bytes per integer of 64
-    /// bits, of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
-    pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.chunk_keys = keys;
-    }
-
-    /// Number of keys.
-    pub fn len(&self) -> u64 {
-        self.parameters.keys()
-    }
-
-    /// Whether there are no keys.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// All numbers are below this, see [`crate::RecSplit::values`].
+impl<M: DeviceHashKind> PerfectHash<M> {
+    /// The bound that all numbers are below, see [`crate::PerfectHash::values`].
     pub fn values(&self) -> u64 {
-        self.parameters.values()
+        M::values(&self.parameters.header)
     }
 
-    /// Bytes of device memory that the words take.
-    pub fn memory_bytes(&self) -> u64 {
-        self.words.byte_len() as u64
-    }
-
-    /// Bits of the words for each key.
-    pub fn bits_per_key(&self) -> f64 {
-        self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
-    }
-
-    /// Bits of the splitting trees and of the lists of bucket positions.
+    /// Bits of the codes of all buckets and of the lists of bucket positions.
     pub fn space(&self) -> Space {
         self.parameters.space()
     }
+}
 
+impl RecSplit {
     /// The shape of the splitting trees.
     pub fn shape(&self) -> TreeShape {
-        self.parameters.header.shape
-    }
-
-    /// Seed of the keys' hash.
-    pub fn seed(&self) -> u64 {
-        self.parameters.header.seed
+        self.parameters.header.code.shape
     }
 }
 
-impl fmt::Debug for RecSplit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("RecSplit");
-        f.field("len", &self.len()).field("shape", &self.shape()).field("device", &self.device).finish_non_exhaustive()
-    }
-}
-
-impl crate::RecSplit {
-    /// A copy in device memory; [`RecSplit::to_host`] is the way back.
+/// Lookups of keys in host memory: staged through pinned memory in chunks, so that keys of any number work, and one
+/// chunk travels while kernels work on another.
+impl<M: DeviceHashKind> PerfectHash<M> {
+    /// The number of each key, below [`values`](Self::values); 0 if there are no keys in the function. Keys of any
+    /// kind; those that are no integers are hashed on the host.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
-    pub fn to_device(&self, device: &Device) -> Result<RecSplit, Error> {
-        self.view().to_device(device)
+    /// [`Error::Gpu`].
+    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
+        let mut numbers = vec![0; keys.len()];
+        self.get_bulk_into(keys, &mut numbers)?;
+        Ok(numbers)
     }
-}
 
-impl MappedRecSplit {
-    /// A copy in device memory.
+    /// [`get_bulk`](Self::get_bulk) into a slice of the same length, of `u64` or of `u32`, which is half of the way
+    /// back.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
-    pub fn to_device(&self, device: &Device) -> Result<RecSplit, Error> {
-        self.view().to_device(device)
+    /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a function of more than 2^32 values;
+    /// [`Error::Gpu`].
+    pub fn get_bulk_into<K: Key, N: Number>(&self, keys: &[K], numbers: &mut [N]) -> Result<(), Error> {
+        same_length(keys.len(), numbers.len())?;
+        N::check(self.values())?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.staging()?.run(
+            keys,
+            N::REPLY,
+            |chunk| {
+                // SAFETY: a chunk has room for its replies; the function is borrowed until `run` has waited.
+                unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), Numbers::replies::<N>(chunk.replies)) }
+            },
+            |range, words| copy_many(&mut numbers[range.clone()], &N::of_words(words)[..range.len()]),
+        )
     }
 }
 
-impl View<'_> {
-    /// A copy in device memory.
+/// Lookups of keys in device memory.
+impl<M: DeviceHashKind> PerfectHash<M> {
+    /// The number of each key, below [`values`](Self::values): place `i` of `numbers`, which are `u64` or `u32`,
+    /// becomes that of key `i`; 0 if there are no keys in the function.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
-    pub fn to_device(&self, device: &Device) -> Result<RecSplit, Error> {
-        RecSplit::from_view(device, self)
+    /// [`Error::LengthMismatch`] if there are fewer places than keys; [`Error::NumbersTooLarge`] for `u32` and a
+    /// function of more than 2^32 values; memory of another device.
+    pub fn get_device<K: DeviceKeys128, N: Number>(
+        &self,
+        keys: K,
+        numbers: DeviceSliceMut<'_, N>,
+    ) -> Result<(), Error> {
+        // SAFETY: function, keys and numbers are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_async(stream, keys, numbers) })
     }
-}
 
-#[cfg(all(test, not(warpset_host_tests)))]
-mod tests {
-    use super::*;
+    /// Queues [`get_device`](Self::get_device).
+    ///
+    /// # Errors
+    /// The errors of [`get_device`](Self::get_device).
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the function, `keys` and `numbers` stay allocated;
+    /// - nothing writes the keys, and nothing else accesses the numbers.
+    pub unsafe fn get_async<K: DeviceKeys128, N: Number>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut numbers: DeviceSliceMut<'_, N>,
+    ) -> Result<(), Error> {
+        expect_room(keys.count(), numbers.len())?;
+        N::check(self.values())?;
+        let out = Numbers::at(numbers.global_mut());
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.look_up(stream, keys, &[numbers.device()], out) }
+    }
 
-    #[test]
-    fn words_without_their_checksum_get_it_on_the_host() {
-        let device = Device::emulator(Default::default());
-        let keys: Vec<u64> = (0..1_000).collect();
-        let function = crate::RecSplit::builder().build_from(&keys).unwrap();
-        let mut words = function.words().to_vec();
-        words[COMMON_WORDS - 1] = 0;
-        let words = device.from_slice(&words).unwrap();
-        let header = function.view().lookup().parameters.header;
-        let on_device = RecSplit::from_parts(&device, words, header).unwrap();
-        assert!(on_device.to_host().unwrap() == function);
-        assert_eq!(on_device.space(), function.space());
+    /// The value that `table` has at each key's number: place `i` of `values` becomes that of key `i`. Items have 4 or
+    /// 8 bytes. The same as [`get_device`](Self::get_device) and reading the table at the numbers, without the
+    /// numbers in memory between.
+    ///
+    /// ```
+    /// use warpset_gpu::Device;
+    /// use warpset_recsplit::RecSplit;
+    ///
+    /// let keys = [2u64, 3, 5, 7];
+    /// let function = RecSplit::builder().build_from(&keys)?;
+    /// let mut squares = [0u32; 4];
+    /// for key in keys {
+    ///     squares[function.get(key) as usize] = (key * key) as u32;
+    /// }
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let (function, table) = (function.to_device(&device)?, device.from_slice(&squares)?);
+    /// let asked = device.from_slice(&[7u64, 2])?;
+    /// let mut values = device.alloc_uninit::<u32>(2)?;
+    /// function.gather_device(asked.as_slice(), table.as_slice(), values.as_mut_slice())?;
+    /// assert_eq!(values.to_vec()?, [49, 4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are fewer places than keys; [`Error::TableTooShort`] if the table has fewer
+    /// items than the function has values, or none; memory of another device, or at an address that is no multiple
+    /// of an item's bytes.
+    pub fn gather_device<K: DeviceKeys128, T: Pod>(
+        &self,
+        keys: K,
+        table: DeviceSlice<'_, T>,
+        values: DeviceSliceMut<'_, T>,
+    ) -> Result<(), Error> {
+        // SAFETY: all are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.gather_async(stream, keys, table, values) })
+    }
+
+    /// Queues [`gather_device`](Self::gather_device).
+    ///
+    /// # Errors
+    /// The errors of [`gather_device`](Self::gather_device).
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the function, `keys`, `table` and `values` stay allocated;
+    /// - nothing writes the keys and the table, and nothing else accesses the values.
+    pub unsafe fn gather_async<K: DeviceKeys128, T: Pod>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        table: DeviceSlice<'_, T>,
+        values: DeviceSliceMut<'_, T>,
+    ) -> Result<(), Error> {
+        const { assert!(size_of::<T>() == 4 || size_of::<T>() == 8, "a table's items have 4 or 8 bytes") };
+        expect_room(keys.count(), values.len())?;
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        // A function of no keys answers 0 to all.
+        let (needed, found) = (self.values().max(1), table.len() as u64);
+        if found < needed {
+            return Err(Error::TableTooShort { values: needed, found });
+        }
+        let devices = [table.device(), values.device()];
+        let numbers = if size_of::<T>() == 8 {
+            let (table, out) = (table.cast::<u64>()?.global(), values.cast::<u64>()?.global_mut());
+            Numbers { form: VALUES_64, table, out, bytes: 8 }
+        } else {
+            let (table, mut out) = (table.cast::<u32>()?, values.cast::<u32>()?);
+            Numbers { form: VALUES_32, table: words_of(table.global()), out: words_of_mut(out.global_mut()), bytes: 4 }
+        };
+        // SAFETY: there is room, and a value for every number; the rest is the caller's promise.
+        unsafe { self.look_up(stream, keys, &devices, numbers) }
+    }
+
+    /// All lookups of keys on the device; `devices` are those of what else takes part.
+    ///
+    /// # Safety
+    /// As for [`gather_async`](Self::gather_async); `numbers` has room.
+    unsafe fn look_up<K: DeviceKeys128>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        devices: &[&Device],
+        numbers: Numbers,
+    ) -> Result<(), Error> {
+        // SAFETY: there is room from each `first` on; the rest is the caller's promise.
+        unsafe {
+            self.in_parts(stream, keys, devices, |keys, first, n| self.queue(stream, keys, n, numbers.from(first)))
+        }
+    }
+
+    /// Queues the numbers of `n` keys.
+    ///
+    /// # Safety
+    /// - `keys` are valid for `n` keys, and `numbers` for as many.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
+    ///   the numbers.
+    pub(super) unsafe fn queue_numbers(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        numbers: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(stream, keys, n, Numbers::words(NUMBERS_64, numbers, 8)) }
+    }
+
+    /// Queues the lookup of `n > 0` keys.
+    ///
+    /// # Safety
+    /// - `keys` are valid for `n` keys, and `numbers` has room for as many; its table has a value for every number, and
+    ///   one at least.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes keys and table, and nothing else
+    ///   accesses the numbers.
+    unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, numbers: Numbers) -> Result<(), Error> {
+        // SAFETY: the tables were made from these words; the rest is the caller's promise.
+        unsafe { M::queue_numbers(&self.tables, stream, self.words.global(), keys, n, numbers) }
     }
 }

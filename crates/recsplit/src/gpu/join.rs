@@ -1,102 +1,124 @@
 //! Joining what devices have built to one function, on the first of them.
 
+use std::ops::Range;
+
 use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::recsplit::join::{recsplit_add, recsplit_join};
 use warpset_simt::GlobalMut;
 
-use super::RecSplit;
 use super::buckets::covering;
-use super::build::Stopped;
 use super::lists::{Last, Sums};
-use super::share::{Attempt, Built};
-use super::source::Source;
+use super::plan::AttemptError;
+use super::{DeviceHashKind, FoundCodes, PerfectHash};
 use crate::Error;
-use crate::build::Failure;
+use crate::build::{Failure, Settings};
 use crate::elias_fano::{self, Least};
 use crate::format::{HEADER_WORDS, Header};
+use crate::function::Parameters;
 
-impl<K: Source> Attempt<'_, K> {
-    /// The function that has what was built for all shares, in their order.
-    pub(super) fn join(&self, mut built: Vec<Built>) -> Result<RecSplit, Stopped> {
-        let (settings, stream, keys) = (&self.settings, &self.streams[0], self.keys());
-        let joined = if built.len() > 1 { Some(self.sums(&built)?) } else { None };
-        let bits = built.iter().map(|built| built.bits).sum();
-        let mut least = Least::default();
-        built.iter_mut().for_each(|built| least.merge(&Least::of(std::mem::take(&mut built.least))));
-        let sums = joined.as_ref().unwrap_or(&built[0].sums);
-        let last = Last { entries: sums.keys.len(), sums: (keys, bits) };
-        let layout = elias_fano::layout(&last, &least, elias_fano::log_stride(settings.bucket_size));
-        let header = Header {
-            keys,
-            seed: settings.seed,
-            shape: settings.shape,
-            remix: settings.remix,
-            largest_bucket: built.iter().map(|built| built.largest).max().unwrap_or(0),
-            bucket_size: settings.bucket_size,
-            tree_bits: bits,
-            layout,
-        };
-        let mut words = stream.device().alloc_uninit::<u64>(header.words() as usize)?;
-        stream.fill_bytes(&mut words, 0)?;
-        self.mark(stream, "layout")?;
-        let trees = HEADER_WORDS as usize;
-        let lists = trees + bits.div_ceil(64) as usize;
-        let mut base = 0;
-        for built in &built {
-            for (bits, piece) in &built.pieces {
-                let at = base + bits.start / 64 * 64;
-                if base == 0 {
-                    let first = trees + (at / 64) as usize;
-                    stream.copy(words.slice_mut(first..first + piece.len()), piece.as_slice())?;
-                    continue;
-                }
-                // SAFETY: the bits of all pieces are within those of the trees, and memory is freed in the order of the stream.
-                unsafe { queue_bits(stream, piece, at, words.global_mut().at(trees))? };
-            }
-            base += built.bits;
-        }
-        // SAFETY: the sums are those of the layout, for which there are words; all of it is waited for below, on an error too.
-        let queued = unsafe { sums.queue_lists(stream, &layout, words.global_mut().at(lists)) };
-        self.mark(stream, "lists")?;
-        let written = match &built[..] {
-            // SAFETY: these are the bits of all buckets, for which the words are zero.
-            [Built { found: Some(found), .. }] => unsafe {
-                found.queue_words(stream, sums.bits.as_slice(), 0, words.global_mut().at(trees))
-            },
-            _ => Ok(()),
-        };
-        self.mark(stream, "encoding")?;
-        let mut overflow = [0];
-        let queued = queued.and_then(|flag| Ok(stream.download(&flag, &mut overflow)?));
-        stream.synchronize()?;
-        queued.and(written)?;
-        if overflow[0] != 0 {
-            return Err(Stopped::Seed(Failure::Unlucky));
-        }
-        stream.upload(words.slice_mut(..trees), &header.to_words())?;
-        Ok(RecSplit::from_parts(stream.device(), words, header)?)
-    }
+/// What one device has built: the codes of its buckets.
+pub(super) struct DevicePart<F> {
+    /// The bits of each range, counted from the first one of the part, whose first word has the last bits of the range
+    /// before.
+    pub(super) pieces: Vec<(Range<u64>, DeviceVec<u64>)>,
+    /// Instead of pieces, if there is one range on one device: codes that are not bits yet.
+    pub(super) found: Option<F>,
+    /// Sums over the buckets of the part.
+    pub(super) sums: Sums,
+    /// The least number of bits of a bucket by its number of keys.
+    pub(super) least: Vec<u64>,
+    pub(super) largest: u32,
+    pub(super) keys: u64,
+    pub(super) bits: u64,
+}
 
-    /// The sums over all buckets.
-    fn sums(&self, built: &[Built]) -> Result<Sums, Error> {
-        let stream = &self.streams[0];
-        let mut all = Sums::new(stream, self.share_of(built.len() - 1).end as usize)?;
-        let mut before = (0, 0);
-        for (place, built) in built.iter().enumerate() {
-            let share = self.share_of(place);
-            let (first, end) = (share.start as usize + 1, share.end as usize + 1);
-            let sums = &built.sums;
-            for (to, from, base) in [(&mut all.keys, &sums.keys, before.0), (&mut all.bits, &sums.bits, before.1)] {
-                let mut to = to.slice_mut(first..end);
-                stream.copy(&mut to, from.slice(1..))?;
-                let (n, sums) = (end - first, to.global_mut());
-                // SAFETY: the sums stay until the stream has passed this work, and nothing else uses them.
-                unsafe { recsplit_add { sums, n, base }.launch(stream, covering(stream.device(), n))? };
+/// The function of `keys` keys that has what was built of all buckets, in their order, on the device of `stream`.
+/// `mark` ends a stage.
+pub(super) fn join<M: DeviceHashKind>(
+    settings: &Settings<M>,
+    keys: u64,
+    stream: &Stream,
+    mut built: Vec<DevicePart<M::Found>>,
+    mark: impl Fn(&'static str) -> Result<(), Error>,
+) -> Result<PerfectHash<M>, AttemptError> {
+    let joined = if built.len() > 1 { Some(sums(stream, &built)?) } else { None };
+    let bits = built.iter().map(|built| built.bits).sum();
+    let mut least = Least::default();
+    built.iter_mut().for_each(|built| least.merge(&Least::of(std::mem::take(&mut built.least))));
+    let sums = joined.as_ref().unwrap_or(&built[0].sums);
+    let last = Last { entries: sums.keys.len(), sums: (keys, bits) };
+    let layout = elias_fano::layout(&last, &least, elias_fano::log_stride(settings.bucket_size));
+    let header = Header {
+        keys,
+        seed: settings.seed,
+        code: settings.code,
+        largest_bucket: built.iter().map(|built| built.largest).max().unwrap_or(0),
+        bucket_size: settings.bucket_size,
+        code_bits: bits,
+        layout,
+    };
+    let mut words = stream.device().alloc_uninit::<u64>(header.words() as usize)?;
+    stream.fill_bytes(&mut words, 0)?;
+    mark("layout")?;
+    let trees = HEADER_WORDS as usize;
+    let lists = trees + bits.div_ceil(64) as usize;
+    let mut base = 0;
+    for built in &built {
+        for (bits, piece) in &built.pieces {
+            let at = base + bits.start / 64 * 64;
+            if base == 0 {
+                let first = trees + (at / 64) as usize;
+                stream.copy(words.slice_mut(first..first + piece.len()), piece.as_slice())?;
+                continue;
             }
-            before = (before.0 + built.keys, before.1 + built.bits);
+            // SAFETY: the bits of all pieces are within those of the trees, and memory is freed in the order of the
+            // stream.
+            unsafe { queue_bits(stream, piece, at, words.global_mut().at(trees))? };
         }
-        Ok(all)
+        base += built.bits;
     }
+    // SAFETY: the sums are those of the layout, for which there are words; all of it is waited for below, on an error
+    // too.
+    let queued = unsafe { sums.queue_lists(stream, &layout, words.global_mut().at(lists)) };
+    mark("lists")?;
+    let written = match &built[..] {
+        // SAFETY: these are the bits of all buckets, for which the words are zero.
+        [DevicePart { found: Some(found), .. }] => unsafe {
+            found.queue_words(stream, sums.bits.as_slice(), 0, words.global_mut().at(trees))
+        },
+        _ => Ok(()),
+    };
+    mark("encoding")?;
+    let mut overflow = [0];
+    let queued = queued.and_then(|flag| Ok(stream.download(&flag, &mut overflow)?));
+    stream.synchronize()?;
+    queued.and(written)?;
+    if overflow[0] != 0 {
+        return Err(AttemptError::Seed(Failure::Unlucky));
+    }
+    stream.upload(words.slice_mut(..trees), &header.to_words())?;
+    Ok(PerfectHash::from_parts(stream.device(), words, Parameters::trusted(header))?)
+}
+
+/// The sums over all buckets.
+fn sums<F>(stream: &Stream, built: &[DevicePart<F>]) -> Result<Sums, Error> {
+    let buckets = |built: &DevicePart<F>| built.sums.keys.len() - 1;
+    let mut all = Sums::new(stream, built.iter().map(buckets).sum())?;
+    let (mut before, mut first) = ((0, 0), 1);
+    for built in built {
+        let end = first + buckets(built);
+        let sums = &built.sums;
+        for (to, from, base) in [(&mut all.keys, &sums.keys, before.0), (&mut all.bits, &sums.bits, before.1)] {
+            let mut to = to.slice_mut(first..end);
+            stream.copy(&mut to, from.slice(1..))?;
+            let (n, sums) = (end - first, to.global_mut());
+            // SAFETY: the sums stay until the stream has passed this work, and nothing else uses them.
+            unsafe { recsplit_add { sums, n, base }.launch(stream, covering(stream.device(), n))? };
+        }
+        before = (before.0 + built.keys, before.1 + built.bits);
+        first = end;
+    }
+    Ok(all)
 }
 
 /// Queues that the bits of `from`, on any device, are or-ed to those of `words` from `at` on.

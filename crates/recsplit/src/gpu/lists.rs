@@ -23,12 +23,13 @@ impl Sums {
         Ok(sums)
     }
 
-    /// Queues the lists of `layout`, to `words`. Says in the word of the result whether the jump array's 16 bits are too few.
+    /// Queues the lists of `layout`, to `words`. Says in the word of the result whether the jump array's 16 bits are
+    /// too few.
     ///
     /// # Safety
     /// - All sums are there, and `layout` was made for them.
-    /// - `words` are as many as `layout` says, and zero; they stay allocated until `stream` has passed this work, and nothing else
-    ///   accesses them.
+    /// - `words` are as many as `layout` says, and zero; they stay allocated until `stream` has passed this work, and
+    ///   nothing else accesses them.
     pub(super) unsafe fn queue_lists(
         &self,
         stream: &Stream,

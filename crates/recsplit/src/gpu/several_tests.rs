@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use warpset_base::filter::Filter;
 use warpset_base::key::Hash128;
 use warpset_core::hash::mix;
 use warpset_core::recsplit::Method;
@@ -12,10 +13,10 @@ use warpset_gpu::emulator::Config;
 use warpset_gpu::testing::{cuda, devices, fail_each, lists_of_devices};
 use warpset_gpu::{Device, Devices, GpuError, Stream};
 
-use super::build::{Construction, Plan};
+use super::attempt::SeedAttempt;
 use super::build_tests::uneven_hashes;
-use super::share::Attempt;
-use super::source::{HostKeys, KeysThere};
+use super::plan::Plan;
+use super::source::{HostKeys, KeysOnDevice};
 use crate::{Builder, Error, RecSplit, StaticFilter};
 
 fn keys(n: usize) -> Vec<u64> {
@@ -74,11 +75,11 @@ fn ranges_and_shares_give_the_same_words() {
             let on = (&devices, &streams[..]);
             let host_keys = HostKeys(&keys);
             let function =
-                Attempt::new(settings, Default::default(), &host_keys, on, plan, (&reporter, 0), None).run().unwrap();
+                SeedAttempt::new(settings, Default::default(), &host_keys, on, plan, (&reporter, 0)).run().unwrap();
             assert!(function.to_host().unwrap() == expected, "{plan:?}");
-            let device_keys = KeysThere(there.as_slice());
+            let device_keys = KeysOnDevice(there.as_slice());
             let function =
-                Attempt::new(settings, Default::default(), &device_keys, on, plan, (&reporter, 0), None).run().unwrap();
+                SeedAttempt::new(settings, Default::default(), &device_keys, on, plan, (&reporter, 0)).run().unwrap();
             assert!(function.to_host().unwrap() == expected, "{plan:?}");
         }
     }
@@ -88,19 +89,17 @@ fn ranges_and_shares_give_the_same_words() {
 fn plans_follow_from_the_memory_that_is_left() {
     let keys = keys(12_000);
     let builder = RecSplit::builder().leaf_size(3).bucket_size(40).method(Method::BruteForce);
-    let settings = builder.settings().unwrap();
+    let buckets = builder.settings().unwrap().buckets(keys.len() as u64);
     let devices = Devices::new([1, 2].map(|seed| Device::emulator(Config::seeded(seed)))).unwrap();
-    let construction =
-        Construction { devices: &devices, settings, builder: &builder, strategy: Default::default(), watch: None };
     let second = &devices.all()[1];
     let there = devices.first().from_slice(&keys).unwrap();
     for (bytes, ranges, are_kept) in [(1 << 24, 1, true), (470_000, 1, true), (450_000, 2, true)] {
         second.set_memory_limit(bytes);
         let plan = Plan { ranges, are_kept };
-        assert_eq!(construction.plan(&HostKeys(&keys), &devices).unwrap(), plan, "{bytes}");
+        assert_eq!(super::plan::plan(&HostKeys(&keys), buckets, &devices).unwrap(), plan, "{bytes}");
     }
     // Keys on the first device are kept there.
-    let plan = construction.plan(&KeysThere(there.as_slice()), &devices).unwrap();
+    let plan = super::plan::plan(&KeysOnDevice(there.as_slice()), buckets, &devices).unwrap();
     assert_eq!(plan, Plan { ranges: 1, are_kept: true });
     let expected = builder.build_from(&keys).unwrap();
     assert!(builder.on_each(&devices).build_from(&keys).unwrap().to_host().unwrap() == expected);
@@ -113,7 +112,7 @@ fn plans_follow_from_the_memory_that_is_left() {
 fn filters_are_those_of_the_host() {
     for devices in lists_of_devices(23) {
         for (n, width) in [(0, 8), (1, 3), (2, 9), (500, 7), (300, 32)] {
-            let (builder, keys) = (StaticFilter::builder(width).leaf_size(4).bucket_size(50), keys(n));
+            let (builder, keys) = (StaticFilter::builder().width(width).leaf_size(4).bucket_size(50), keys(n));
             let expected = builder.build_from(&keys).unwrap();
             assert!(builder.on_each(&devices).build_from(&keys).unwrap().to_host().unwrap() == expected, "{n} {width}");
             let home = &devices.all()[devices.all().len() - 1];
@@ -122,7 +121,7 @@ fn filters_are_those_of_the_host() {
             assert!(of_device_keys.to_host().unwrap() == expected, "{n} {width}");
         }
         let texts: Vec<String> = keys(200).iter().map(|word| format!("{word} or so")).collect();
-        let builder = StaticFilter::builder(9).leaf_size(4).bucket_size(50);
+        let builder = StaticFilter::builder().width(9).leaf_size(4).bucket_size(50);
         let expected = builder.build_from(&texts).unwrap();
         let there = StringVec::from_slice(devices.first(), &texts).unwrap();
         let of_device_keys = builder.on_each(&devices).build_from_device(there.as_strings()).unwrap();
@@ -159,7 +158,7 @@ fn a_failure_is_an_error_and_nothing_else() {
     let words = keys(20);
     let builder = RecSplit::builder().leaf_size(4).bucket_size(10);
     let expected = builder.build_from(&words).unwrap();
-    let filters = StaticFilter::builder(5).leaf_size(4).bucket_size(10);
+    let filters = StaticFilter::builder().width(5).leaf_size(4).bucket_size(10);
     for devices in lists_of_devices(25).into_iter().filter(|devices| devices.all().len() == 2) {
         let free = || -> Vec<usize> { devices.all().iter().map(|device| device.memory_info().unwrap().free).collect() };
         let there = devices.all()[1].from_slice(&words).unwrap();

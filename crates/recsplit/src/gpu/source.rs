@@ -75,14 +75,15 @@ impl<K: Key> Source for HostKeys<'_, K> {
 }
 
 /// Keys in device memory.
-pub(super) struct KeysThere<K>(pub(super) K);
+pub(super) struct KeysOnDevice<K>(pub(super) K);
 
-/// Colliding keys that are looked at. Of more keys than these with one hash two are equal, unless someone has made them.
+/// At most this many colliding keys are compared. More keys with one hash contain a duplicate, unless an adversary
+/// chose them.
 const COLLIDING: usize = 1 << 10;
 
-impl<K: DeviceKeys128> KeysThere<K> {
-    /// Runs `work` on some of the keys as kernels take them, at most `most` at a time, a multiple of 64, with the number of the first
-    /// among all of them and their number.
+impl<K: DeviceKeys128> KeysOnDevice<K> {
+    /// Runs `work` on some of the keys as kernels take them, at most `most` at a time, a multiple of 64, with the
+    /// number of the first among all of them and their number.
     ///
     /// # Safety
     /// `work` only queues work on `stream`, which is waited for before the keys go.
@@ -105,7 +106,7 @@ impl<K: DeviceKeys128> KeysThere<K> {
     }
 }
 
-impl<K: DeviceKeys128> Source for KeysThere<K> {
+impl<K: DeviceKeys128> Source for KeysOnDevice<K> {
     fn len(&self) -> usize {
         self.0.count()
     }
@@ -141,7 +142,7 @@ impl<K: DeviceKeys128> Source for KeysThere<K> {
         let queued = unsafe {
             self.each(0..self.0.count(), stream, seed, usize::MAX, |keys, first, n| {
                 let (found, capacity) = (found.global_mut(), COLLIDING as u64);
-                let (keys, kind, seed, first) = (keys.keys, keys.kind, keys.spread, first as u64);
+                let (keys, kind, seed, first) = (keys.keys, keys.kind, keys.seed, first as u64);
                 kernels::recsplit_positions { keys, kind, seed, n, first, buckets, bucket, low, capacity, found }
                     .launch(stream, covering(stream.device(), n))?;
                 Ok(())

@@ -1,37 +1,76 @@
 //! Building filters: a function, and then the fingerprint of each key at its number.
 
-use super::StaticFilter;
+use super::StaticFilterOf;
 use super::format::{WIDTHS, fingerprint_words, seal};
 use super::lookup::{BLOCK, Parameters};
 use crate::bit_vec::shared;
+use crate::builder::FingerprintWidth;
 use crate::format::COMMON_WORDS;
-use crate::query;
-use crate::{Builder, Error, RecSplit};
+use crate::function::{Lookup, PerfectHash};
+use crate::{Builder, Error, HashKind};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_base::key::{Hash128, Key};
 use warpset_core::recsplit::fingerprint::fingerprint;
 
-impl Builder<StaticFilter> {
+impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
+    /// The rate of false positives, at most: fingerprints have the fewest bits that keep it. From 2^-32 on, below 1.
+    /// Replaces the width. Default: 0.01.
+    ///
+    /// ```
+    /// use warpset_recsplit::StaticFilter;
+    ///
+    /// let filter = StaticFilter::builder().fpr(0.001).build_from(&["one", "two", "three"])?;
+    /// assert!(filter.contains("two") && filter.width() == 10 && filter.fpr() < 0.001);
+    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// ```
+    pub fn fpr(mut self, fpr: f64) -> Self {
+        self.width = FingerprintWidth::Fpr(fpr);
+        self
+    }
+
+    /// Bits of a fingerprint, 1 to 32: a key that is no member passes with probability 2^-width. Replaces the rate.
+    /// Default: 7, for a rate of 0.01.
+    pub fn width(mut self, width: u32) -> Self {
+        self.width = FingerprintWidth::Bits(width);
+        self
+    }
+
     /// Builds the filter of `keys`, which must be distinct.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter, Error> {
-        self.check_width()?;
-        let mut draft = Draft::new(self.function_from(keys)?, self.width());
-        self.run(|| {
+    ///
+    /// # Errors
+    /// The errors of [`Builder::build_from`] for functions; [`Error::InvalidParameter`] for a width or a rate that no
+    /// filter has.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilterOf<M>, Error> {
+        self.filter_of(keys, |builder| builder.function_from(keys))
+    }
+
+    /// The filter of `keys`, of which `build` builds the function.
+    pub(crate) fn filter_of<K: Key>(
+        &self,
+        keys: &[K],
+        build: impl FnOnce(&Self) -> Result<PerfectHash<M>, Error>,
+    ) -> Result<StaticFilterOf<M>, Error> {
+        let width = self.checked_width()?;
+        let mut draft = Draft::new(build(self)?, width);
+        self.run(keys.len() as u64, || {
             let space = draft.space();
             keys.par_chunks(BLOCK).for_each(|keys| space.put(keys.iter()));
             draft.finish()
         })
     }
 
-    /// Builds the filter of the keys that `source` gives, which may be called several times and must give the same keys in
-    /// the same order each time: three times as a rule. The keys themselves are never all in memory.
+    /// Builds the filter of the keys that `source` gives, which may be called several times and must give the same keys
+    /// in the same order each time: three times as a rule. The keys themselves are never all in memory.
+    ///
+    /// # Errors
+    /// As for `build_from`.
     pub fn build_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         mut source: impl FnMut() -> I,
-    ) -> Result<StaticFilter, Error> {
-        self.check_width()?;
-        let mut draft = Draft::new(self.function_from_iter(&mut source)?, self.width());
+    ) -> Result<StaticFilterOf<M>, Error> {
+        let width = self.checked_width()?;
+        let mut draft = Draft::new(self.function_from_iter(&mut source)?, width);
         let mut keys = source().into_iter().peekable();
         let space = draft.space();
         while keys.peek().is_some() {
@@ -40,30 +79,40 @@ impl Builder<StaticFilter> {
         Ok(draft.finish())
     }
 
-    pub(crate) fn check_width(&self) -> Result<(), Error> {
-        let value = f64::from(self.width());
-        match WIDTHS.contains(&self.width()) {
-            true => Ok(()),
-            false => Err(Error::InvalidParameter { what: "fingerprint width", value, allowed: "1 to 32" }),
+    /// Bits of a fingerprint, if there are filters with that many.
+    pub(crate) fn checked_width(&self) -> Result<u32, Error> {
+        match self.width {
+            FingerprintWidth::Bits(width) if WIDTHS.contains(&width) => Ok(width),
+            FingerprintWidth::Bits(width) => {
+                let value = f64::from(width);
+                Err(Error::InvalidParameter { what: "fingerprint width", value, allowed: "1 to 32" })
+            }
+            FingerprintWidth::Fpr(fpr) if fpr < 1.0 && fpr.log2() >= -f64::from(*WIDTHS.end()) => {
+                Ok((-fpr.log2()).ceil() as u32)
+            }
+            FingerprintWidth::Fpr(value) => {
+                let allowed = "at least 2^-32 (2.4e-10) and below 1";
+                Err(Error::InvalidParameter { what: "false-positive rate", value, allowed })
+            }
         }
     }
 }
 
 /// A filter whose fingerprints and header are still to come.
-struct Draft {
+struct Draft<M: HashKind> {
     words: Vec<u64>,
-    parameters: Parameters,
+    parameters: Parameters<M>,
 }
 
 /// A draft's function, and the space of its fingerprints, all zero to begin with.
-struct Space<'a> {
-    function: query::Lookup<'a>,
+struct Space<'a, M: HashKind> {
+    function: Lookup<'a, M>,
     fingerprints: &'a [AtomicU64],
     width: u32,
 }
 
-impl Draft {
-    fn new(function: RecSplit, width: u32) -> Self {
+impl<M: HashKind> Draft<M> {
+    fn new(function: PerfectHash<M>, width: u32) -> Self {
         let (function_words, function) = function.into_parts();
         // A builder of filters makes no function that is larger than memory.
         let fingerprints = fingerprint_words(function.header.keys, width) as usize;
@@ -72,20 +121,20 @@ impl Draft {
         Self { words, parameters: Parameters::new(function, function_words.len(), width) }
     }
 
-    fn space(&mut self) -> Space<'_> {
+    fn space(&mut self) -> Space<'_, M> {
         let Parameters { function, function_words, width } = &self.parameters;
         let (words, fingerprints) = self.words.split_at_mut(COMMON_WORDS + function_words);
-        let function = query::Lookup { words: &words[COMMON_WORDS..], parameters: function };
+        let function = Lookup { words: &words[COMMON_WORDS..], parameters: function };
         Space { function, fingerprints: shared(fingerprints), width: *width }
     }
 
-    fn finish(mut self) -> StaticFilter {
+    fn finish(mut self) -> StaticFilterOf<M> {
         seal(&mut self.words, &self.parameters);
-        StaticFilter { words: self.words, parameters: self.parameters }
+        StaticFilterOf::trusted(self.words, self.parameters)
     }
 }
 
-impl Space<'_> {
+impl<M: HashKind> Space<'_, M> {
     /// Puts the fingerprints of at most [`BLOCK`] keys to their places.
     fn put<K: Key>(&self, keys: impl Iterator<Item = K>) {
         let seed = self.function.parameters.header.seed;
@@ -99,5 +148,32 @@ impl Space<'_> {
             self.fingerprints[word].fetch_or(bits as u64, Ordering::Relaxed);
             self.fingerprints[word + 1].fetch_or((bits >> 64) as u64, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, StaticFilter};
+
+    #[test]
+    fn rates_become_widths() {
+        let keys: Vec<u64> = (0..100).collect();
+        let width = |fpr: f64| StaticFilter::builder().fpr(fpr).build_from(&keys).map(|filter| filter.width());
+        for (fpr, expected) in [(0.9, 1), (0.5, 1), (0.49, 2), (0.01, 7), (2f64.powi(-32), 32)] {
+            assert_eq!(width(fpr).unwrap(), expected, "{fpr}");
+        }
+        for fpr in [1.0, 2.0, f64::NAN, f64::INFINITY, 0.0, -1.0, 1e-10, 1e-300] {
+            assert!(matches!(width(fpr), Err(Error::InvalidParameter { what: "false-positive rate", .. })), "{fpr}");
+        }
+        let filter = StaticFilter::builder().width(32).build_from(&keys).unwrap();
+        let asked: Vec<u64> = (0..5000).rev().collect();
+        let expected: Vec<Option<u64>> = asked.iter().map(|key| filter.get(*key)).collect();
+        assert!((0..100).all(|at| expected[4999 - at].is_some()) && expected.iter().flatten().count() == 100);
+        assert_eq!(filter.get_bulk(&asked), expected);
+        let mut numbers = vec![7u32; asked.len()];
+        let found = filter.get_bulk_into(&asked, &mut numbers).unwrap();
+        let found: Vec<Option<u64>> =
+            found.iter().zip(&numbers).map(|(found, &number)| found.then_some(number.into())).collect();
+        assert_eq!(found, expected);
     }
 }

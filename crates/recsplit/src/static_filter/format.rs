@@ -1,13 +1,15 @@
-//! The saved form: the header of every structure, the whole words of the function, the fingerprints one after the other.
+//! The saved form: the header of every structure, the whole words of the function, the fingerprints one after the
+//! other.
 
 use super::lookup::Parameters;
+use crate::HashKind;
 use crate::format::{self, COMMON_WORDS};
-use crate::query;
+use crate::function;
 use std::ops::RangeInclusive;
-use warpset_base::file::FileError;
+use warpset_base::file::{FileError, Structure};
 
-/// The number of this structure.
-pub(crate) const STRUCTURE: u16 = 17;
+/// Its number in headers, with the version of its format.
+pub(crate) const STRUCTURE: Structure = Structure::STATIC_FILTER;
 /// Bits that a fingerprint may have.
 pub(super) const WIDTHS: RangeInclusive<u32> = 1..=32;
 
@@ -17,12 +19,12 @@ pub(crate) fn fingerprint_words(keys: u64, width: u32) -> u128 {
 }
 
 /// Writes header and checksum around the words of the function and the fingerprints.
-pub(super) fn seal(words: &mut [u64], parameters: &Parameters) {
+pub(super) fn seal<M: HashKind>(words: &mut [u64], parameters: &Parameters<M>) {
     words[..COMMON_WORDS].copy_from_slice(&parameters.header_words());
     words[COMMON_WORDS - 1] = format::checksum(words);
 }
 
-impl Parameters {
+impl<M: HashKind> Parameters<M> {
     /// The first words; the checksum is still to come.
     pub(crate) fn header_words(&self) -> [u64; COMMON_WORDS] {
         // A filter is in memory, and with it its fingerprints.
@@ -31,11 +33,10 @@ impl Parameters {
         format::common(STRUCTURE, payload, fields)
     }
 
-    /// Those of a filter in these words, which are checked, and of nothing after it.
-    pub(crate) fn of(words: &[u64]) -> Result<Self, FileError> {
+    /// The parameters of a filter that fills these words. Checks everything but the checksum.
+    pub(super) fn of(words: &[u64]) -> Result<Self, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let [width, function_words, unused @ ..] = format::parse_whole(words, STRUCTURE)?.fields;
-        format::verify(words)?;
         let Some(width) = u32::try_from(width).ok().filter(|width| WIDTHS.contains(width)) else {
             return invalid("bits of a fingerprint", width);
         };
@@ -47,9 +48,9 @@ impl Parameters {
             return invalid("words of the function", function_words);
         }
         let (function, fingerprints) = payload.split_at(function_words as usize);
-        let function = query::Parameters::of(function)?;
+        let function = function::Parameters::trusted(format::parse(function)?);
         let expected = fingerprint_words(function.header.keys, width);
-        if !function.header.shape.is_minimal() || expected != fingerprints.len() as u128 {
+        if !M::is_minimal(&function.header.code) || expected != fingerprints.len() as u128 {
             return invalid("words of the function", function_words);
         }
         Ok(Self { function, function_words: function_words as usize, width })

@@ -1,7 +1,10 @@
 //! Queries: the number of a key, and the fingerprint there.
 
+use crate::bulk::in_chunks;
 use crate::format::COMMON_WORDS;
-use crate::query::{self, in_chunks};
+use crate::function;
+use crate::{HashKind, Number};
+use rayon::prelude::*;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::bits::field;
@@ -12,43 +15,49 @@ pub(super) const BLOCK: usize = 256;
 
 /// What a filter's header says.
 #[derive(Clone)]
-pub(crate) struct Parameters {
-    pub(crate) function: query::Parameters,
+pub struct Parameters<M: HashKind> {
+    pub(crate) function: function::Parameters<M>,
     /// Words of the function, which begins after the header.
     pub(super) function_words: usize,
     /// Bits of a fingerprint.
     pub(crate) width: u32,
 }
 
-impl Parameters {
-    /// Those of a filter around a function of this many words, with fingerprints of `width` bits.
-    pub(crate) fn new(function: query::Parameters, function_words: usize, width: u32) -> Self {
+impl<M: HashKind> Parameters<M> {
+    /// The parameters of a filter around a function of this many words, with fingerprints of `width` bits.
+    pub(crate) fn new(function: function::Parameters<M>, function_words: usize, width: u32) -> Self {
         Self { function, function_words, width }
     }
 
     /// Words of the function, which begins after the header.
+    #[cfg(feature = "gpu")]
     pub(crate) fn function_words(&self) -> usize {
         self.function_words
     }
 
+    /// The probability that a key that is no member looks like one.
+    pub(crate) fn fpr(&self) -> f64 {
+        if self.keys() == 0 { 0.0 } else { (-f64::from(self.width)).exp2() }
+    }
+
     /// Number of members.
     pub(crate) fn keys(&self) -> u64 {
-        self.function.keys()
+        self.function.header.keys
     }
 }
 
 /// A filter to look keys up in.
 #[derive(Clone, Copy)]
-pub(crate) struct Lookup<'a> {
-    pub(crate) words: &'a [u64],
-    pub(crate) parameters: &'a Parameters,
+pub(super) struct Lookup<'a, M: HashKind> {
+    pub(super) words: &'a [u64],
+    pub(super) parameters: &'a Parameters<M>,
 }
 
-impl<'a> Lookup<'a> {
+impl<'a, M: HashKind> Lookup<'a, M> {
     #[inline(always)]
-    pub(crate) fn function(self) -> query::Lookup<'a> {
+    pub(super) fn function(self) -> function::Lookup<'a, M> {
         let words = &self.words[COMMON_WORDS..COMMON_WORDS + self.parameters.function_words];
-        query::Lookup { words, parameters: &self.parameters.function }
+        function::Lookup { words, parameters: &self.parameters.function }
     }
 
     /// Whether the fingerprint of the member with this number is that of the hash.
@@ -61,50 +70,63 @@ impl<'a> Lookup<'a> {
 
     /// The number of a key, unless it is certain that it is no member.
     #[inline(always)]
-    pub(crate) fn get<K: Key + ?Sized>(self, key: &K) -> Option<u64> {
+    pub(super) fn get<K: Key + ?Sized>(self, key: &K) -> Option<u64> {
         let header = &self.parameters.function.header;
         if header.keys == 0 {
             return None;
         }
         let hash = key.hash128(header.seed);
-        let number = self.function().get(hash);
+        let number = M::get(self.function(), hash);
         self.has(hash, number).then_some(number)
     }
 
-    /// Answers for many keys on all threads; the slices have the same length.
-    pub(crate) fn contains_bulk<K: Key>(self, keys: &[K], answers: &mut [bool]) {
-        in_chunks::<1, _, _>(keys, answers, |keys, answers| self.contains_here(keys, answers));
+    /// Answers for many keys on all threads, each by `answer` from the key's number and whether it may be a member; the
+    /// slices have the same length.
+    pub(super) fn fill<K: Key, A: Send>(self, keys: &[K], answers: &mut [A], answer: impl Fn(u64, bool) -> A + Sync) {
+        in_chunks::<1, _, _>(keys, answers, |keys, answers| {
+            self.each(keys, |i, number, is_member| answers[i] = answer(number, is_member));
+        });
     }
 
-    /// Answers for many keys on all threads, one bit per key.
-    pub(crate) fn contains_bitmap_bulk<K: Key>(self, keys: &[K]) -> Bitmap {
+    /// Whether each key may be a member, on all threads.
+    pub(super) fn bits<K: Key>(self, keys: &[K]) -> Bitmap {
         let mut words = vec![0_u64; keys.len().div_ceil(64)];
         in_chunks::<64, _, _>(keys, &mut words, |keys, words| {
-            let mut answers = [false; BLOCK];
-            for (keys, words) in keys.chunks(BLOCK).zip(words.chunks_mut(BLOCK / 64)) {
-                self.contains_here(keys, &mut answers[..keys.len()]);
-                for (i, &answer) in answers[..keys.len()].iter().enumerate() {
-                    words[i / 64] |= u64::from(answer) << (i % 64);
-                }
-            }
+            self.each(keys, |i, _, is_member| words[i / 64] |= u64::from(is_member) << (i % 64));
         });
         Bitmap::from_words(words, keys.len())
     }
 
-    /// Answers for many keys on the calling thread; the slices have the same length.
-    fn contains_here<K: Key>(self, keys: &[K], answers: &mut [bool]) {
+    /// Whether each key may be a member, and the numbers of those that may, on all threads; the slices have the same
+    /// length.
+    pub(super) fn numbers_and_bits<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) -> Bitmap {
+        /// Keys that a thread takes at a time.
+        const CHUNK: usize = 1 << 12;
+        let mut words = vec![0_u64; keys.len().div_ceil(64)];
+        let chunks = keys.par_chunks(CHUNK).zip(numbers.par_chunks_mut(CHUNK)).zip(words.par_chunks_mut(CHUNK / 64));
+        chunks.for_each(|((keys, numbers), words)| {
+            self.each(keys, |i, number, is_member| {
+                numbers[i] = N::narrow(if is_member { number } else { 0 });
+                words[i / 64] |= u64::from(is_member) << (i % 64);
+            });
+        });
+        Bitmap::from_words(words, keys.len())
+    }
+
+    /// Hands out the position of each key, its number, and whether it may be a member, on the calling thread.
+    #[inline]
+    fn each<K: Key>(self, keys: &[K], mut take: impl FnMut(usize, u64, bool)) {
         let header = &self.parameters.function.header;
         if header.keys == 0 {
-            answers.fill(false);
-            return;
+            return (0..keys.len()).for_each(|i| take(i, 0, false));
         }
         let (mut hashes, mut numbers) = ([Hash128::default(); BLOCK], [0; BLOCK]);
-        for (keys, answers) in keys.chunks(BLOCK).zip(answers.chunks_mut(BLOCK)) {
+        for (keys, first) in keys.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
             let (hashes, numbers) = (&mut hashes[..keys.len()], &mut numbers[..keys.len()]);
             hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = key.hash128(header.seed));
             self.function().get_hashes(hashes, numbers);
-            for ((answer, hash), number) in answers.iter_mut().zip(hashes).zip(numbers) {
-                *answer = self.has(*hash, *number);
+            for ((i, &hash), &number) in (first..).zip(&*hashes).zip(&*numbers) {
+                take(i, number, self.has(hash, number));
             }
         }
     }

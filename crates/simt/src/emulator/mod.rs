@@ -51,8 +51,8 @@ pub use memory::{Buffer, NotABuffer, OutOfMemory, POISON};
 /// The environment variable that sets the seed of every emulator, to replay a schedule.
 pub const SEED_VARIABLE: &str = "WARPSET_EMULATOR_SEED";
 
-/// The environment variable that names a file to which each emulator, when it is dropped, adds a line: how many launches it ran,
-/// each with a schedule of its own.
+/// The environment variable that names a file to which each emulator, when it is dropped, adds a line: how many
+/// launches it ran, each with a schedule of its own.
 pub const COUNT_VARIABLE: &str = "WARPSET_EMULATOR_COUNT";
 
 /// Settings of an [`Emulator`].

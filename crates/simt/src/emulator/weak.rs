@@ -155,7 +155,7 @@ impl Weak {
         self.floors[who.slot as usize][who.thread as usize] = self.now;
     }
 
-    /// The same for all threads of a block.
+    /// [`catch_up`](Self::catch_up) for all threads of a block.
     pub fn catch_up_block(&mut self, slot: u32) {
         self.floors[slot as usize].fill(self.now);
     }

@@ -23,7 +23,7 @@ kernel! {
 }
 
 kernel! {
-    /// The same inside a warp: with a warp barrier, or only a shuffle, which orders no memory.
+    /// Neighbours inside a warp: with a warp barrier, or only a shuffle, which orders no memory.
     pub unsafe fn neighbour_in_warp(out: GlobalMut<u32>, with_barrier: u32) {
         let tile: Shared<u32> = shared::dynamic(0);
         let t = thread::thread_idx_x();

@@ -49,8 +49,8 @@ async fn errors_name_their_cause() {
     }
 }
 
-/// What `ORDER BY` does to a column of filters. When Ballista keeps dictionaries in its sort, this test fails, and the page
-/// on engines has one workaround less.
+/// What `ORDER BY` does to a column of filters. When Ballista keeps dictionaries in its sort, this test fails, and the
+/// page on engines has one workaround less.
 #[tokio::test(flavor = "multi_thread")]
 async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
     let cluster = Cluster::start(2).await;
@@ -60,8 +60,8 @@ async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
     assert!(error.contains("expected Dictionary(Int32, Binary) but found Binary"), "{error}");
 }
 
-/// Filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. Shared ones, because the
-/// others are copied for each batch: at 160 MB that took five and a half minutes on a busy machine.
+/// Filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. Shared ones, because
+/// the others are copied for each batch: at 160 MB that took five and a half minutes on a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes 15 s and 2 GB of memory"]
 async fn filters_of_all_sizes() {

@@ -9,8 +9,8 @@ use warpset_engines_testing::{SHAPES, Shape, run, table};
 
 use crate::processes::Cluster;
 
-/// How long a disturbed query may take if it takes this long when nothing happens: the executor that is left has all of the
-/// work, and the scheduler takes 10 s to see that the other one is dead.
+/// How long a disturbed query may take if it takes this long when nothing happens: the executor that is left has all of
+/// the work, and the scheduler takes 10 s to see that the other one is dead.
 fn patience(whole: Duration) -> Duration {
     Duration::from_secs(30) + 4 * whole
 }

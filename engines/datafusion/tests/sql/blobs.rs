@@ -141,9 +141,12 @@ async fn wrong_bytes_in_aggregates_are_errors() {
     table(&context, "t", &[("f", Arc::new(BinaryArray::from(vec![Some(&bloom[..]), Some(&damaged), None])))], 2);
     for (sql, function) in [
         ("SELECT bloom_filter_merge(f) FROM t", "bloom_filter_merge: checksum"),
-        ("SELECT quotient_filter_merge(f) FROM t", "quotient_filter_merge: expected structure"),
+        ("SELECT quotient_filter_merge(f) FROM t", "quotient_filter_merge: this is a saved `SplitBlockBloom`"),
         ("SELECT bloom_filter_to_parquet(f) FROM t", "bloom_filter_to_parquet: checksum"),
-        ("SELECT approx_intersection_count(f, f) FROM t", "approx_intersection_count: expected structure"),
+        (
+            "SELECT approx_intersection_count(f, f) FROM t",
+            "approx_intersection_count: this is a saved `SplitBlockBloom`",
+        ),
     ] {
         let message = crate::error(&context, sql).await;
         assert!(message.contains(function), "{sql}: {message}");

@@ -87,7 +87,7 @@ async fn filters_of_parts_merge_to_that_of_all() {
          UNION ALL SELECT bloom_filter_agg(k, 200) FROM t)",
     )
     .await;
-    assert!(message.contains("bloom_filter_merge: filters differ in blocks"), "{message}");
+    assert!(message.contains("bloom_filter_merge: the filters differ in bytes"), "{message}");
 }
 
 #[tokio::test]

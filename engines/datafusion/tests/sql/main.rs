@@ -1,5 +1,5 @@
-//! The functions in SQL against the crates that they stand on. One executable, because linking an engine takes longer than
-//! the tests do.
+//! The functions in SQL against the crates that they stand on. One executable, because linking an engine takes longer
+//! than the tests do.
 
 mod blobs;
 mod bloom;

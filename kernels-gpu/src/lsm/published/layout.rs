@@ -7,9 +7,9 @@
 //!
 //! A level is full or empty: level `i` is full if bit `i` of the number of resident batches is set.
 //!
-//! A tombstone's variable is the least of all variables with its key. So "the variable is below `pack(key, false)`" says that
-//! the original key is below `key`, and "it is not above `pack(key, true)`" that the original key is not above: searches need no
-//! mask, whatever the order of status bits within a key.
+//! A tombstone's variable is the least of all variables with its key. So "the variable is below `pack(key, false)`"
+//! says that the original key is below `key`, and "it is not above `pack(key, true)`" that the original key is not
+//! above: searches need no mask, whatever the order of status bits within a key.
 
 use crate::lsm::levels::LevelKey;
 

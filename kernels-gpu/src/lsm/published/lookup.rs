@@ -32,13 +32,14 @@ unsafe fn find<K: KeyVariable, V: Word>(keys: Global<K>, values: Global<V>, coun
 }
 
 kernel! {
-    /// The individual approach: one thread per query, a lower-bound search in each full level from the smallest on, until one has
-    /// the key. Bit `i % 32` of word `i / 32` of `found` says whether query `i` has a value, which is value `i` then, and zero otherwise.
+    /// The individual approach: one thread per query, a lower-bound search in each full level from the smallest on,
+    /// until one has the key. Bit `i % 32` of word `i / 32` of `found` says whether query `i` has a value, which is
+    /// value `i` then, and zero otherwise.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
-    /// - `keys`, `values`: valid for all levels of the counter of `batch` and `batches`, which are sorted; `queries`: for `n` reads; no
-    ///   thread writes them while the kernel runs.
+    /// - `keys`, `values`: valid for all levels of the counter of `batch` and `batches`, which are sorted; `queries`:
+    ///   for `n` reads; no thread writes them while the kernel runs.
     /// - `out_values`: for `n` writes, `found`: for `n` bits in whole words, used by this launch alone.
     pub unsafe fn published_lookup<K, V>(
         keys: Global<K>, values: Global<V>, batch: usize, batches: u64, queries: Global<K>, n: usize,
@@ -52,7 +53,8 @@ kernel! {
         let mut first = thread::index_1d() as usize - lane;
         while first < n {
             let i = first + lane;
-            // SAFETY: `i < n` where anything is read or written; all lanes come to the vote; a warp writes its own word.
+            // SAFETY: `i < n` where anything is read or written; all lanes come to the vote; a warp writes its own
+            // word.
             unsafe {
                 let mut is_found = false;
                 if i < n {
@@ -73,8 +75,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `queries`: valid for `n <= 2^32` reads, not written while the kernel runs; `needles`, `places`: for `n` writes, used by this
-    ///   launch alone.
+    /// - `queries`: valid for `n <= 2^32` reads, not written while the kernel runs; `needles`, `places`: for `n`
+    ///   writes, used by this launch alone.
     pub unsafe fn published_needles<K>(queries: Global<K>, n: usize, needles: GlobalMut<K>, places: GlobalMut<u32>)
     for [u32 => published_needles_u32, u64 => published_needles_u64] {
         for i in thread::grid_stride(n) {
@@ -90,8 +92,9 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`, `values`: valid for the `len` elements of the level; `bounds`, `needles`, `places`, `queries`: for `n` reads, the sorted
-    ///   output of [`published_needles`] for these queries; no thread writes them while the kernel runs.
+    /// - `keys`, `values`: valid for the `len` elements of the level; `bounds`, `needles`, `places`, `queries`: for `n`
+    ///   reads, the sorted output of [`published_needles`] for these queries; no thread writes them while the kernel
+    ///   runs.
     /// - `decided`, `out_values`: for `n` elements, `found`: for `n` bits in whole words; used by this launch alone.
     pub unsafe fn published_resolve<K, V>(
         keys: Global<K>, values: Global<V>, len: usize, bounds: Global<u64>, needles: Global<K>, places: Global<u32>,

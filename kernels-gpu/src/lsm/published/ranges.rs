@@ -1,8 +1,8 @@
-//! Count and range queries (sections IV-C and IV-D): stages 1, 3 and 5; the scan and the segmented sort between them are
-//! primitives.
+//! Count and range queries (sections IV-C and IV-D): stages 1, 3 and 5; the scan and the segmented sort between them
+//! are primitives.
 //!
-//! One thread has a query. In stages 3 and 5 the threads of a warp go through their 32 queries together, one after the other, so
-//! that neighbours access neighbouring elements.
+//! One thread has a query. In stages 3 and 5 the threads of a warp go through their 32 queries together, one after the
+//! other, so that neighbours access neighbouring elements.
 
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
@@ -85,7 +85,8 @@ unsafe fn validate<K: KeyVariable>(
     for_each_warp_of_queries(n, |first, queries| {
         let mut count = 0u64;
         for query in 0..queries {
-            // SAFETY: segments have an end after the last one; elements are read within one; all lanes come to the votes.
+            // SAFETY: segments have an end after the last one; elements are read within one; all lanes come to the
+            // votes.
             unsafe {
                 let begin = segments.read_nc(first + query) as usize;
                 let end = segments.read_nc(first + query + 1) as usize;
@@ -114,13 +115,13 @@ unsafe fn validate<K: KeyVariable>(
 }
 
 kernel! {
-    /// Stage 1, the initial count estimate: for each query and full level the lower bound of its first key, and how many elements lie
-    /// from there to the upper bound of its last key. A query's levels lie next to each other.
+    /// Stage 1, the initial count estimate: for each query and full level the lower bound of its first key, and how
+    /// many elements lie from there to the upper bound of its last key. A query's levels lie next to each other.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`: valid for all levels of the counter of `batch` and `batches`, which are sorted; `lows`, `highs`: for `n` reads; no thread
-    ///   writes them while the kernel runs.
+    /// - `keys`: valid for all levels of the counter of `batch` and `batches`, which are sorted; `lows`, `highs`: for
+    ///   `n` reads; no thread writes them while the kernel runs.
     /// - `lower`, `counts`: for `n` words per full level, used by this launch alone.
     pub unsafe fn published_estimate<K>(
         keys: Global<K>, batch: usize, batches: u64, lows: Global<K>, highs: Global<K>, n: usize,
@@ -147,8 +148,8 @@ kernel! {
         }
     }
 
-    /// Stage 3 of a count, the initial key storage: the candidates of each query next to each other, the newest level first, and where
-    /// those of each begin.
+    /// Stage 3 of a count, the initial key storage: the candidates of each query next to each other, the newest level
+    /// first, and where those of each begin.
     ///
     /// # Safety
     /// As [`published_store_pairs`], without values.
@@ -165,9 +166,9 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
-    /// - `keys`, `values`: valid for all levels of the counter of `batch` and `batches`; `lower`: what [`published_estimate`] wrote for
-    ///   these levels, `offsets`: its counts after an exclusive scan, with their sum at the end; no thread writes them while the
-    ///   kernel runs.
+    /// - `keys`, `values`: valid for all levels of the counter of `batch` and `batches`; `lower`: what
+    ///   [`published_estimate`] wrote for these levels, `offsets`: its counts after an exclusive scan, with their sum
+    ///   at the end; no thread writes them while the kernel runs.
     /// - `out_keys`, `out_values`: for as many writes as that sum, `segments`: for `n + 1`; used by this launch alone.
     pub unsafe fn published_store_pairs<K, V>(
         keys: Global<K>, values: Global<V>, batch: usize, batches: u64, lower: Global<u64>, offsets: Global<u64>,
@@ -196,13 +197,13 @@ kernel! {
         unsafe { validate(keys, segments, n, counts, |_, _, _| {}) };
     }
 
-    /// Stage 5 of a range, first half: [`published_final_count`], and the key variables with a status bit that says whether the
-    /// element is valid.
+    /// Stage 5 of a range, first half: [`published_final_count`], and the key variables with a status bit that says
+    /// whether the element is valid.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
-    /// - `segments`: `n + 1` ascending offsets; `keys`: valid up to the last one, sorted in each segment, the newest of equal ones first;
-    ///   no thread writes them while the kernel runs.
+    /// - `segments`: `n + 1` ascending offsets; `keys`: valid up to the last one, sorted in each segment, the newest of
+    ///   equal ones first; no thread writes them while the kernel runs.
     /// - `counts`: for `n` words, `marked`: as long as `keys`, used by this launch alone.
     pub unsafe fn published_mark_valid<K>(
         keys: Global<K>, segments: Global<u64>, n: usize, counts: GlobalMut<u64>, marked: GlobalMut<K>,
@@ -215,13 +216,13 @@ kernel! {
         }
     }
 
-    /// Stage 5 of a range, second half, the segmented compaction: original keys and values of marked elements, those of query `q` from
-    /// `offsets[q]` on.
+    /// Stage 5 of a range, second half, the segmented compaction: original keys and values of marked elements, those of
+    /// query `q` from `offsets[q]` on.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
-    /// - `marked` and `segments`: of [`published_mark_valid`]; `values`: as long; `offsets`: its counts after an exclusive scan; no thread
-    ///   writes them while the kernel runs.
+    /// - `marked` and `segments`: of [`published_mark_valid`]; `values`: as long; `offsets`: its counts after an
+    ///   exclusive scan; no thread writes them while the kernel runs.
     /// - `out_keys`, `out_values`: for as many writes as are marked, used by this launch alone.
     pub unsafe fn published_compact<K, V>(
         marked: Global<K>, values: Global<V>, segments: Global<u64>, offsets: Global<u64>, n: usize,
@@ -251,8 +252,8 @@ unsafe fn compact<K: KeyVariable, V: Word>(
     let lane = warp::lane_id() as usize;
     for_each_warp_of_queries(n, |first, queries| {
         for query in first..first + queries {
-            // SAFETY: segments have an end after the last one, and elements are read within one; all lanes come to the votes; what
-            // is marked has a place of its own.
+            // SAFETY: segments have an end after the last one, and elements are read within one; all lanes come to the
+            // votes; what is marked has a place of its own.
             unsafe {
                 let end = segments.read_nc(query + 1) as usize;
                 let (mut at, mut to) = (segments.read_nc(query) as usize, offsets.read_nc(query) as usize);

@@ -13,14 +13,16 @@ pub const TOMBSTONES: u32 = 1;
 pub const MIXED: u32 = 2;
 
 kernel! {
-    /// Makes the key variables of a batch of `n` elements, the last one first, and pads it to `padded` elements with copies of the
-    /// last one. The value of a tombstone is zero. `largest` becomes the largest key, if that has one bit too many.
+    /// Makes the key variables of a batch of `n` elements, the last one first, and pads it to `padded` elements with
+    /// copies of the last one. The value of a tombstone is zero. `largest` becomes the largest key, if that has one bit
+    /// too many.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`: valid for `n > 0` reads; so are `values` unless `status` is [`TOMBSTONES`], and `removed` if it is [`MIXED`]; no
-    ///   thread writes them while the kernel runs.
-    /// - `out_keys`, `out_values`: for `padded` writes, used by this launch alone. `largest`: a word, which is accessed by atomics only.
+    /// - `keys`: valid for `n > 0` reads; so are `values` unless `status` is [`TOMBSTONES`], and `removed` if it is
+    ///   [`MIXED`]; no thread writes them while the kernel runs.
+    /// - `out_keys`, `out_values`: for `padded` writes, used by this launch alone. `largest`: a word, which is accessed
+    ///   by atomics only.
     pub unsafe fn published_pack<K, V>(
         keys: Global<K>, values: Global<V>, removed: Global<u8>, status: u32, n: usize, padded: usize,
         out_keys: GlobalMut<K>, out_values: GlobalMut<V>, largest: GlobalMut<u64>,
@@ -43,7 +45,8 @@ kernel! {
         }
     }
 
-    /// Marks the elements that a cleanup keeps: regular ones that are the first of their key. Bit `i % 32` of word `i / 32` of `valid`.
+    /// Marks the elements that a cleanup keeps: regular ones that are the first of their key. Bit `i % 32` of word `i /
+    /// 32` of `valid`.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.

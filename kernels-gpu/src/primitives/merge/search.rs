@@ -24,7 +24,7 @@ fn before<K: MergeKey, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
 /// Unsorted needles; grid-stride.
 ///
 /// # Safety
-/// As [`lower_bound`].
+/// The contract of [`lower_bound`].
 #[inline(always)]
 unsafe fn search<K: MergeKey, const UPPER: bool>(
     keys: Global<K>,
@@ -83,7 +83,7 @@ const fn places_at<K>(threads: u32, items: u32) -> u32 {
 /// needles for a lower one, because a needle comes after the keys that equal it, or before.
 ///
 /// # Safety
-/// As [`lower_bound_sorted`].
+/// The contract of [`lower_bound_sorted`].
 #[inline(always)]
 unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool>(
     keys: Global<K>,
@@ -117,7 +117,7 @@ unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, con
 /// One tile: the places of its needles go to the start of `out`.
 ///
 /// # Safety
-/// - As the caller's.
+/// - The contract of the caller.
 /// - The parts are as long as the tile says.
 #[inline(always)]
 unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(

@@ -58,7 +58,7 @@ unsafe fn greatest<K: MergeKey + ShuffleWord>(mut key: K) -> K {
 /// Merges the block's tile and keeps what is newest.
 ///
 /// # Safety
-/// As [`merge_newest_u32`].
+/// The contract of [`merge_newest_u32`].
 #[inline(always)]
 unsafe fn merge_newest<
     K: MergeKey + ShuffleWord,
@@ -194,12 +194,14 @@ macro_rules! merge_newest_kernels {
                 "with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
             ///
             /// # Safety
-            /// - As [`merge_many_u32`](super::merge_many_u32), but for the outputs.
+            /// - The contract of [`merge_many_u32`](super::merge_many_u32), but for the outputs.
             /// - `look_back`: one word per tile, and `ticket` one word: zero at the start, used by this launch alone.
-            /// - `status` says [`MARKED`] if a run has status bits; then the launch has `STATUS_BYTES` more of shared memory.
+            /// - `status` says [`MARKED`] if a run has status bits; then the launch has `STATUS_BYTES` more of shared
+            ///   memory.
             /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as items are kept; if
-            ///   `status` says [`MARKED`] and [`KEEP_MARKED`], items are kept whatever their status bit, and `out_status` is valid for a bit
-            ///   for each, all of them zero at the start. They overlap nothing else, nothing else accesses them.
+            ///   `status` says [`MARKED`] and [`KEEP_MARKED`], items are kept whatever their status bit, and
+            ///   `out_status` is valid for a bit for each, all of them zero at the start. They overlap nothing else,
+            ///   nothing else accesses them.
             /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(

@@ -14,11 +14,11 @@ pub const TABLE_WORDS: usize = 4 * RUNS;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Runs {
-    /// Of keys.
+    /// Addresses of keys.
     pub keys: [u64; RUNS],
-    /// Of values; zero where there are none.
+    /// Addresses of values; zero where there are none.
     pub values: [u64; RUNS],
-    /// Of bitmaps of status bits; zero for a run that has none.
+    /// Addresses of bitmaps of status bits; zero for a run that has none.
     pub status: [u64; RUNS],
     /// How many items each run has.
     pub lengths: [u64; RUNS],
@@ -71,7 +71,7 @@ impl Runs {
     /// Keys and length of run `i`.
     ///
     /// # Safety
-    /// As [`at_address`].
+    /// The contract of [`at_address`].
     #[inline(always)]
     pub(super) unsafe fn run<K>(&self, i: u32) -> (Global<K>, u64) {
         // SAFETY: the caller's promise is the same.

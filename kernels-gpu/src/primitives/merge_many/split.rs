@@ -31,7 +31,7 @@ unsafe fn sum(mut value: u64, group: u32) -> u64 {
 /// The greatest over the group's lanes.
 ///
 /// # Safety
-/// As [`sum`].
+/// The contract of [`sum`].
 #[inline(always)]
 #[track_caller]
 unsafe fn greatest(mut value: u64, group: u32) -> u64 {
@@ -58,13 +58,14 @@ fn share(part: u64, range: u64, whole: u64) -> u64 {
 }
 
 /// How many items of the lane's run are among the first `rank` of the merge; by groups of `group` lanes, each with a
-/// rank of its own. `keys` are the run of the lane's number in its group, and it is known that the number is from `low` to `high`.
+/// rank of its own. `keys` are the run of the lane's number in its group, and it is known that the number is from `low`
+/// to `high`.
 ///
 /// # Safety
 /// - All lanes of the warp come here together, with the same `group`, a power of two up to 32, and the same `mask`.
 /// - The runs are sorted by the bits of `mask`, valid for `high` reads and not written meanwhile.
-/// - `rank` is the group's own, and the bounds of all its lanes are the splits of two ranks, one not after it and one not before it: the start of all runs
-///   or their ends, if nothing else is known.
+/// - `rank` is the group's own, and the bounds of all its lanes are the splits of two ranks, one not after it and one
+///   not before it: the start of all runs or their ends, if nothing else is known.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
@@ -85,7 +86,7 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
             if warp::all(FULL_MASK, done) {
                 return if below == rank { low } else { high };
             }
-            // Of a group that is done nothing changes: its ranges are looked at, and bounds are kept.
+            // Nothing changes for a group that is done: its ranges are looked at, and bounds are kept.
             let range = high - low;
             let widest = greatest(range << 5 | u64::from(lane), group);
             let (offers, width) = (widest as u32 & 31, widest >> 5);

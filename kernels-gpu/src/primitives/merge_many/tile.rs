@@ -2,7 +2,8 @@
 //!
 //! Its parts of the runs lie side by side, and neighbours are merged as the host's tree says, one depth of the tree at
 //! a time, from one of two buffers to the other: what stands `d` merges away from the last one is in buffer `d % 2`. A
-//! part that is short stays out of most merges. Values travel with their keys, and so does, where there are status bits, a *mark* per item.
+//! part that is short stays out of most merges. Values travel with their keys, and so does, where there are status
+//! bits, a *mark* per item.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
@@ -122,7 +123,8 @@ impl Plan {
                 if number == 0 { 0 } else { last }
             };
             let (begin, middle, end) = (position(node & 0xff), position(node >> 8 & 0xff), position(node >> 16 & 0xff));
-            // Few items are shared out among all threads, since the block waits for the slowest one. Lane `d` works that out for depth `d`.
+            // Few items are shared out among all threads, since the block waits for the slowest one. Lane `d` works
+            // that out for depth `d`.
             let len = if node != 0 { end - begin } else { 0 };
             let (mut items, mut nodes) = (0, 0);
             for depth in 0..rounds {
@@ -188,15 +190,16 @@ impl<K: Word, V: Word> Items<K, V> {
 }
 
 /// Loads and merges the block's tile, of which each run's part goes from `start` to `end` of the run of the lane's
-/// number: the first warp's lanes know `run` and part, other warps need not. `odd` has a bit for each run that is an odd
-/// number of merges away from the end, `rounds` is the greatest number of merges; `marked` says whether any run has status bits.
-/// Gives the items and their number.
+/// number: the first warp's lanes know `run` and part, other warps need not. `odd` has a bit for each run that is an
+/// odd number of merges away from the end, `rounds` is the greatest number of merges; `marked` says whether any run has
+/// status bits. Gives the items and their number.
 ///
 /// # Safety
 /// - All threads of a block of `THREADS` threads come here together. The parts are `THREADS * ITEMS` items at most,
 ///   valid for reads and sorted, and nothing writes them meanwhile; bitmaps too.
 /// - Nodes are a tree over all runs that have items, its depths below `rounds`, at most [`MOST_ROUNDS`].
-/// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that; if `marked`, the marks are at `marks_at`.
+/// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that; if `marked`, the marks are at
+///   `marks_at`.
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn merge_tile<
@@ -340,7 +343,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool
         let out = begin + diagonal;
         let count = end - out;
         if per_thread < ITEMS as u32 {
-            // The same for the whole block.
+            // All threads of the block take this branch, or none.
             return few::<K, V, PAIRS>(from, to, (at_a, middle), (at_b, end), out, count.min(per_thread), mask, marked);
         }
         let room = (at_a + ITEMS as u32 <= middle) & (at_b + ITEMS as u32 <= end);
@@ -356,7 +359,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool
 /// Merges `count` items.
 ///
 /// # Safety
-/// As [`merge_part`].
+/// The contract of [`merge_part`].
 #[inline(always)]
 #[track_caller]
 unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
@@ -386,7 +389,7 @@ unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
 /// Merges up to `ITEMS` items, `count` at most. `BOUNDED` says that a part may end before.
 ///
 /// # Safety
-/// As [`merge_part`].
+/// The contract of [`merge_part`].
 #[inline(always)]
 #[track_caller]
 unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(

@@ -10,7 +10,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`, `values`: valid for `n` reads, values of `value_words` words of 32 bits (0, 1 or 2), not written while the kernel runs.
+    /// - `keys`, `values`: valid for `n` reads, values of `value_words` words of 32 bits (0, 1 or 2), not written while
+    ///   the kernel runs.
     /// - `out_keys`, `out_values`: for `n` writes, used by this launch alone.
     pub unsafe fn radix_sort_reverse<K>(
         keys: Global<K>, values: Global<u32>, n: usize, value_words: u32, out_keys: GlobalMut<K>,

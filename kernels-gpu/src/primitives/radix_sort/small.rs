@@ -17,7 +17,7 @@ const TILE: u32 = 4096;
 /// Sorts everything.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     keys: Global<K>,

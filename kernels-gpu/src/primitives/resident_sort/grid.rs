@@ -1,4 +1,5 @@
-//! What the blocks of a grid that runs all at once do together: they wait for each other, and add up what each has counted.
+//! What the blocks of a grid that runs all at once do together: they wait for each other, and add up what each has
+//! counted.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::{GlobalMut, atomic, fence, thread};
@@ -38,7 +39,7 @@ impl GridBarrier {
     /// Waits until all blocks have arrived as often as this one.
     ///
     /// # Safety
-    /// As [`arrive`](Self::arrive), which stands before; all blocks of the grid are resident.
+    /// The contract of [`arrive`](Self::arrive), which stands before; all blocks of the grid are resident.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn wait(&mut self) {
@@ -68,7 +69,8 @@ pub(super) unsafe fn add_up<const THREADS: u32>(counts: GlobalMut<u32>, sums: Sh
     let (blocks, own) = (thread::grid_dim_x(), thread::block_idx_x());
     let (column, group, groups) = (t % ROW, t / ROW, THREADS / ROW);
     let (mut all, mut before) = ([0; 2], [0; 2]);
-    // SAFETY: rows are below the grid; each thread has four words of its own, and a barrier stands before they are read.
+    // SAFETY: rows are below the grid; each thread has four words of its own, and a barrier stands before they are
+    // read.
     unsafe {
         let mut first = group;
         while first < blocks {

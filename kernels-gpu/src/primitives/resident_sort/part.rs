@@ -1,9 +1,9 @@
 //! A block sorts a part of the keys, which shared memory holds.
 //!
 //! The part's interval is cut again, into about as many *slots* as there are items. Each slot's items are counted, sums
-//! say where slots begin, and each item takes a place in its slot. Few share a slot, so each counts by itself those that
-//! go before it there. Where many share one (many equal keys, or keys in dense groups), the part is sorted by a network of comparisons
-//! instead, which is little code: code takes time to load, and this is rare.
+//! say where slots begin, and each item takes a place in its slot. Few share a slot, so each counts by itself those
+//! that go before it there. Where many share one (many equal keys, or keys in dense groups), the part is sorted by a
+//! network of comparisons instead, which is little code: code takes time to load, and this is rare.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
@@ -23,12 +23,15 @@ const ROW_SLOTS: u32 = 4 * 32;
 
 /// How many items a block has room for, and in how many slots: a multiple of four for each of its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Room {
     /// Items, an even number.
     pub capacity: u32,
     /// Slots.
     pub slots: u32,
 }
+
+const _: () = assert!(size_of::<Room>() == 8);
 
 // Shared memory: sums; two bounds per warp; slots; keys; values; for each place in the order of slots, which item.
 const BOUNDS_AT: u32 = 128;
@@ -57,8 +60,8 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
     ///
     /// # Safety
     /// - All threads of a block of `THREADS` threads come here together.
-    /// - The part has at most `room.capacity` items, fewer than 2^16; they are valid for reads and writes, and so are as many places of the
-    ///   output; nothing else accesses either meanwhile.
+    /// - The part has at most `room.capacity` items, fewer than 2^16; they are valid for reads and writes, and so are
+    ///   as many places of the output; nothing else accesses either meanwhile.
     /// - Dynamic shared memory has as many bytes as `room` takes; nothing else accesses it meanwhile.
     #[inline(always)]
     pub(super) unsafe fn sort<const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(
@@ -172,11 +175,11 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
         }
     }
 
-    /// Sorts it by comparing: Batcher's bitonic network, in the form whose steps all put the lesser item first. Items past the
-    /// last one would be the greatest, so they would never move and need no places.
+    /// Sorts it by comparing: Batcher's bitonic network, in the form whose steps all put the lesser item first. Items
+    /// past the last one would be the greatest, so they would never move and need no places.
     ///
     /// # Safety
-    /// - As [`sort`](Self::sort), which has loaded the keys and values; there is a place for each item.
+    /// - The contract of [`sort`](Self::sort), which has loaded the keys and values; there is a place for each item.
     #[inline(always)]
     unsafe fn sort_by_network<const PAYLOAD: bool, const THREADS: u32>(
         self,
@@ -186,8 +189,8 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
         places: Shared<u16>,
     ) {
         let t = thread::thread_idx_x();
-        // SAFETY: places are below `len` and name items; each is in one pair of a step, which one thread has, and a barrier
-        // stands between steps; all threads reach it.
+        // SAFETY: places are below `len` and name items; each is in one pair of a step, which one thread has, and a
+        // barrier stands between steps; all threads reach it.
         unsafe {
             let mut i = t;
             while i < self.len {
@@ -197,7 +200,8 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
             thread::sync_threads();
             let mut sorted = 1;
             while sorted < self.len {
-                // The first step compares what mirrors each other in two sorted stretches, the others what is `distance` apart.
+                // The first step compares what mirrors each other in two sorted stretches, the others what is
+                // `distance` apart.
                 let (mut distance, mut mask) = (sorted, 2 * sorted - 1);
                 while distance > 0 {
                     let mut pair = t;

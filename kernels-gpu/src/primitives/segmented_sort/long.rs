@@ -50,7 +50,7 @@ impl Tile {
 /// Counts all digits of every long segment.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn count<K: SortKey, const MAX: u32>(
     keys: Global<K>,
@@ -140,7 +140,7 @@ count_kernels! {
 /// One digit's pass over the long segments, tile by tile.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     from: (Global<K>, Global<V>),
@@ -158,18 +158,13 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
 ) {
     let tile_items = WARPS * 32 * ITEMS as u32;
     let t = thread::thread_idx_x();
-    let word = onesweep_tile::ticket_word::<WARPS>();
     // SAFETY: tickets make `at` unique, so this block alone publishes its row, and clears it among the next pass's.
     // Items are read within the tile; places come from exact counts of the segment's items, so they are in it and
     // differ. All threads reach every barrier; one stands between two uses of shared memory.
     unsafe {
         let number = found.read_nc(0) as u32;
         loop {
-            if t == 0 {
-                word.set(0, atomic::fetch_add(ticket, 1));
-            }
-            thread::sync_threads();
-            let at = word.get(0);
+            let at = onesweep_tile::take_ticket::<WARPS>(ticket);
             if at >= number {
                 return;
             }
@@ -218,14 +213,14 @@ macro_rules! long_kernels {
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,
-                shift: u32, mask: u32, flip: u32, at: u32, passes: u32, long: Global<u64>, tiles: Global<u64>,
+                digit: Digit, at: u32, passes: u32, long: Global<u64>, tiles: Global<u64>,
                 found: Global<u64>, counts: Global<u64>, look_back: GlobalMut<u64>, next_look_back: GlobalMut<u64>,
                 ticket: GlobalMut<u32>,
             ) {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
                     pass::<$key, $value, $payload, { $threads / 32 }, $items>(
-                        (keys, values), (out_keys, out_values), Digit { shift, mask, flip }, at, passes, long, tiles,
+                        (keys, values), (out_keys, out_values), digit, at, passes, long, tiles,
                         found, counts, look_back, next_look_back, ticket,
                     )
                 }

@@ -32,7 +32,7 @@ const fn shared_bytes(block_sort: u32) -> u32 {
 struct Bitmap {
     /// A bit for each item of the window and of a short segment after it.
     raw: Shared<u32>,
-    /// The same from the block's first item on, nothing after the last one.
+    /// These bits from the block's first item on, zero after the last one.
     begins: Shared<u32>,
     /// How many bits stand before each word of `begins`.
     before: Shared<u32>,
@@ -168,7 +168,7 @@ impl Bitmap {
     /// Where the segment of item `i` begins and ends, if no word of the bitmap but the last is empty.
     ///
     /// # Safety
-    /// As [`segment_of`](Self::segment_of), with `count` items.
+    /// The contract of [`segment_of`](Self::segment_of), with `count` items.
     #[inline(always)]
     unsafe fn bounds_of(self, i: u32, count: u32) -> (u32, u32) {
         let (k, bit) = (i / 32, i % 32);
@@ -196,7 +196,7 @@ impl Bitmap {
 /// Sorts the short segments of a window.
 ///
 /// # Safety
-/// As the kernels state.
+/// The contract of the kernels that call it.
 #[inline(always)]
 unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     keys: Global<K>,

@@ -23,7 +23,7 @@ pub trait Slot: Fingerprint + ShuffleWord + Number {
     fn block_after(self) -> Self {
         Self::of((self.bits() | (BLOCK_SLOTS - 1)).wrapping_add(1))
     }
-    /// Of slots that are not far apart: how far.
+    /// The distance of two slots that are not far apart.
     #[inline(always)]
     fn minus(self, base: Self) -> u32 {
         self.bits().wrapping_sub(base.bits()) as u32
@@ -35,7 +35,7 @@ pub trait Slot: Fingerprint + ShuffleWord + Number {
     /// Puts a remainder of this many bits at a bit of a window.
     ///
     /// # Safety
-    /// As [`Pending::add`].
+    /// The contract of [`Pending::add`].
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32);
     /// The fingerprint of a quotient and a remainder of this many bits.
     fn joined(quotient: Self, remainder: Self, remainder_bits: u32) -> Self;
@@ -47,7 +47,7 @@ pub trait Slot: Fingerprint + ShuffleWord + Number {
     /// Items `i` to `i + 3`.
     ///
     /// # Safety
-    /// - As for reads, of each.
+    /// - All of them are valid for reading.
     /// - Their address is a multiple of 16.
     unsafe fn read4(from: Global<Self>, i: usize) -> [Self; 4];
 }

@@ -37,7 +37,7 @@ impl Pending {
     /// Adds bits of a word: those of another that are pending are written first.
     ///
     /// # Safety
-    /// As [`Window::or`], for all words that bits are added to.
+    /// The contract of [`Window::or`], for all words that bits are added to.
     #[inline(always)]
     pub unsafe fn add(&mut self, window: Window, index: u32, bits: u32) {
         if index != self.index {
@@ -51,7 +51,7 @@ impl Pending {
     /// Up to 32 bits from bit `at` of the window on.
     ///
     /// # Safety
-    /// As [`add`](Self::add).
+    /// The contract of [`add`](Self::add).
     #[inline(always)]
     pub unsafe fn field(&mut self, window: Window, at: u32, width: u32, value: u32) {
         let (index, shift) = (at / 32, at % 32);
@@ -64,10 +64,10 @@ impl Pending {
         }
     }
 
-    /// The same for any width.
+    /// Adds a value of any width.
     ///
     /// # Safety
-    /// As [`add`](Self::add).
+    /// The contract of [`add`](Self::add).
     #[inline(always)]
     pub unsafe fn wide_field(&mut self, window: Window, at: u32, width: u32, value: u64) {
         // SAFETY: the caller's promise.
@@ -82,7 +82,7 @@ impl Pending {
     /// Writes what is pending.
     ///
     /// # Safety
-    /// As [`add`](Self::add).
+    /// The contract of [`add`](Self::add).
     #[inline(always)]
     pub unsafe fn flush(&self, window: Window) {
         // SAFETY: the caller's promise.

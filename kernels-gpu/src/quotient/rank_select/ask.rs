@@ -1,5 +1,6 @@
-//! What one thread of a kernel asks of a rank-and-select quotient filter in device memory, for kernels of others (feature
-//! `filters`): as [`bloom::ask`](crate::bloom::ask) does of Bloom filters, with the functions that the kernels here use.
+//! What one thread of a kernel asks of a rank-and-select quotient filter in device memory, for kernels of others
+//! (feature `filters`): as [`bloom::ask`](crate::bloom::ask) does of Bloom filters, with the functions that the kernels
+//! here use.
 
 use warpset_core::bits::lowest;
 use warpset_core::hash::{self, permute};
@@ -26,8 +27,8 @@ pub struct RankSelectQuery {
 const _: () = assert!(size_of::<RankSelectQuery>() == 40);
 
 impl RankSelectQuery {
-    /// A filter of `blocks` blocks; `is_counted` if its slots have counters, `is_exact` if its fingerprints are bijections of
-    /// integers.
+    /// A filter of `blocks` blocks; `is_counted` if its slots have counters, `is_exact` if its fingerprints are
+    /// bijections of integers.
     pub const fn new(blocks: u64, split: Split, seed: u64, is_counted: bool, is_exact: bool) -> RankSelectQuery {
         let Split { quotient_bits, remainder_bits } = split;
         let spread = if is_exact { permute::spread_of(seed) } else { hash::spread_seed(seed) };
@@ -48,8 +49,8 @@ impl RankSelectQuery {
         Split { quotient_bits: self.quotient_bits, remainder_bits: self.remainder_bits }
     }
 
-    /// The fingerprint of an integer by its value in 64 bits, a signed one with its sign carried; none if the filter is exact
-    /// and the value has more bits.
+    /// The fingerprint of an integer by its value in 64 bits, a signed one with its sign carried; none if the filter is
+    /// exact and the value has more bits.
     #[inline(always)]
     pub fn fingerprint(self, key: u64) -> Option<u64> {
         let bits = self.split().fingerprint_bits();
@@ -73,7 +74,7 @@ impl RankSelectQuery {
     /// How many copies of an integer's fingerprint are stored.
     ///
     /// # Safety
-    /// As for [`RankSelectQuery::contains`].
+    /// The contract of [`RankSelectQuery::contains`].
     #[inline(always)]
     pub unsafe fn count(self, words: Global<u64>, key: u64) -> u64 {
         let Some(fingerprint) = self.fingerprint(key) else { return 0 };
@@ -84,7 +85,7 @@ impl RankSelectQuery {
     /// Whether a fingerprint of this filter is stored.
     ///
     /// # Safety
-    /// As for [`RankSelectQuery::contains`].
+    /// The contract of [`RankSelectQuery::contains`].
     #[inline(always)]
     pub unsafe fn contains_fingerprint(self, words: Global<u64>, fingerprint: u64) -> bool {
         let (quotient, remainder) = (self.split().quotient(fingerprint), self.split().remainder(fingerprint));
@@ -100,7 +101,7 @@ impl RankSelectQuery {
     /// How many copies of a fingerprint of this filter are stored.
     ///
     /// # Safety
-    /// As for [`RankSelectQuery::contains`].
+    /// The contract of [`RankSelectQuery::contains`].
     #[inline(always)]
     pub unsafe fn count_fingerprint(self, words: Global<u64>, fingerprint: u64) -> u64 {
         let (quotient, remainder) = (self.split().quotient(fingerprint), self.split().remainder(fingerprint));

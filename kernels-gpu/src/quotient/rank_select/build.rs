@@ -11,13 +11,14 @@ kernel! {
     /// Writes a filter of `n` ascending `F` fingerprints.
     ///
     /// # Safety
-    /// As [`lay_out`], with [`Slot::ITEMS`] for `ITEMS`; the [`Parameters`] say that slots are packed.
+    /// The contract of [`lay_out`], with [`Slot::ITEMS`] for `ITEMS`; the [`Parameters`] say that slots are packed.
     #[launch_bounds(256, 5)]
     pub unsafe fn quotient_rank_select_build<F>(
         fingerprints: Global<F>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
     ) for [u32 => quotient_rank_select_build_u32, u64 => quotient_rank_select_build_u64] {
-        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 % longer.
+        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 %
+        // longer.
         allow::spill();
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {

@@ -1,10 +1,11 @@
-//! Rank-and-select quotient filters with counters: from fingerprints with their copies to slots, and back; lookups and counts.
+//! Rank-and-select quotient filters with counters: from fingerprints with their copies to slots, and back; lookups and
+//! counts.
 //!
 //! A fingerprint that is stored `c` times takes one slot, and from two copies on some more for the digits of `c - 2`
-//! (`warpset_core::quotient::rank_select::counters`). So what slots hold is written to a list first, fingerprints and digits
-//! with the quotient of their fingerprint, and the layout of all kinds of slots
-//! ([`layout`](crate::quotient::layout)) takes the list; a bit per item says which are digits. A run of any number of copies
-//! is one item of the input, so a hot key costs no more than another.
+//! (`warpset_core::quotient::rank_select::counters`). So what slots hold is written to a list first, fingerprints and
+//! digits with the quotient of their fingerprint, and the layout of all kinds of slots
+//! ([`layout`](crate::quotient::layout)) takes the list; a bit per item says which are digits. A run of any number of
+//! copies is one item of the input, so a hot key costs no more than another.
 
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, counters, metadata_words};
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -12,6 +13,7 @@ use warpset_core::scan::{Count, Sum};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
 
+use crate::batch::keys::KeyKind;
 use crate::quotient::answers::contains;
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::layout::{Slot, lay_out};
@@ -60,7 +62,7 @@ impl Marks {
     }
 
     /// # Safety
-    /// As [`mark`](Self::mark).
+    /// The contract of [`mark`](Self::mark).
     #[inline(always)]
     unsafe fn flush(&mut self) {
         if self.bits != 0 {
@@ -75,15 +77,15 @@ kernel! {
     /// What slots hold of `n` fingerprints with their copies: one item each, and digits after it from two copies on.
     ///
     /// # Safety
-    /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`EXPAND_TILE`] fingerprints, [`EXPAND_SHARED_BYTES`] of dynamic
-    ///   shared memory; `n` below 2^32, at least one.
+    /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`EXPAND_TILE`] fingerprints, [`EXPAND_SHARED_BYTES`] of
+    ///   dynamic shared memory; `n` below 2^32, at least one.
     /// - `fingerprints`, `copies`: `n` each, with these [`Parameters`], ascending, not written while the kernel runs.
-    /// - `look_back`: [`expand_look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one word: zero at the
-    ///   start, used by this launch alone.
-    /// - `out`: `room` places, and `digits` a bit for each, zero at the start; used by this launch alone. Items that have no
-    ///   place are left out.
-    /// - `totals`: three words, zero at the start: the number of items, and the sums of the low and of the high halves of the
-    ///   copies.
+    /// - `look_back`: [`expand_look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one word: zero
+    ///   at the start, used by this launch alone.
+    /// - `out`: `room` places, and `digits` a bit for each, zero at the start; used by this launch alone. Items that
+    ///   have no place are left out.
+    /// - `totals`: three words, zero at the start: the number of items, and the sums of the low and of the high halves
+    ///   of the copies.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_rank_select_expand<F>(
         fingerprints: Global<F>, copies: Global<u64>, n: usize, parameters: u32, room: u64, look_back: GlobalMut<u64>,
@@ -93,8 +95,8 @@ kernel! {
         let number: Shared<u32> = shared::dynamic(0);
         let prefix_slot: Shared<u32> = shared::dynamic(PREFIX_AT);
         let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
-        // SAFETY: barriers stand between the uses of shared memory; runs below `n` are read, and places below `room` written,
-        // which are different for all items; digits are added to atomically.
+        // SAFETY: barriers stand between the uses of shared memory; runs below `n` are read, and places below `room`
+        // written, which are different for all items; digits are added to atomically.
         unsafe {
             let tile = look_back::ticket(ticket, number);
             let first = tile * EXPAND_TILE + thread::thread_idx_x() as usize * RUNS;
@@ -157,13 +159,14 @@ kernel! {
     /// Writes a filter of `n` items, of which those are digits that have a bit.
     ///
     /// # Safety
-    /// As [`lay_out`], with [`Slot::ITEMS`] for `ITEMS`; the [`Parameters`] say that slots are packed and duplicates kept.
+    /// The contract of [`lay_out`], with [`Slot::ITEMS`] for `ITEMS`; the [`Parameters`] say that slots are packed and
+    /// duplicates kept.
     #[launch_bounds(256, 5)]
     pub unsafe fn quotient_rank_select_build_counted<F>(
         items: Global<F>, digits: Global<u32>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
     ) for [u32 => quotient_rank_select_build_counted_u32, u64 => quotient_rank_select_build_counted_u64] {
-        // As of filters without counters.
+        // Spills as the kernel for filters without counters does.
         allow::spill();
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
@@ -179,9 +182,10 @@ kernel! {
     ///
     /// # Safety
     /// - Launch, `look_back`, `ticket`: as for `quotient_rank_select_extract`.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`] and counters, not written while the kernel runs.
-    /// - `out`, `copies`: `n` places each, used by this launch alone, wide enough; fingerprints from the `n`-th on are left
-    ///   out.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`] and counters, not written while the kernel
+    ///   runs.
+    /// - `out`, `copies`: `n` places each, used by this launch alone, wide enough; fingerprints from the `n`-th on are
+    ///   left out.
     /// - `total`: one word, set to the number of fingerprints.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_rank_select_extract_counted<F>(
@@ -192,8 +196,8 @@ kernel! {
         let filter = Blocks::counted(ReadOnly(words), slots / BLOCK_SLOTS, split.remainder_bits);
         let block_words = split.remainder_bits as u64 + metadata_words(true);
         let tiles = filter.blocks().div_ceil(TILE_BLOCKS);
-        // SAFETY: the caller keeps this kernel's contract; halves of words of the filter's blocks are read, and places below
-        // `n` written.
+        // SAFETY: the caller keeps this kernel's contract; halves of words of the filter's blocks are read, and places
+        // below `n` written.
         unsafe {
             extract::<F, true>(
                 words, filter, split, dropped, look_back, ticket,
@@ -221,11 +225,11 @@ macro_rules! lookups {
             #[doc = concat!("Whether each key may be in a filter with counters and remainders of ", $remainders, ".")]
             ///
             /// # Safety
-            /// As `quotient_rank_select_contains`, of such a filter.
+            /// The contract of `quotient_rank_select_contains`, of such a filter.
             #[launch_bounds(256, 8)]
             pub unsafe fn $contains(
-                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
-                form: u32, out: GlobalMut<u64>,
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: KeyKind,
+                spread: u64, n: usize, form: u32, out: GlobalMut<u64>,
             ) {
                 let parameters = Parameters(parameters);
                 let runs = Runs::<$paired, true, _>::new(ReadOnly(words), blocks, parameters.split().remainder_bits, fields);
@@ -240,11 +244,11 @@ macro_rules! lookups {
                 $remainders, ".")]
             ///
             /// # Safety
-            /// As `quotient_rank_select_count`, of such a filter.
+            /// The contract of `quotient_rank_select_count`, of such a filter.
             #[launch_bounds(256, 5)]
             pub unsafe fn $count(
-                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
-                out: GlobalMut<u64>,
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: KeyKind,
+                spread: u64, n: usize, out: GlobalMut<u64>,
             ) {
                 let split = Parameters(parameters).split();
                 let i = thread::index_1d() as usize;

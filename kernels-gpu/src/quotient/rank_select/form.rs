@@ -1,8 +1,8 @@
 //! How a tile of the layout ([`layout`](crate::quotient::layout)) writes blocks with an offset.
 //!
-//! What an item whose run begins says of the items before it, it writes itself, because it knows the first slot that they
-//! leave free: in the slot before that one a run ends, and for each block of quotients that begins after the quotient of
-//! the item before, the free slot gives the offset.
+//! What an item whose run begins says of the items before it, it writes itself, because it knows the first slot that
+//! they leave free: in the slot before that one a run ends, and for each block of quotients that begins after the
+//! quotient of the item before, the free slot gives the offset.
 
 use warpset_core::quotient::rank_select::{DIGITS, OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -35,7 +35,7 @@ impl<const COUNTED: bool> Target<COUNTED> {
     const REMAINDERS: u64 = metadata_words(COUNTED);
 
     /// # Safety
-    /// As [`lay_out`](crate::quotient::layout::lay_out), whose words these are.
+    /// The contract of [`lay_out`](crate::quotient::layout::lay_out), whose words these are.
     #[inline(always)]
     unsafe fn new(words: GlobalMut<u64>, remainder_bits: u32, slots: u64) -> Self {
         Target { words, remainder_bits, slots }
@@ -63,8 +63,8 @@ impl<const COUNTED: bool> Target<COUNTED> {
         }
     }
 
-    /// Writes the offset of the block that begins with slot `first`, given the slot that the items of quotients before it
-    /// leave free.
+    /// Writes the offset of the block that begins with slot `first`, given the slot that the items of quotients before
+    /// it leave free.
     #[inline(always)]
     fn set_offset(&self, first: u64, free: u64) {
         if first < free && first < self.slots {
@@ -124,7 +124,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// Says that a quotient has a run.
     ///
     /// # Safety
-    /// As [`Window::or`], for the quotient's word and those of all that has been put so far.
+    /// The contract of [`Window::or`], for the quotient's word and those of all that has been put so far.
     #[inline(always)]
     unsafe fn occupy(&mut self, quotient: u32) {
         let index = self.block(quotient) + 2 * OCCUPIEDS as u32 + quotient % 64 / 32;
@@ -135,7 +135,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// Says that a run ends in a slot.
     ///
     /// # Safety
-    /// As [`occupy`](Self::occupy).
+    /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn end_run(&mut self, slot: u32) {
         let index = self.block(slot) + 2 * RUNENDS as u32 + slot % 64 / 32;
@@ -146,7 +146,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// Writes the offset of the block that begins with a slot.
     ///
     /// # Safety
-    /// As [`occupy`](Self::occupy).
+    /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn set_offset(&self, first: u32, offset: u64) {
         let index = self.block(first) + 2 * OFFSET as u32;
@@ -160,7 +160,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// Puts a remainder or a digit.
     ///
     /// # Safety
-    /// As [`occupy`](Self::occupy).
+    /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn put<F: Slot>(&mut self, slot: u32, remainder: F, is_digit: bool) {
         if COUNTED && is_digit {
@@ -176,7 +176,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// Writes what is pending.
     ///
     /// # Safety
-    /// As [`occupy`](Self::occupy).
+    /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn finish(self) {
         // SAFETY: the caller's promise.
@@ -210,8 +210,8 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
         // SAFETY: the caller's promise is the same.
         let far = unsafe { Target::<COUNTED>::new(words, remainder_bits, slots) };
         let mut target = Writer::<COUNTED>::new(window, remainder_bits);
-        // Before the tile's first slot there are quotients, run ends and blocks, but no slots of items. They are written
-        // with the first part.
+        // Before the tile's first slot there are quotients, run ends and blocks, but no slots of items. They are
+        // written with the first part.
         let mut free = free;
         let mut last = items.before.quotient(remainder_bits);
         items.for_each_marked(|item, begins, is_digit| {

@@ -1,13 +1,14 @@
 //! Insertion into rank-and-select quotient filters and removal from them in place, for an ascending batch.
 //!
 //! Every fingerprint walks to the start of its supercluster, or of its cluster if it is to be removed
-//! ([`quotient_rank_select_begins`]). Those of one are neighbours in the batch and make a group, which one thread works off. It
-//! reads no bit of slots or quotients before that start, nor an offset that tells of them, so that what others change there
-//! does not matter to it; and it writes none from the start of the next group on. A group so may fill the empty slots up
-//! to there, not only the one that ends its supercluster; what would go further comes again in the next round.
+//! ([`quotient_rank_select_begins`]). Those of one are neighbours in the batch and make a group, which one thread works
+//! off. It reads no bit of slots or quotients before that start, nor an offset that tells of them, so that what others
+//! change there does not matter to it; and it writes none from the start of the next group on. A group so may fill the
+//! empty slots up to there, not only the one that ends its supercluster; what would go further comes again in the next
+//! round.
 //!
-//! Departure from section V-B of Geil, Farach-Colton, Owens, IPDPS 2018, which parallelises over blocks: superclusters are
-//! many more than blocks and need no queues. Its regions are in `regions`.
+//! Departure from section V-B of Geil, Farach-Colton, Owens, IPDPS 2018, which parallelises over blocks: superclusters
+//! are many more than blocks and need no queues. Its regions are in `regions`.
 
 use warpset_core::bits::ByHalves;
 use warpset_core::quotient::rank_select::{Blocks, Changed};
@@ -21,7 +22,7 @@ pub const BLOCK: u32 = 128;
 const AT_ONCE: usize = 64;
 
 /// # Safety
-/// As [`quotient_rank_select_begins`].
+/// The contract of [`quotient_rank_select_begins`].
 #[inline(always)]
 unsafe fn begins<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -46,7 +47,7 @@ unsafe fn begins<F: Fingerprint>(
 }
 
 /// # Safety
-/// As [`quotient_rank_select_insert_groups`].
+/// The contract of [`quotient_rank_select_insert_groups`].
 #[inline(always)]
 unsafe fn insert_groups<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -61,7 +62,8 @@ unsafe fn insert_groups<F: Fingerprint>(
     let first = thread::index_1d() as usize;
     let split = parameters.split();
     let (mut done, mut over, mut failed) = (0u64, 0u64, 0u64);
-    // SAFETY: fingerprints from `first` on are below `n` where they are read; groups have no bit in common that is written.
+    // SAFETY: fingerprints from `first` on are below `n` where they are read; groups have no bit in common that is
+    // written.
     unsafe {
         if first < n {
             let begin = begins.read_nc(first);
@@ -99,7 +101,7 @@ unsafe fn insert_groups<F: Fingerprint>(
 }
 
 /// # Safety
-/// As [`quotient_rank_select_remove_groups`].
+/// The contract of [`quotient_rank_select_remove_groups`].
 #[inline(always)]
 unsafe fn remove_groups<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -163,8 +165,8 @@ kernel! {
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block; `n` below 2^32.
     /// - `fingerprints`: `n`, ascending, not written while the kernel runs; `begins`: theirs in this filter.
     /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], used by this launch alone.
-    /// - `left`: one bit per fingerprint in words of 64 bits, zero at the start; set if it is to come again. Used by this
-    ///   launch alone.
+    /// - `left`: one bit per fingerprint in words of 64 bits, zero at the start; set if it is to come again. Used by
+    ///   this launch alone.
     /// - `changed`: three words, to which the numbers of those that were stored, of those that found no slot, and of
     ///   those that are to come again are added.
     #[launch_bounds(128, 5)]
@@ -181,7 +183,7 @@ kernel! {
     /// Removes the ascending `F` fingerprints, one thread per group.
     ///
     /// # Safety
-    /// As [`quotient_rank_select_insert_groups`], without `left`; `begins` are those of clusters.
+    /// The contract of [`quotient_rank_select_insert_groups`], without `left`; `begins` are those of clusters.
     #[launch_bounds(128, 5)]
     pub unsafe fn quotient_rank_select_remove_groups<F>(
         fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, blocks: u64, parameters: u32, begins: Global<u64>,

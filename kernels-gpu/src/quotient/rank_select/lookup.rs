@@ -1,10 +1,11 @@
 //! Lookups and counts in rank-and-select quotient filters.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! V-A: one thread per key. How a thread finds a run: [`search`](super::search).
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section V-A: one thread per key. How a thread finds a run: [`search`](super::search).
 
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
+use crate::batch::keys::KeyKind;
 use crate::quotient::answers::{contains, contains_sorted};
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::{Parameters, ReadOnly};
@@ -21,16 +22,16 @@ macro_rules! unsorted {
             ///
             /// # Safety
             /// - Launch: 1-D, `n.div_ceil(BLOCK)` thread blocks of [`BLOCK`] threads.
-            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], 16-byte aligned, not written while
-            ///   the kernel runs.
+            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], 16-byte aligned, not written
+            ///   while the kernel runs.
             /// - `fields`: [`fields`](warpset_core::quotient::rank_select::fields) of its remainders.
             /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs.
             /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may
             ///   add to it.
             #[launch_bounds(256, 8)]
             pub unsafe fn $kernel(
-                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
-                n: usize, form: u32, out: GlobalMut<u64>,
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: KeyKind,
+                spread: u64, n: usize, form: u32, out: GlobalMut<u64>,
             ) {
                 let parameters = Parameters(parameters);
                 let bits = parameters.split().remainder_bits;
@@ -74,11 +75,11 @@ macro_rules! counts {
             #[doc = concat!("How many copies of each key's fingerprint are stored in a filter with remainders of ", $remainders, ".")]
             ///
             /// # Safety
-            /// As for [`quotient_rank_select_contains`]; `out` has `n` words, used by this launch alone.
+            /// The contract of [`quotient_rank_select_contains`]; `out` has `n` words, used by this launch alone.
             #[launch_bounds(256, 8)]
             pub unsafe fn $kernel(
-                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
-                n: usize, out: GlobalMut<u64>,
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: KeyKind,
+                spread: u64, n: usize, out: GlobalMut<u64>,
             ) {
                 allow::spill(); // one or two registers, where the assembler is that of CUDA 12.9 or 13.0
                 let split = Parameters(parameters).split();

@@ -1,13 +1,13 @@
-//! Merge and rebuild in one pass: the words of a rank-and-select quotient filter that holds what another and an ascending
-//! batch make together.
+//! Merge and rebuild in one pass: the words of a rank-and-select quotient filter that holds what another and an
+//! ascending batch make together.
 //!
-//! A tile takes the items of some blocks of quotients: the slots between two offsets. It lists them in shared memory as an
-//! extraction does ([`runs`](crate::quotient::rank_select::runs)), combines them with its part of the batch, and goes on as
-//! a tile of the layout ([`layout`](crate::quotient::layout)). So neither fingerprints nor merged ones go through memory,
-//! where algorithm 8 of Geil, Farach-Colton, Owens, IPDPS 2018, extracts, compacts, merges and builds.
+//! A tile takes the items of some blocks of quotients: the slots between two offsets. It lists them in shared memory as
+//! an extraction does ([`runs`](crate::quotient::rank_select::runs)), combines them with its part of the batch, and
+//! goes on as a tile of the layout ([`layout`](crate::quotient::layout)). So neither fingerprints nor merged ones go
+//! through memory, where algorithm 8 of Geil, Farach-Colton, Owens, IPDPS 2018, extracts, compacts, merges and builds.
 //!
-//! A tile with more items than shared memory holds, of long runs or of a batch that is crowded in one place, gives up, and
-//! says so: then there is no result.
+//! A tile with more items than shared memory holds, of long runs or of a batch that is crowded in one place, gives up,
+//! and says so: then there is no result.
 
 use warpset_core::bits::lowest;
 use warpset_core::quotient::Split;
@@ -37,8 +37,8 @@ pub const MIN_QUOTIENT_BITS: u32 = 6;
 pub const MAX_SLOTS: u64 = 1 << 31;
 
 const WARPS: u32 = BLOCK / 32;
-/// The most items of a tile, of the filter and the batch together. Each thread takes the same odd number of them, so that
-/// threads meet different banks.
+/// The most items of a tile, of the filter and the batch together. Each thread takes the same odd number of them, so
+/// that threads meet different banks.
 const ROOM: u32 = 11 * BLOCK;
 /// The most blocks of slots that they lie in.
 const SLOT_BLOCKS: u32 = 48;
@@ -49,16 +49,16 @@ const SLOT_PARTS: u32 = 2 * SLOT_BLOCKS / WARPS;
 const QUOTIENT_PARTS: u32 = 2 * TILE_BLOCKS as u32 / WARPS;
 
 const PREFIX_AT: u32 = 16;
-/// Of the tile: the first slot of its items, counted from the first of its quotients; blocks of slots in which they lie, none
-/// if the tile has given up; occupied quotients.
+/// Where the tile has: the first slot of its items, counted from the first of its quotients; blocks of slots in which
+/// they lie, none if the tile has given up; occupied quotients.
 const HEAD_AT: u32 = 32;
 /// Where in the batch the tile begins and ends.
 const BATCH_AT: u32 = 48;
 const SCRATCH_AT: u32 = 64;
 const ITEMS_AT: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
 
-/// Where what is done with before the layout stands, in the same place as its window: run ends and occupied quotients, each
-/// with those before each block; the list of quotients; items of the filter, and of the batch after them.
+/// Where what is done with before the layout stands, in the same place as its window: run ends and occupied quotients,
+/// each with those before each block; the list of quotients; items of the filter, and of the batch after them.
 struct At {
     runends: u32,
     ends_before: u32,
@@ -164,7 +164,7 @@ struct Arguments<F> {
 /// Lists a tile's items: the filter's, combined with those of the batch. Returns how many they are.
 ///
 /// # Safety
-/// As [`quotient_rank_select_rebuild`]; all threads of the block come here together.
+/// The contract of [`quotient_rank_select_rebuild`]; all threads of the block come here together.
 #[inline(always)]
 unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks: u32, items: Shared<F>) -> u32 {
     let Arguments { old, slots, parameters, batch, n, removes, totals, .. } = *arguments;
@@ -182,8 +182,8 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
     let parts: Shared<F> = shared::dynamic(at_of().parts);
     let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
     let warp_index = t / 32;
-    // SAFETY: shared regions are apart, and barriers stand between writes and reads; the batch is read below `n`; there is
-    // a block after the tile's.
+    // SAFETY: shared regions are apart, and barriers stand between writes and reads; the batch is read below `n`; there
+    // is a block after the tile's.
     unsafe {
         if warp_index == 0 {
             stage(&filter, first_block, blocks, at_of());
@@ -248,7 +248,7 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
 /// One tile.
 ///
 /// # Safety
-/// As [`quotient_rank_select_rebuild`].
+/// The contract of [`quotient_rank_select_rebuild`].
 #[inline(always)]
 unsafe fn rebuild<F: Slot>(arguments: Arguments<F>) {
     let Arguments { slots, parameters, look_back, ticket, words, totals, .. } = arguments;
@@ -327,8 +327,8 @@ kernel! {
     ///   the start, used by this launch alone.
     /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
     ///   slots are left out.
-    /// - `totals`: three words, zero at the start, set to the number of fingerprints stored, to the slot after the last, and
-    ///   to 1 if a tile has given up: then the words and the others are of no use.
+    /// - `totals`: three words, zero at the start, set to the number of fingerprints stored, to the slot after the
+    ///   last, and to 1 if a tile has given up: then the words and the others are of no use.
     pub unsafe fn quotient_rank_select_rebuild<F>(
         old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, removes: u32,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
@@ -339,7 +339,8 @@ kernel! {
         let (parameters, removes) = (Parameters(parameters), removes != 0);
         let arguments =
             Arguments { old, slots, parameters, batch, n, removes, look_back, ticket, words, totals };
-        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 % longer.
+        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 %
+        // longer.
         allow::spill();
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { rebuild(arguments) }

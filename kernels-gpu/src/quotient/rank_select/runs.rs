@@ -1,8 +1,8 @@
 //! Which run a slot belongs to, of the runs of a tile in shared memory.
 //!
-//! A slot that has `k` run ends before it, counted from where the first of the runs begins, belongs to the run of the `k`-th
-//! occupied quotient, if that one does not come after the slot; else it is empty. With a list of the occupied quotients the
-//! selection is one access. Slots and quotients are taken in *parts* of 32, one per lane of a warp.
+//! A slot that has `k` run ends before it, counted from where the first of the runs begins, belongs to the run of the
+//! `k`-th occupied quotient, if that one does not come after the slot; else it is empty. With a list of the occupied
+//! quotients the selection is one access. Slots and quotients are taken in *parts* of 32, one per lane of a warp.
 
 use warpset_core::bits::lowest;
 use warpset_simt::shared::Shared;
@@ -35,11 +35,11 @@ pub unsafe fn ones_before(words: Shared<u32>, before: Shared<u32>, part: u32) ->
     }
 }
 
-/// Lists the occupied quotients of the parts `from..to`, counted from that of the first, by a warp. The first of all comes
-/// to `first`; those from `room` on are left out.
+/// Lists the occupied quotients of the parts `from..to`, counted from that of the first, by a warp. The first of all
+/// comes to `first`; those from `room` on are left out.
 ///
 /// # Safety
-/// - As [`ones_before`].
+/// - The contract of [`ones_before`].
 /// - The list has room, and no other thread writes these places.
 #[inline(always)]
 pub unsafe fn list_quotients<F: Fingerprint>(
@@ -93,7 +93,7 @@ pub unsafe fn used_slots((from, to): (u32, u32), is_used: impl Fn(u32) -> bool) 
 /// warp's first used slot.
 ///
 /// # Safety
-/// As [`used_slots`], of which `used` is the result.
+/// The contract of [`used_slots`], of which `used` is the result.
 #[inline(always)]
 pub unsafe fn for_each_used((from, to): (u32, u32), used: u32, place: u64, mut put: impl FnMut(u32, u64)) {
     let mut place = place;

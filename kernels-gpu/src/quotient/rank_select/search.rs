@@ -1,18 +1,20 @@
-//! A quotient's run in a rank-and-select quotient filter, as one thread finds it and looks through it: metadata by pairs of
-//! words, bits of a block in registers of 32 bits, remainders as many at a time as 64 bits hold.
+//! A quotient's run in a rank-and-select quotient filter, as one thread finds it and looks through it: metadata by
+//! pairs of words, bits of a block in registers of 32 bits, remainders as many at a time as 64 bits hold.
 //!
-//! Source: algorithm 2 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS
-//! 2018. It selects the end of the run among all run ends of the block, and walks back. Departure: runs that end before the
-//! quotient's slot are counted, and what is left of the rank is selected from there on. That is about as many ends as the
-//! run is shifted by slots, mostly few; then the run is read from its first slot on.
+//! Source: algorithm 2 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
+//! IPDPS
+//! 2018. It selects the end of the run among all run ends of the block, and walks back. Departure: runs that end before
+//!       the
+//! quotient's slot are counted, and what is left of the rank is selected from there on. That is about as many ends as
+//! the run is shifted by slots, mostly few; then the run is read from its first slot on.
 
 use warpset_core::bits::{Select, lowest};
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, RUNENDS, metadata_words};
 
-use crate::quotient::windows::Pairs;
+use crate::quotient::memory::Pairs;
 
-/// The blocks of a filter, `COUNTED` or not; `PAIRED` where all have an even number of words, that is, remainders an odd number
-/// of bits, with counters an even one.
+/// The blocks of a filter, `COUNTED` or not; `PAIRED` where all have an even number of words, that is, remainders an
+/// odd number of bits, with counters an even one.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<const PAIRED: bool, const COUNTED: bool, P> {
     words: P,
@@ -21,8 +23,8 @@ pub struct Runs<const PAIRED: bool, const COUNTED: bool, P> {
     fields: u64,
 }
 
-/// Selection on a device, in a half of the word: the first place with that many ones up to it, by halving, with the same
-/// five steps for all threads of a warp. Counting the ones of a shorter and shorter part, as
+/// Selection on a device, in a half of the word: the first place with that many ones up to it, by halving, with the
+/// same five steps for all threads of a warp. Counting the ones of a shorter and shorter part, as
 /// [`select_short`](warpset_core::bits::select_short) does, takes two instructions more per step.
 #[derive(Clone, Copy, Debug)]
 pub struct ByMasks;
@@ -60,8 +62,8 @@ struct Run {
     start: u32,
     /// Run ends of the block from that slot on.
     ends: u64,
-    /// The first word of the block after its metadata, without counters, where it came with them: the first of the remainders,
-    /// with counters the digits.
+    /// The first word of the block after its metadata, without counters, where it came with them: the first of the
+    /// remainders, with counters the digits.
     first: u64,
     held: bool,
 }
@@ -186,8 +188,8 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
         }
     }
 
-    /// The slots of a run that 64 bits hold, and where in them the remainder of a fingerprint is. `None` if that does not say
-    /// whether it is stored.
+    /// The slots of a run that 64 bits hold, and where in them the remainder of a fingerprint is. `None` if that does
+    /// not say whether it is stored.
     #[inline(always)]
     fn window(&self, run: &Run, remainder: u64) -> Option<Window> {
         let (bits, start) = (self.remainder_bits, run.start);
@@ -257,8 +259,8 @@ struct Window {
 const ABSENT: u32 = 64;
 
 impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
-    /// As many remainders at a time as 64 bits hold, of the slots of a run: `take` gets them after an exclusive or with
-    /// `wanted`, and the lowest bits of those that there are, and says whether it has seen enough.
+    /// Walks the slots of a run, as many remainders at a time as 64 bits hold: `take` gets them after an exclusive or
+    /// with `wanted`, and the lowest bits of those that there are, and says whether it has seen enough.
     #[inline(always)]
     fn walk(&self, run: Run, wanted: u64, mut take: impl FnMut(u64, u64) -> bool) {
         let Run { mut block, start, mut ends, first, mut held } = run;
@@ -311,7 +313,8 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
         let Some(run) = self.find(quotient, ByMasks) else { return 0 };
         let mut count = 0;
         self.walk(run, remainder.wrapping_mul(self.fields), |differs, lowest| {
-            // Without the highest bits nothing carries out of a field: its highest bit becomes one unless the rest is zero.
+            // Without the highest bits nothing carries out of a field: its highest bit becomes one unless the rest is
+            // zero.
             let highest = lowest << (self.remainder_bits - 1);
             let others = highest - lowest;
             let equal = !(((differs & others) + others) | differs) & highest;

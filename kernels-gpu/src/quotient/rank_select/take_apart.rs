@@ -3,9 +3,9 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section IV-E and algorithm 8, with ranks and selections as in algorithm 2.
 //!
-//! A tile lists its occupied quotients in shared memory, after those before it whose runs reach into it, and then every slot
-//! knows its run ([`runs`](crate::quotient::rank_select::runs)). How many runs reach into it, the offset of its first block
-//! tells. Only the place in the output needs a scan, over the slots that are used.
+//! A tile lists its occupied quotients in shared memory, after those before it whose runs reach into it, and then every
+//! slot knows its run ([`runs`](crate::quotient::rank_select::runs)). How many runs reach into it, the offset of its
+//! first block tells. Only the place in the output needs a scan, over the slots that are used.
 
 use warpset_core::bits::ReadWords;
 use warpset_core::quotient::Split;
@@ -163,11 +163,12 @@ unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
     }
 }
 
-/// One tile. `digits` says which of a block's slots hold digits of counters, by halves of 32; they are passed over. `put` gets
-/// the place of each of the others, its slot and its fingerprint; `finish` the number of those up to the end of the tile.
+/// One tile. `digits` says which of a block's slots hold digits of counters, by halves of 32; they are passed over.
+/// `put` gets the place of each of the others, its slot and its fingerprint; `finish` the number of those up to the end
+/// of the tile.
 ///
 /// # Safety
-/// As `quotient_rank_select_extract`; `words` are those of `filter`, without or with counters.
+/// The contract of `quotient_rank_select_extract`; `words` are those of `filter`, without or with counters.
 #[inline(always)]
 pub unsafe fn extract<F: Fingerprint, const COUNTED: bool>(
     words: Global<u64>,

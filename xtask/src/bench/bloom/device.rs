@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use warpset::bloom::gpu::{Bloom, DeviceKeys, DeviceLayout};
 use warpset::bloom::{BlockedLayout, BloomFilter, Builder, Insert, RaoLayout, SplitBlockLayout, cpu};
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset::prelude::DeviceFilter;
 use warpset_kernels::limits;
 use warpset_simt::LaunchConfig;
 
@@ -76,7 +77,7 @@ pub trait Queued: DeviceLayout + Copy + PartialEq {
     /// Inserts `keys` and says which were new.
     ///
     /// # Safety
-    /// The same, of `new` too.
+    /// Until `stream` has been waited for, filter, keys and `new` stay alive, and no other work touches them.
     unsafe fn test_and_insert(
         filter: &mut Bloom<Self>,
         stream: &Stream,
@@ -218,7 +219,9 @@ where
         Insert::insert_bulk(&mut host, &keys.to_vec()?)?;
         right &= subject.filter.to_host()?.words() == host.words();
     }
-    subject.push(session, subject.row("insert", n, seconds), limits.atomics, right);
+    // Rao's filter does not group.
+    let limit = if let Variant::Rao(_) = variant { limits.atomics } else { limits.inserts };
+    subject.push(session, subject.row("insert", n, seconds), limit, right);
     if let Variant::Rao(_) = variant {
         let clear = |filter: &mut Bloom<L>| Ok(filter.clear()?);
         let wait = |filter: &mut Bloom<L>| L::insert_waiting(filter, keys.as_slice());
@@ -228,7 +231,7 @@ where
     }
     contains(session, &mut subject, &keys, limits.lookups)?;
     if bytes <= LARGE {
-        test_and_insert(session, &mut subject, &keys, limits.atomics)?;
+        test_and_insert(session, &mut subject, &keys, &limits)?;
         union(session, &mut subject, &keys, limits.copies)?;
     }
     Ok(())
@@ -270,19 +273,24 @@ fn contains<L: Queued>(
 /// The limits of one filter size; none for the emulator, which is not about speed, and none where there is no room.
 struct Limits {
     lookups: Option<f64>,
+    /// For changes at random addresses.
     atomics: Option<f64>,
+    /// For insertions: `atomics`, but not for those that group their hashes first, whose changes hit the cache.
+    inserts: Option<f64>,
     copies: Option<f64>,
 }
 
 impl Limits {
     fn of(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Result<Self> {
         if device.is_emulator() || bytes > LARGE {
-            return Ok(Self { lookups: None, atomics: None, copies: None });
+            return Ok(Self { lookups: None, atomics: None, inserts: None, copies: None });
         }
         session.gpu_limit(device, GpuAccess::Integer, 0)?;
+        let atomics = session.gpu_limit(device, GpuAccess::AtomicOr, bytes)?;
         Ok(Self {
             lookups: Some(session.gpu_limit(device, GpuAccess::Lookup, bytes)?),
-            atomics: Some(session.gpu_limit(device, GpuAccess::AtomicOr, bytes)?),
+            atomics: Some(atomics),
+            inserts: (bytes <= device.properties().l2_bytes).then_some(atomics),
             copies: Some(session.gpu_limit(device, GpuAccess::Copy, bytes)?),
         })
     }
@@ -292,12 +300,16 @@ fn test_and_insert<L: Queued>(
     session: &mut Session,
     subject: &mut OnDevice<L>,
     keys: &DeviceVec<u64>,
-    limit: Option<f64>,
+    limits: &Limits,
 ) -> anyhow::Result<()> {
     // One batch: then each distinct key is new, none hidden by a false positive.
     let n = keys.len().min(warpset::bloom::TEST_AND_INSERT_BATCH);
     let mut answers = subject.device.alloc_uninit::<u8>(n)?;
-    for (operation, emptied, wanted) in [("test_and_insert", true, n), ("test_and_insert, none new", false, 0)] {
+    for (operation, emptied, wanted, limit) in [
+        ("test_and_insert", true, n, limits.atomics),
+        // Keys that are there change nothing.
+        ("test_and_insert, none new", false, 0, limits.lookups),
+    ] {
         let seconds = subject.seconds(session.effort, emptied, |filter, stream| {
             // SAFETY: as for lookups.
             unsafe { L::test_and_insert(filter, stream, keys.slice(..n), answers.as_mut_slice()) }
@@ -329,7 +341,7 @@ fn union<L: Queued>(
     L::insert_waiting(&mut subject.filter, keys.as_slice())?;
     let mut right = low.to_host()?.words() == subject.filter.to_host()?.words();
     if let Variant::Rao(2) = subject.variant {
-        // Of two choices a key may take one in a half and the other in the whole: only the answers must be right.
+        // With two choices a key may take one in a half and the other in the whole: only the answers must be right.
         subject.filter = low;
         right = subject.count(keys)? == keys.len();
     }

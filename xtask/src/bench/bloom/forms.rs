@@ -2,6 +2,7 @@
 
 use warpset::bloom::gpu::{Bloom, Grouping};
 use warpset::gpu::{Device, Stream};
+use warpset::prelude::DeviceFilter;
 
 use super::super::clock::Effort;
 use super::super::suite::{Session, Step};
@@ -21,8 +22,9 @@ pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     steps.push(Step::new("bloom: forms of answers on a device", move |session| {
         sizes.iter().try_for_each(|&bytes| answers(session, &here, bytes))
     }));
-    if effort > Effort::Quick && !device.is_emulator() {
-        steps.push(Step::new("bloom: grouped insertion", move |session| groupings(session, &there)));
+    if !device.is_emulator() {
+        let step = Step::new("bloom: grouped insertion", move |session| groupings(session, &there));
+        steps.push(step.except_quick());
     }
     steps
 }
@@ -75,8 +77,8 @@ fn answers(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Resu
     Ok(())
 }
 
-/// Insertions into 1 GiB, directly and grouped into more and fewer parts, and by the size of the batch. All have the same
-/// bits.
+/// Insertions into 1 GiB, directly and grouped into more and fewer parts, and by the size of the batch. All have the
+/// same bits.
 fn groupings(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     const BYTES: usize = 1 << 30;
     let batches: &[u32] = if session.effort == Effort::Full { &[20, 22, 23, 24, 26, 29] } else { &[22, 26] };

@@ -1,9 +1,10 @@
 //! Keys and answers in host memory: what a device makes of them, with the copies; from which number of keys per call on
 //! the way to it pays.
 
+use crate::input::keys::KeySpace;
 use warpset::bloom::{Builder, SplitBlockBloom, gpu};
 use warpset::gpu::Device;
-use warpset_benches::keys::KeySpace;
+use warpset::prelude::Filter;
 
 use super::super::clock::{Effort, median_seconds};
 use super::super::record::Record;
@@ -30,8 +31,8 @@ fn row(operation: &str, n: usize, bytes: usize, seconds: f64) -> Record {
     row.param("filter_bytes", bytes).param("key", "u64").param("keys_in", "host memory")
 }
 
-/// Insertions and lookups of keys in ordinary memory, beside bare uploads of the same bytes. The part of the limit is the
-/// part of the upload from pinned memory.
+/// Insertions and lookups of keys in ordinary memory, beside bare uploads of the same bytes. The part of the limit is
+/// the part of the upload from pinned memory.
 fn end_to_end(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let n = 1 << if session.effort == Effort::Quick { 22 } else { 27 };
     let (effort, target) = (session.effort, Target::Gpu(device.clone()));

@@ -1,9 +1,10 @@
 //! Build time by key size, after Rao's Figure 7: integers and strings, on the CPU and on devices.
 
+use crate::input::keys::KeySpace;
 use warpset::bloom::gpu::{Bloom, DeviceKeys, StringVec};
 use warpset::bloom::{Hashed, Insert, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
 use warpset::gpu::Device;
-use warpset_benches::keys::KeySpace;
+use warpset::prelude::DeviceFilter;
 use warpset_core::hash::xxh64;
 
 use super::super::clock::Effort;
@@ -24,11 +25,12 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     let title = "bloom: build time by key size (Rao's Figure 7)";
     let mut steps = Vec::new();
     if setup.cpu() {
-        steps.push(Step::new(title, on_cpu));
+        steps.push(Step::new(title, on_cpu).except_quick());
     }
     for device in setup.devices() {
         let device = device.clone();
-        steps.push(Step::new(format!("{title}, on a device"), move |session| on_device(session, &device)));
+        let step = Step::new(format!("{title}, on a device"), move |session| on_device(session, &device));
+        steps.push(step.except_quick());
     }
     steps
 }

@@ -1,10 +1,11 @@
 //! Other libraries' Bloom filters, run in the same process on the same keys and in the same memory.
 
+#[cfg(feature = "peers")]
+mod parquet;
+
 use std::hash::BuildHasher;
 
-use anyhow::{bail, ensure};
 use fastbloom::{AtomicBloomFilter, BloomFilter};
-use parquet::bloom_filter::Sbbf;
 use rayon::prelude::*;
 
 use super::super::machine;
@@ -17,19 +18,26 @@ pub enum Peer {
     Fastbloom,
     /// `fastbloom` with the fastest hash that its users choose.
     FastbloomFoldhash,
-    /// The split-block filter of the crate `parquet`.
+    /// The split-block filter of the crate `parquet`, which takes long to compile.
+    #[cfg(feature = "peers")]
     Parquet,
 }
 
 impl Peer {
-    /// All of them.
-    pub const ALL: [Peer; 3] = [Peer::Fastbloom, Peer::FastbloomFoldhash, Peer::Parquet];
+    /// All of them that this executable has.
+    pub const ALL: &[Peer] = &[
+        Peer::Fastbloom,
+        Peer::FastbloomFoldhash,
+        #[cfg(feature = "peers")]
+        Peer::Parquet,
+    ];
 
     /// Name and version.
     pub fn name(self) -> String {
         match self {
             Peer::Fastbloom => format!("fastbloom {}", machine::version("fastbloom")),
             Peer::FastbloomFoldhash => format!("fastbloom {} + foldhash", machine::version("fastbloom")),
+            #[cfg(feature = "peers")]
             Peer::Parquet => format!("parquet {}", machine::version("parquet")),
         }
     }
@@ -40,13 +48,14 @@ impl Peer {
         Ok(match self {
             Peer::Fastbloom => Box::new(Atomic(atomic.seed(&1).expected_items(n))),
             Peer::FastbloomFoldhash => Box::new(Atomic(atomic.hasher(fold()).expected_items(n))),
-            Peer::Parquet => Box::new(Parquet(Sbbf::new_with_ndv_fpp(n as u64, fpr)?)),
+            #[cfg(feature = "peers")]
+            Peer::Parquet => Box::new(parquet::Parquet::for_capacity(n, fpr)?),
         })
     }
 
     /// Whether several threads may insert at once.
     pub fn inserts_in_parallel(self) -> bool {
-        self != Peer::Parquet
+        matches!(self, Peer::Fastbloom | Peer::FastbloomFoldhash)
     }
 
     /// An empty filter of `bytes`, which is a multiple of 32, for `n` keys; `parallel` picks the form that several
@@ -58,7 +67,8 @@ impl Peer {
             (Peer::Fastbloom, true) => Box::new(Atomic(atomic.seed(&1).expected_items(n))),
             (Peer::FastbloomFoldhash, false) => Box::new(Plain(plain.hasher(fold()).expected_items(n))),
             (Peer::FastbloomFoldhash, true) => Box::new(Atomic(atomic.hasher(fold()).expected_items(n))),
-            (Peer::Parquet, _) => Box::new(Parquet(Sbbf::new(&vec![0; bytes]))),
+            #[cfg(feature = "peers")]
+            (Peer::Parquet, _) => Box::new(parquet::Parquet::of_size(bytes)),
         }
     }
 }
@@ -106,6 +116,9 @@ macro_rules! answer_in_order {
         }
     };
 }
+
+#[cfg(feature = "peers")]
+use {answer, answer_in_order, each};
 
 /// What both forms of `fastbloom` have alike.
 macro_rules! fastbloom {
@@ -168,52 +181,5 @@ impl<S: BuildHasher + Send + Sync + 'static> Subject for Atomic<S> {
 
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
         answer!(keys, new, |key| !self.0.insert(key))
-    }
-}
-
-struct Parquet(Sbbf);
-
-/// Fails on several threads.
-fn alone() -> anyhow::Result<()> {
-    ensure!(rayon::current_num_threads() == 1, "parquet's filter takes inserts from one thread only");
-    Ok(())
-}
-
-impl Subject for Parquet {
-    fn clear(&mut self) -> anyhow::Result<()> {
-        self.0 = Sbbf::new(&vec![0; self.bytes()]);
-        Ok(())
-    }
-
-    fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
-        alone()?;
-        each!(keys, |key| self.0.insert(key));
-        Ok(())
-    }
-
-    fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
-        answer!(keys, answers, |key| self.0.check(key))
-    }
-
-    fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
-        alone()?;
-        answer_in_order!(keys, new, |key| {
-            let new = !self.0.check(key);
-            self.0.insert(key);
-            new
-        });
-        Ok(())
-    }
-
-    fn merge(&mut self, _other: &dyn Subject) -> anyhow::Result<()> {
-        bail!("parquet's filter has no union")
-    }
-
-    fn theory(&self, _n: usize) -> Option<f64> {
-        None // its estimate looks at the bits that are set, not at a number of keys
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.num_blocks() * 32
     }
 }

@@ -41,7 +41,8 @@ fn words(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     of_files(session, targets, names, &input.present.slices(), &input.asked.slices())
 }
 
-/// The user's keys, and those of a second file; without one, as many that are not among them: each key with a byte more.
+/// The user's keys, and those of a second file; without one, as many that are not among them: each key with a byte
+/// more.
 fn own(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     let input = session.input();
     let present = input.present.slices();
@@ -118,7 +119,7 @@ fn run(
         }
     }
     if targets.contains(&Target::Cpu) {
-        for peer in Peer::ALL.into_iter().filter(|peer| peer.inserts_in_parallel()) {
+        for peer in Peer::ALL.iter().filter(|peer| peer.inserts_in_parallel()) {
             filters.push((&Target::Cpu, peer.name(), true, peer.for_capacity(screen.distinct, FPR)?));
         }
     }
@@ -151,7 +152,7 @@ fn run(
 
 #[cfg(test)]
 mod tests {
-    use warpset_benches::text::Lines;
+    use crate::input::text::Lines;
 
     use super::super::super::record::Record;
     use super::super::super::suite::Input;

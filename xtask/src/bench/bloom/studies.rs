@@ -1,9 +1,9 @@
 //! The measurements of figures and tables: false-positive rates, bits per key, first-level hashes.
 
+use crate::input::keys::KeySpace;
 use warpset::bloom::{
     BlockedBloom, Builder, Error, FirstLevel, Layout, RaoBloom, RaoLayout, SplitBlockBloom, StringHash,
 };
-use warpset_benches::keys::KeySpace;
 use warpset_core::bloom::rao::BucketShape;
 
 use super::super::clock::Effort;
@@ -20,12 +20,13 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     if !setup.cpu() {
         return Vec::new();
     }
-    vec![
+    let steps = [
         Step::new("bloom: bits per key by false-positive rate", bits_per_key),
         Step::new("bloom: false-positive rate over bits per key", fpr_over_bits),
         Step::new("bloom: false-positive rate over keys (Rao's Figure 1)", fpr_over_n),
         Step::new("bloom: first-level hashes (Rao's Table 1)", first_level_hashes),
-    ]
+    ];
+    steps.map(Step::except_quick).into()
 }
 
 /// What the builders take for ten million keys, by theory.
@@ -107,7 +108,7 @@ fn fpr_over_bits(session: &mut Session) -> anyhow::Result<()> {
             session.pool(Threads::All).install(|| filter.fill(Keys::U64(&keys)))?;
             push(session, STUDY, (variant.name(), false), &*filter, n, &absent)?;
         }
-        for peer in [Peer::Fastbloom, Peer::Parquet] {
+        for peer in Peer::ALL.iter().filter(|peer| **peer != Peer::FastbloomFoldhash) {
             let mut filter = peer.build(bytes, n, false);
             session.pool(Threads::One).install(|| filter.insert(Keys::U64(&keys)))?;
             push(session, STUDY, (peer.name(), true), &*filter, n, &absent)?;

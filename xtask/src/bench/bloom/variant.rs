@@ -21,8 +21,8 @@ pub enum Variant {
     Rao(u32),
 }
 
-/// Bits per key of Rao's filter where its memory is given: as many as the others have, so that 16 bits per key leave its
-/// buckets room.
+/// Bits per key of Rao's filter where its memory is given: as many as the others have, so that 16 bits per key leave
+/// its buckets room.
 const RAO_HASHES: u32 = 8;
 
 impl Variant {

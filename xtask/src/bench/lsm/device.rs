@@ -9,7 +9,7 @@ use super::super::gpu_limits;
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
 use super::{INSERTED, OTHERS, SEED, Shape};
-use warpset_benches::keys::KeySpace;
+use crate::input::keys::KeySpace;
 
 /// Queries that are asked at once.
 const QUERIES: usize = 1 << 24;
@@ -94,18 +94,12 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
         if method == LookupMethod::Auto {
             lsm.prepare()?;
         }
-        let seconds = gpu_limits::seconds(
-            device,
-            &stream,
-            session.effort,
-            || Ok(()),
-            || {
-                let (values, found) = (values.as_mut_slice(), found.as_mut_slice());
-                // SAFETY: all memory lives until the clock has waited.
-                unsafe { lsm.get_async_with(&stream, asked_there.as_slice(), values, found, method)? };
-                Ok(())
-            },
-        )?;
+        let seconds = gpu_limits::repeated(device, &stream, session.effort, || {
+            let (values, found) = (values.as_mut_slice(), found.as_mut_slice());
+            // SAFETY: all memory lives until the clock has waited.
+            unsafe { lsm.get_async_with(&stream, asked_there.as_slice(), values, found, method)? };
+            Ok(())
+        })?;
         let bits: u64 = found.to_vec()?.iter().map(|word| u64::from(word.count_ones())).sum();
         let right = bits == if hit { queries as u64 } else { 0 } && (!hit || values.to_vec()? == *asked);
         session.add(target, Threads::All, row(shape, operation, queries).time(seconds), right);
@@ -117,18 +111,12 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
         let highs: Vec<u32> = lows.iter().map(|&low| low.saturating_add(width)).collect();
         let (lows, highs) = (device.from_slice(lows)?, device.from_slice(&highs)?);
         let mut counts = device.alloc_zeroed::<u64>(count)?;
-        let counting = gpu_limits::seconds(
-            device,
-            &stream,
-            session.effort,
-            || Ok(()),
-            || {
-                let counts = counts.as_mut_slice();
-                // SAFETY: all memory lives until the clock has waited.
-                unsafe { lsm.count_range_async(&stream, lows.as_slice(), highs.as_slice(), counts)? };
-                Ok(())
-            },
-        )?;
+        let counting = gpu_limits::repeated(device, &stream, session.effort, || {
+            let counts = counts.as_mut_slice();
+            // SAFETY: all memory lives until the clock has waited.
+            unsafe { lsm.count_range_async(&stream, lows.as_slice(), highs.as_slice(), counts)? };
+            Ok(())
+        })?;
         drop(lsm.range_device(lows.as_slice(), highs.as_slice())?); // loads the kernels
         let begin = std::time::Instant::now();
         let listed = lsm.range_device(lows.as_slice(), highs.as_slice())?;

@@ -1,14 +1,14 @@
-//! Beside a database: what a user takes whose dictionary has to be on disk. `redb` is a B-tree with copy-on-write pages in one
-//! file; here it writes without waiting for the disk (`Durability::None`), one transaction per batch, and the file stays in the
-//! system's cache. Ours is in memory.
+//! Beside a database: what a user takes whose dictionary has to be on disk. `redb` is a B-tree with copy-on-write pages
+//! in one file; here it writes without waiting for the disk (`Durability::None`), one transaction per batch, and the
+//! file stays in the system's cache. Ours is in memory.
 
 use std::collections::BTreeMap;
 
+use crate::input::keys::KeySpace;
 use anyhow::Context;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 use tempfile::NamedTempFile;
 use warpset::lsm::Lsm;
-use warpset_benches::keys::KeySpace;
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -99,16 +99,8 @@ fn measure(session: &mut Session, shape: Shape) -> anyhow::Result<()> {
         },
         |disk| batches().try_for_each(|(keys, values)| disk.insert(keys, values)),
     )?;
-    let mut found = Vec::new();
-    let getting = session.time(Threads::One, &mut found, |found| {
-        *found = disk.get(&asked)?;
-        Ok(())
-    })?;
-    let mut listed = (Vec::new(), Vec::new());
-    let listing = session.time(Threads::One, &mut listed, |listed| {
-        *listed = disk.range(&ranges)?;
-        Ok(())
-    })?;
+    let (getting, found) = session.made(Threads::One, || disk.get(&asked))?;
+    let (listing, listed) = session.made(Threads::One, || disk.range(&ranges))?;
     let model_pairs = ranges.iter().flat_map(|range| model.range(range.clone()));
     let right = found == expected && listed.0.iter().zip(&listed.1).eq(model_pairs);
     for (operation, items, seconds) in
@@ -122,15 +114,8 @@ fn measure(session: &mut Session, shape: Shape) -> anyhow::Result<()> {
     let inserting = session.time_change(Threads::One, &empty, &mut lsm, |lsm| {
         batches().try_for_each(|(keys, values)| Ok(lsm.insert_bulk(keys, values)?))
     })?;
-    let getting = session.time(Threads::One, &mut found, |found| {
-        *found = lsm.get_bulk(&asked);
-        Ok(())
-    })?;
-    let mut ours = warpset::lsm::Ranges::default();
-    let ours_listing = session.time(Threads::One, &mut ours, |ours| {
-        *ours = lsm.range_bulk(&ranges)?;
-        Ok(())
-    })?;
+    let (getting, found) = session.made(Threads::One, || Ok(lsm.get_bulk(&asked)))?;
+    let (ours_listing, ours) = session.made(Threads::One, || Ok(lsm.range_bulk(&ranges)?))?;
     let right = found == expected && (ours.keys, ours.values) == listed;
     for (operation, items, seconds) in
         [("insert batches", n, inserting), ("get", QUERIES, getting), ("range", ranges.len(), ours_listing)]

@@ -1,17 +1,17 @@
 //! A real job: events with time stamps, kept for a while, corrected, dropped when they are old, and asked for by time.
 //!
-//! A key is `milliseconds << 24 | sequence number`, so the order of keys is the order of time. Every step is one second: one update
-//! inserts the events that arrived (some of them late), overwrites some that are there, and removes what is older than the
-//! window; then spans of time are listed and counted, and single events are looked up. `BTreeMap` does the same, and every
-//! answer of every step is compared with its answer.
+//! A key is `milliseconds << 24 | sequence number`, so the order of keys is the order of time. Every step is one
+//! second: one update inserts the events that arrived (some of them late), overwrites some that are there, and removes
+//! what is older than the window; then spans of time are listed and counted, and single events are looked up.
+//! `BTreeMap` does the same, and every answer of every step is compared with its answer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
+use crate::input::keys::mix64;
 use warpset::gpu::Device;
-use warpset::lsm::{Dictionary, Lsm};
-use warpset_benches::keys::mix64;
+use warpset::lsm::{Lsm, OrderedMap};
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -137,7 +137,7 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, f64)
 const PIECES: u64 = 64;
 
 /// One step of a dictionary: what is too old is listed first, and goes with the update that brings the new events.
-fn in_dictionary(of: &mut impl Dictionary<u64, u64>, second: &Second) -> anyhow::Result<(Answers, Spent)> {
+fn in_dictionary(of: &mut impl OrderedMap<u64, u64>, second: &Second) -> anyhow::Result<(Answers, Spent)> {
     let (dropped, update) = timed(|| {
         // Everything older went with the step before.
         let (last, width) = (second.cutoff.saturating_sub(STEP << SEQUENCE_BITS), (STEP << SEQUENCE_BITS) / PIECES);
@@ -187,8 +187,8 @@ fn in_map(map: &mut BTreeMap<u64, u64>, second: &Second) -> anyhow::Result<(Answ
     Ok((answers, [update, range, count, get]))
 }
 
-/// All steps: the answers if none are expected, how long the parts took together once the window is full, and whether the
-/// answers were those expected.
+/// All steps: the answers if none are expected, how long the parts took together once the window is full, and whether
+/// the answers were those expected.
 fn run(
     size: Size,
     seconds: &[Second],

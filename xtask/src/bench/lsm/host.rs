@@ -1,10 +1,10 @@
-//! On the CPU, with the standard library's maps beside.
+//! On the CPU, with the standard library's maps and a sorted vector beside.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
-use warpset::lsm::{CleanupPolicy, Dictionary, Lsm, Ranges, SortedArray};
-use warpset_benches::keys::KeySpace;
+use crate::input::keys::KeySpace;
+use warpset::lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -28,7 +28,7 @@ pub fn step(shape: Shape, effort: Effort) -> Step {
         for &threads in session.threads(true) {
             bench.trees(session, threads)?;
         }
-        bench.maps(session)
+        bench.peers(session)
     })
 }
 
@@ -90,6 +90,7 @@ impl Bench {
             built.get_or_insert(lsm);
         }
         let Some(lsm) = built else { return Ok(()) };
+        self.changed(session, threads, &lsm)?;
         self.queries(session, threads, "lsm", &lsm)?;
         if threads == Threads::One {
             self.one_by_one(session, &lsm)?;
@@ -100,26 +101,64 @@ impl Bench {
         let right = cleaned.resident_len() == n as u64 && self.answers_right(&cleaned)?;
         session.add(&Target::Cpu, threads, self.row("cleanup", n, "lsm", false).time(seconds), right);
 
-        let mut sum = 0u64;
-        let seconds = session.time(threads, &mut sum, |sum| {
-            *sum = lsm.iter().fold(0, |sum, (_, value)| sum + u64::from(value));
-            Ok(())
-        })?;
+        let (seconds, sum) =
+            session.made(threads, || Ok(lsm.iter().fold(0, |sum, (_, value)| sum + u64::from(value))))?;
         let right = sum == self.values.iter().map(|&value| u64::from(value)).sum::<u64>();
         session.add(&Target::Cpu, threads, self.row("iterate", n, "lsm", false).time(seconds), right);
 
-        let mut array = SortedArray::builder().build()?;
-        let seconds = session.time(threads, &mut array, |array| {
-            *array = SortedArray::builder().build_from(&self.keys, &self.values)?;
-            Ok(())
-        })?;
+        let (seconds, array) =
+            session.made(threads, || Ok(SortedArray::builder().build_from(&self.keys, &self.values)?))?;
         let right = self.answers_right(&array)?;
         session.add(&Target::Cpu, threads, self.row("build", n, "sorted array", false).time(seconds), right);
         self.scan(session, threads, &array)?;
         self.queries(session, threads, "sorted array", &array)
     }
 
-    fn answers_right(&self, of: &impl Dictionary<u32, u32>) -> anyhow::Result<bool> {
+    /// Half of the keys in no order that has to do with their values, and as many others.
+    fn changes(&self) -> Changes {
+        let half = self.keys.len() / 2;
+        let added = KeySpace::new(SEED).stream(OTHERS).u32_keys(half);
+        Changes { removed: self.keys[..half].to_vec(), added }
+    }
+
+    /// Keys after [`CHANGES`].
+    fn len_after(&self, added: bool) -> usize {
+        self.keys.len() - if added { 0 } else { self.keys.len() / 2 }
+    }
+
+    /// Removals, and updates that remove and insert.
+    fn changed(&self, session: &mut Session, threads: Threads, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
+        let changes = self.changes();
+        let batch = self.shape.batch();
+        let values: Vec<u32> = changes.added.iter().map(|key| !key).collect();
+        for (operation, added) in CHANGES {
+            let mut changed = lsm.clone();
+            let seconds = session.time_change(threads, lsm, &mut changed, |lsm| {
+                if !added {
+                    return Ok(changes.removed.chunks(batch).try_for_each(|keys| lsm.remove_bulk(keys))?);
+                }
+                let half = batch / 2;
+                let insertions = changes.added.chunks(half).zip(values.chunks(half));
+                for (removed, (keys, values)) in changes.removed.chunks(half).zip(insertions) {
+                    let flags = [vec![true; removed.len()], vec![false; keys.len()]].concat();
+                    lsm.update_bulk(&[removed, keys].concat(), &[removed, values].concat(), &flags)?;
+                }
+                Ok(())
+            })?;
+            let gone = changed.get_bulk(&changes.removed).iter().all(Option::is_none);
+            let there = changed.get_bulk(&changes.added).iter().all(|value| value.is_some() == added);
+            let right = gone && there && changed.len() == self.len_after(added) as u64;
+            session.add(
+                &Target::Cpu,
+                threads,
+                self.row(operation, changes.items(added), "lsm", false).time(seconds),
+                right,
+            );
+        }
+        Ok(())
+    }
+
+    fn answers_right(&self, of: &impl OrderedMap<u32, u32>) -> anyhow::Result<bool> {
         let found = of.get_bulk(&self.present)?;
         let right = found.iter().zip(&self.present).all(|(value, key)| *value == Some(!key));
         Ok(right && !of.contains_bulk(&self.absent)?.contains(&true))
@@ -130,29 +169,17 @@ impl Bench {
         session: &mut Session,
         threads: Threads,
         name: &str,
-        of: &(impl Dictionary<u32, u32> + Sync),
+        of: &(impl OrderedMap<u32, u32> + Sync),
     ) -> anyhow::Result<()> {
         for (operation, keys, hit) in [("get, present", &self.present, true), ("get, absent", &self.absent, false)] {
-            let mut values = Vec::new();
-            let seconds = session.time(threads, &mut values, |values| {
-                *values = of.get_bulk(keys)?;
-                Ok(())
-            })?;
+            let (seconds, values) = session.made(threads, || Ok(of.get_bulk(keys)?))?;
             let right = values.iter().zip(keys).all(|(value, key)| *value == hit.then_some(!key));
             session.add(&Target::Cpu, threads, self.row(operation, keys.len(), name, false).time(seconds), right);
         }
         for length in LENGTHS {
             let ranges = self.ranges(length);
-            let mut counts = Vec::new();
-            let seconds = session.time(threads, &mut counts, |counts| {
-                *counts = of.count_range_bulk(&ranges)?;
-                Ok(())
-            })?;
-            let mut found = Ranges::default();
-            let listing = session.time(threads, &mut found, |found| {
-                *found = of.range_bulk(&ranges)?;
-                Ok(())
-            })?;
+            let (seconds, counts) = session.made(threads, || Ok(of.count_range_bulk(&ranges)?))?;
+            let (listing, found) = session.made(threads, || Ok(of.range_bulk(&ranges)?))?;
             let right = (0..ranges.len()).all(|i| {
                 let (keys, values) = found.get(i);
                 let inside = keys.iter().zip(values).all(|(key, value)| ranges[i].contains(key) && *value == !key);
@@ -169,15 +196,11 @@ impl Bench {
     /// Short ranges that are asked one after the other, as a program asks that cannot wait for a batch.
     fn one_by_one(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
         let ranges = self.ranges(LENGTHS[0]);
-        let (mut counted, mut sum) = (0, 0);
-        let counting = session.time(Threads::One, &mut counted, |counted| {
-            *counted = ranges.iter().map(|range| lsm.count_range(range.clone())).sum::<u64>();
-            Ok(())
-        })?;
-        let listing = session.time(Threads::One, &mut sum, |sum| {
+        let (counting, counted) = session
+            .made(Threads::One, || Ok(ranges.iter().map(|range| lsm.count_range(range.clone())).sum::<u64>()))?;
+        let (listing, sum) = session.made(Threads::One, || {
             let values = ranges.iter().flat_map(|range| lsm.range(range.clone()));
-            *sum = values.fold(0u64, |sum, (_, value)| sum + u64::from(value));
-            Ok(())
+            Ok(values.fold(0u64, |sum, (_, value)| sum + u64::from(value)))
         })?;
         let all = lsm.range_bulk(&ranges)?;
         let right =
@@ -196,11 +219,7 @@ impl Bench {
             .step_by(step as usize)
             .map(|low| low as u32..=(low + step - 1).min(u64::from(u32::MAX)) as u32)
             .collect();
-        let mut found = Ranges::default();
-        let seconds = session.time(threads, &mut found, |found| {
-            *found = array.range_bulk(&ranges)?;
-            Ok(())
-        })?;
+        let (seconds, found) = session.made(threads, || Ok(array.range_bulk(&ranges)?))?;
         let right = found.keys.len() == self.keys.len() && found.keys.windows(2).all(|two| two[0] < two[1]);
         let bytes = 2 * 8 * self.keys.len();
         let limit = session.copy_limit(threads, 8 * self.keys.len());
@@ -209,75 +228,124 @@ impl Bench {
         Ok(())
     }
 
-    /// The standard library's maps, key by key on one thread.
-    fn maps(&self, session: &mut Session) -> anyhow::Result<()> {
-        let n = self.shape.len();
-        let mut tree = BTreeMap::new();
+    /// The standard library's maps and a sorted vector, key by key on one thread.
+    fn peers(&self, session: &mut Session) -> anyhow::Result<()> {
+        let pairs = || self.keys.iter().copied().zip(self.values.iter().copied());
+        let (mut tree, mut hashed, mut sorted) = (BTreeMap::new(), Hashed::default(), Vec::new());
         let seconds = session.time(Threads::One, &mut tree, |tree| {
             *tree = BTreeMap::new();
-            self.keys.iter().zip(&self.values).for_each(|(&key, &value)| {
-                tree.insert(key, value);
-            });
+            tree.extend(pairs());
             Ok(())
         })?;
-        let mut hashed = Hashed::default();
-        let hashing = session.time(Threads::One, &mut hashed, |hashed| {
+        self.add_peer(session, "insert batches", "BTreeMap", self.keys.len(), seconds, tree.len() == self.keys.len());
+        let seconds = session.time(Threads::One, &mut hashed, |hashed| {
             *hashed = Hashed::default();
-            hashed.extend(self.keys.iter().copied().zip(self.values.iter().copied()));
+            hashed.extend(pairs());
             Ok(())
         })?;
-        let right = tree.len() == n && hashed.len() == n;
-        for (name, seconds) in [("BTreeMap", seconds), ("HashMap", hashing)] {
-            let row = self.row("insert batches", n, name, true).time(seconds);
-            session.add(&Target::Cpu, Threads::One, row, right);
-        }
-        for (operation, keys, hit) in [("get, present", &self.present, true), ("get, absent", &self.absent, false)] {
-            let mut found = [0usize; 2];
-            let seconds = session.time(Threads::One, &mut found, |found| {
-                found[0] = keys.iter().filter(|key| tree.get(key) == Some(&!**key)).count();
+        self.add_peer(session, "insert batches", "HashMap", self.keys.len(), seconds, hashed.len() == tree.len());
+        let seconds = session.time(Threads::One, &mut sorted, |sorted| {
+            *sorted = pairs().collect();
+            sorted.sort_unstable();
+            Ok(())
+        })?;
+        let right = sorted.iter().copied().eq(tree.iter().map(|(&key, &value)| (key, value)));
+        self.add_peer(session, "build", "sorted Vec", self.keys.len(), seconds, right);
+
+        let place = |key: u32| sorted.partition_point(|pair| pair.0 < key);
+        self.peer_gets(session, "BTreeMap", |key| tree.get(&key).copied())?;
+        self.peer_gets(session, "HashMap", |key| hashed.get(&key).copied())?;
+        self.peer_gets(session, "sorted Vec", |key| {
+            sorted.get(place(key)).filter(|pair| pair.0 == key).map(|pair| pair.1)
+        })?;
+        self.peer_ranges(session, "BTreeMap", |range| tree.range(range).map(|(&key, &value)| (key, value)))?;
+        self.peer_ranges(session, "sorted Vec", |range| {
+            let end = sorted.partition_point(|pair| pair.0 <= *range.end());
+            sorted[place(*range.start())..end].iter().copied()
+        })?;
+
+        let changes = self.changes();
+        for (operation, added) in CHANGES {
+            let mut changed = tree.clone();
+            let seconds = session.time_change(Threads::One, &tree, &mut changed, |tree| {
+                for (i, &key) in changes.removed.iter().enumerate() {
+                    tree.remove(&key);
+                    if added {
+                        tree.insert(changes.added[i], !changes.added[i]);
+                    }
+                }
                 Ok(())
             })?;
-            let hashing = session.time(Threads::One, &mut found, |found| {
-                found[1] = keys.iter().filter(|key| hashed.get(key) == Some(&!**key)).count();
-                Ok(())
-            })?;
-            let right = found == if hit { [keys.len(); 2] } else { [0; 2] };
-            for (name, seconds) in [("BTreeMap", seconds), ("HashMap", hashing)] {
-                let row = self.row(operation, keys.len(), name, true).time(seconds);
-                session.add(&Target::Cpu, Threads::One, row, right);
-            }
+            let right = changed.len() == self.len_after(added);
+            self.add_peer(session, operation, "BTreeMap", changes.items(added), seconds, right);
         }
+        Ok(())
+    }
+
+    fn add_peer(&self, session: &mut Session, operation: &str, name: &str, n: usize, seconds: f64, right: bool) {
+        session.add(&Target::Cpu, Threads::One, self.row(operation, n, name, true).time(seconds), right);
+    }
+
+    fn peer_gets(
+        &self,
+        session: &mut Session,
+        name: &str,
+        get: impl Fn(u32) -> Option<u32> + Sync,
+    ) -> anyhow::Result<()> {
+        for (operation, keys, hits) in
+            [("get, present", &self.present, self.present.len()), ("get, absent", &self.absent, 0)]
+        {
+            let (seconds, found) =
+                session.made(Threads::One, || Ok(keys.iter().filter(|&&key| get(key) == Some(!key)).count()))?;
+            self.add_peer(session, operation, name, keys.len(), seconds, found == hits);
+        }
+        Ok(())
+    }
+
+    fn peer_ranges<I: Iterator<Item = (u32, u32)>>(
+        &self,
+        session: &mut Session,
+        name: &str,
+        range: impl Fn(RangeInclusive<u32>) -> I + Sync,
+    ) -> anyhow::Result<()> {
         for length in LENGTHS {
             let ranges = self.ranges(length);
-            let mut counts = Vec::new();
-            let seconds = session.time(Threads::One, &mut counts, |counts: &mut Vec<usize>| {
-                *counts = ranges.iter().map(|range| tree.range(range.clone()).count()).collect();
-                Ok(())
-            })?;
             let mut found = Vec::new();
+            let count = || Ok(ranges.iter().map(|of| range(of.clone()).count()).collect::<Vec<_>>());
+            let (counting, counts) = session.made(Threads::One, count)?;
             let listing = session.time(Threads::One, &mut found, |found: &mut Vec<(u32, u32)>| {
                 found.clear();
-                let pairs = ranges.iter().flat_map(|range| tree.range(range.clone()));
-                found.extend(pairs.map(|(&key, &value)| (key, value)));
+                found.extend(ranges.iter().flat_map(|of| range(of.clone())));
                 Ok(())
             })?;
-            let right = counts.iter().sum::<usize>() == found.len();
-            let mut rows = vec![("count", seconds), ("range", listing)];
+            let mut times = vec![("count", counting), ("range", listing)];
             if length == LENGTHS[0] {
-                let mut sum = 0u64;
-                let summing = session.time(Threads::One, &mut sum, |sum| {
-                    let values = ranges.iter().flat_map(|range| tree.range(range.clone()));
-                    *sum = values.fold(0, |sum, (_, &value)| sum + u64::from(value));
-                    Ok(())
-                })?;
-                rows.extend([("count, one by one", seconds), ("range, one by one", summing)]);
+                let sum = || ranges.iter().flat_map(|of| range(of.clone())).map(|pair| u64::from(pair.1)).sum::<u64>();
+                let (summing, _) = session.made(Threads::One, || Ok(sum()))?;
+                times.extend([("count, one by one", counting), ("range, one by one", summing)]);
             }
-            for (operation, seconds) in rows {
-                let row = self.row(operation, ranges.len(), "BTreeMap", true).param("length", length).time(seconds);
+            let right = counts.iter().sum::<usize>() == found.len();
+            for (operation, seconds) in times {
+                let row = self.row(operation, ranges.len(), name, true).param("length", length).time(seconds);
                 session.add(&Target::Cpu, Threads::One, row, right);
             }
         }
         Ok(())
+    }
+}
+
+/// Removals alone, and removals with as many insertions: half of the keys go, in batches.
+const CHANGES: [(&str, bool); 2] = [("remove batches", false), ("update batches", true)];
+
+/// What [`CHANGES`] remove and insert.
+struct Changes {
+    removed: Vec<u32>,
+    added: Vec<u32>,
+}
+
+impl Changes {
+    fn items(&self, added: bool) -> usize {
+        self.removed.len() + if added { self.added.len() } else { 0 }
     }
 }
 
@@ -295,6 +363,8 @@ mod tests {
             "get, absent",
             "count",
             "range",
+            "remove batches",
+            "update batches",
             "count, one by one",
             "range, one by one",
         ] {

@@ -1,12 +1,12 @@
-//! Loads that the paper's tables leave out: keys and values of 64 bits, keys of a Zipf distribution, many copies of each key, lookups
-//! between the batches, short batches. Keys and values are host slices, on devices too.
+//! Loads that the paper's tables leave out: keys and values of 64 bits, keys of a Zipf distribution, many copies of
+//! each key, lookups between the batches, short batches. Keys and values are host slices, on devices too.
 
 use std::collections::BTreeMap;
 
+use crate::input::keys::{KeySpace, mix64};
 use warpset::gpu::Device;
 use warpset::lsm::gpu::Lsm as DeviceLsm;
-use warpset::lsm::{Dictionary, Lsm};
-use warpset_benches::keys::{KeySpace, mix64};
+use warpset::lsm::{Lsm, OrderedMap};
 
 use super::super::clock::Effort;
 use super::super::gpu_limits;
@@ -124,7 +124,7 @@ struct Expected {
 }
 
 /// Host slices.
-fn rows<D: Dictionary<u64, u64> + Send + Sync>(
+fn rows<D: OrderedMap<u64, u64> + Send + Sync>(
     session: &mut Session,
     target: &Target,
     threads: Threads,
@@ -163,11 +163,7 @@ fn rows<D: Dictionary<u64, u64> + Send + Sync>(
     let right = of.len()? == expected.len;
     session.add(target, threads, load.row("insert batches", n, ("lsm", false), "host").time(inserting), right);
 
-    let mut answers = Vec::new();
-    let getting = session.time(threads, &mut answers, |answers| {
-        *answers = of.get_bulk(&load.asked)?;
-        Ok(())
-    })?;
+    let (getting, answers) = session.made(threads, || Ok(of.get_bulk(&load.asked)?))?;
     let right = answers == expected.after;
     session.add(target, threads, load.row("get", n, ("lsm", false), "host").time(getting), right);
     Ok(())
@@ -238,18 +234,12 @@ fn in_device_memory(
     session.add(target, Threads::All, row, right);
     lsm.cleanup()?;
     lsm.prepare()?;
-    let getting = gpu_limits::seconds(
-        device,
-        &stream,
-        session.effort,
-        || Ok(()),
-        || {
-            let (values, found) = (found_values.as_mut_slice(), found.as_mut_slice());
-            // SAFETY: all memory lives until the clock has waited.
-            unsafe { lsm.get_async(&stream, asked.as_slice(), values, found)? };
-            Ok(())
-        },
-    )?;
+    let getting = gpu_limits::repeated(device, &stream, session.effort, || {
+        let (values, found) = (found_values.as_mut_slice(), found.as_mut_slice());
+        // SAFETY: all memory lives until the clock has waited.
+        unsafe { lsm.get_async(&stream, asked.as_slice(), values, found)? };
+        Ok(())
+    })?;
     let (bits, values) = (found.to_vec()?, found_values.to_vec()?);
     let right = expected
         .after

@@ -1,11 +1,12 @@
-//! Ordered dictionaries: a window over events as a real job; on generated keys insertion, lookup, count and range, cleanup, beside the
-//! sorted array, beside the standard library's `BTreeMap` and `HashMap`, and beside a database on disk; other loads; the
-//! tables of the paper on devices.
+//! Ordered dictionaries: a window over events as a real job; on generated keys insertion, lookup, count and range,
+//! cleanup, beside the sorted array, beside the standard library's `BTreeMap` and `HashMap`, and beside a database on
+//! disk; other loads; the tables of the paper on devices.
 //!
-//! Source: Ashkiani et al., "GPU LSM", IPDPS 2018, section V. All keys are different, keys and values of 32 bits; sizes are those
-//! at which every level is full, the worst case for queries.
+//! Source: Ashkiani et al., "GPU LSM", IPDPS 2018, section V. All keys are different, keys and values of 32 bits; sizes
+//! are those at which every level is full, the worst case for queries.
 
 mod device;
+#[cfg(feature = "peers")]
 mod disk;
 mod events;
 mod host;
@@ -31,6 +32,7 @@ impl Suite for Lsm {
         let mut steps = published::steps(setup);
         if setup.cpu() {
             steps.extend(shapes(setup.effort).into_iter().map(|shape| host::step(shape, setup.effort)));
+            #[cfg(feature = "peers")]
             steps.push(disk::step(setup.effort));
         }
         for device in setup.devices() {

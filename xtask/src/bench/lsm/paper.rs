@@ -1,4 +1,5 @@
-//! The paper's own experiments (section V): tables II, III and IV, figure 4 and the text of section V-D, with its batch sizes.
+//! The paper's own experiments (section V): tables II, III and IV, figure 4 and the text of section V-D, with its batch
+//! sizes.
 //!
 //! - Table II and figure 4: 2^27 elements are inserted from empty in batches of `b`, every batch timed.
 //! - Table III: a tree of `r` batches, 2^24 elements at the most, is asked for as many keys as it has, all or none of
@@ -6,19 +7,19 @@
 //! - Table IV: the same trees are asked for ranges of 8 and of 1024 keys.
 //! - Section V-D: cleanups of trees of which 10 % or 50 % is stale, and the lookups before and after.
 //!
-//! Departures. The paper takes every `r`; tables III and IV take up to [`STATES`] of them, the first and the last included, or a third of those.
-//! Table IV asks fewer ranges than there are elements: as many of 1024 keys would have 2^34 results. Rates are minimum, maximum
-//! and harmonic mean over the batches or over the `r`, as in the paper.
+//! Departures. The paper takes every `r`; tables III and IV take up to [`STATES`] of them, the first and the last
+//! included, or a third of those. Table IV asks fewer ranges than there are elements: as many of 1024 keys would have
+//! 2^34 results. Rates are minimum, maximum and harmonic mean over the batches or over the `r`, as in the paper.
 
 mod cleanup;
 mod insertion;
 mod queries;
 
+use crate::input::keys::mix32;
 use warpset::gpu::{Device, DeviceVec, Event, Stream};
-use warpset::lsm::form::Form;
-use warpset::lsm::gpu::{Lsm, Ordered};
+use warpset::lsm::MergePolicy;
+use warpset::lsm::gpu::{Dictionary, Lsm};
 use warpset::lsm::{CleanupPolicy, Lsm as Host};
-use warpset_benches::keys::mix32;
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -49,20 +50,16 @@ const OF_PAPER: Scale = Scale {
 };
 const SMALL: Scale = Scale { inserted: (9, 6), asked: (9, 6), ranged: (6, 7), cleaned: &[(6, 3, 10), (6, 3, 50)] };
 
-/// The experiments on a device; beyond the paper's sizes with every effort but the least.
+/// The experiments on a device; beyond the paper's sizes in full runs.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
-    let scale = match (device.is_emulator(), effort) {
-        (true, _) => SMALL,
-        // Minutes of the quick run are for what users do.
-        (false, Effort::Quick) => return Vec::new(),
-        (false, _) => OF_PAPER,
-    };
+    let scale = if device.is_emulator() { SMALL } else { OF_PAPER };
     let name = Target::Gpu(device.clone()).name();
     let step = |what: &str, run: fn(&mut Bench<'_>, Scale) -> anyhow::Result<()>| {
         let device = device.clone();
         Step::new(format!("lsm: paper tables: {what} on {name}"), move |session| {
             run(&mut Bench::new(session, &device)?, scale)
         })
+        .except_quick()
     };
     let mut steps = vec![
         step("insertion", |bench, scale| bench.insertions(scale.inserted.0, scale.inserted.1..=scale.inserted.0, true)),
@@ -78,8 +75,8 @@ pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     steps
 }
 
-/// Key number `i`: a bijection of 32-bit numbers, so no two are equal. Those of the upper half are never inserted, unless a table
-/// needs more than half of all.
+/// Key number `i`: a bijection of 32-bit numbers, so no two are equal. Those of the upper half are never inserted,
+/// unless a table needs more than half of all.
 fn key(i: u32) -> u32 {
     mix32(i ^ 0x15_4d)
 }
@@ -144,9 +141,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Inserts batches of the keys, which are their own values, until `len` elements are there.
-    fn fill<F: Form>(
+    fn fill<P: MergePolicy>(
         &self,
-        of: &mut Ordered<u32, u32, F>,
+        of: &mut Dictionary<u32, u32, P>,
         keys: &DeviceVec<u32>,
         len: usize,
         log2_batch: u32,

@@ -1,12 +1,12 @@
-//! The GPU LSM as it was published ([`warpset::lsm::published`]), in the shapes and by the clocks of the rows of our own tree.
+//! The GPU LSM as it was published ([`warpset::lsm::published`]), in the shapes and by the clocks of the rows of our
+//! own tree.
 
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::Device;
-use warpset::lsm::Ranges;
 use warpset::lsm::published::{LookupMethod, Lsm};
-use warpset_benches::keys::KeySpace;
 
 use super::super::gpu_limits;
 use super::super::record::Record;
@@ -127,11 +127,7 @@ impl Bench {
         for (name, method) in METHODS {
             for (operation, asked, hit) in [("get, present", &self.present, true), ("get, absent", &self.absent, false)]
             {
-                let mut values = Vec::new();
-                let seconds = session.time(Threads::One, &mut values, |values| {
-                    *values = lsm.get_bulk_with(asked, method)?;
-                    Ok(())
-                })?;
+                let (seconds, values) = session.made(Threads::One, || Ok(lsm.get_bulk_with(asked, method)?))?;
                 let right = values.iter().zip(asked).all(|(value, &key)| *value == hit.then_some(key));
                 self.add(session, (&format!("{operation}{name}"), None), asked.len(), seconds, right);
             }
@@ -139,16 +135,8 @@ impl Bench {
         for (length, count) in LENGTHS {
             let (lows, highs) = self.ranges(length, count);
             let ranges: Vec<RangeInclusive<u32>> = lows.iter().zip(&highs).map(|(&low, &high)| low..=high).collect();
-            let mut counts = Vec::new();
-            let counting = session.time(Threads::One, &mut counts, |counts| {
-                *counts = lsm.count_range_bulk(&ranges)?;
-                Ok(())
-            })?;
-            let mut listed = Ranges::default();
-            let listing = session.time(Threads::One, &mut listed, |listed| {
-                *listed = lsm.range_bulk(&ranges)?;
-                Ok(())
-            })?;
+            let (counting, counts) = session.made(Threads::One, || Ok(lsm.count_range_bulk(&ranges)?))?;
+            let (listing, listed) = session.made(Threads::One, || Ok(lsm.range_bulk(&ranges)?))?;
             let right = self.is_expected(counts.iter().sum(), listed.keys.len(), length, ranges.len());
             for (operation, seconds) in [("count", counting), ("range", listing)] {
                 self.add(session, (operation, Some(length)), ranges.len(), seconds, right);
@@ -163,16 +151,14 @@ impl Bench {
             seconds,
             cleaned.batches() == lsm.batches() && cleaned.len()? == n as u64,
         );
-        let mut built = empty;
-        let seconds = session.time(Threads::One, &mut built, |built| {
-            *built = Lsm::builder().batch_size(b as u64).build_from(&self.keys, &self.keys)?;
-            Ok(())
-        })?;
+        let (seconds, built) = session
+            .made(Threads::One, || Ok(Lsm::builder().batch_size(b as u64).build_from(&self.keys, &self.keys)?))?;
         self.add(session, ("build", None), n, seconds, built == cleaned);
         Ok(())
     }
 
-    /// By events on the device's clock; count, range and cleanup, which wait for numbers on the way, by the clock on the wall.
+    /// By events on the device's clock; count, range and cleanup, which wait for numbers on the way, by the clock on
+    /// the wall.
     fn on_device(&self, session: &mut Session, device: &Device) -> anyhow::Result<()> {
         let (n, b) = (self.keys.len(), self.shape.batch());
         let there = device.from_slice(&self.keys)?;
@@ -206,7 +192,7 @@ impl Bench {
                     unsafe { lsm.get_async_with(&stream, queries.as_slice(), values, found, method)? };
                     Ok(())
                 };
-                let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), look_up)?;
+                let seconds = gpu_limits::repeated(device, &stream, session.effort, look_up)?;
                 let bits: u64 = found.to_vec()?.iter().map(|word| u64::from(word.count_ones())).sum();
                 let right = bits == if hit { asked.len() as u64 } else { 0 } && (!hit || values.to_vec()? == *asked);
                 self.add(session, (&format!("{operation}{name}"), None), asked.len(), seconds, right);

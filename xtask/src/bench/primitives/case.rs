@@ -11,7 +11,7 @@ use super::super::table::parameters;
 
 /// Host memory that an operation reads.
 pub trait Input {
-    /// The same in device memory.
+    /// The input in device memory.
     type OnDevice;
     /// Copies it to the device.
     fn upload(&self, device: &Device) -> gpu::Result<Self::OnDevice>;
@@ -80,6 +80,8 @@ pub struct Case<'a> {
     target: &'a Target,
     row: Record,
     bytes: usize,
+    /// Memory that the operation goes over, input and output together: once or, in passes, several times.
+    memory: usize,
 }
 
 impl<'a> Case<'a> {
@@ -92,7 +94,12 @@ impl<'a> Case<'a> {
         n: usize,
         bytes: usize,
     ) -> Self {
-        Self { session, target, row: Record::new("primitives", operation, n).param("key", item), bytes }
+        Self { session, target, row: Record::new("primitives", operation, n).param("key", item), bytes, memory: bytes }
+    }
+
+    /// For an operation that goes over its memory in several passes: how much memory that is.
+    pub fn in_passes_over(self, memory: usize) -> Self {
+        Self { memory, ..self }
     }
 
     /// Adds a parameter to the row.
@@ -114,21 +121,21 @@ impl<'a> Case<'a> {
         mut on_device: impl FnMut(&Stream, &I::OnDevice, &mut O::OnDevice) -> Result<S, E>,
         right: impl FnOnce(&O) -> bool,
     ) -> anyhow::Result<()> {
-        let Self { session, target, row, bytes } = self;
+        let Self { session, target, row, bytes, memory } = self;
         let (seconds, copied) = match target {
             Target::Cpu => {
                 let work = |output: &mut O| on_host(&input, output).map(|_| ()).map_err(Into::into);
                 let seconds = session.time(Threads::All, &mut output, work)?;
-                (seconds, Some(session.copy_limit(Threads::All, (bytes / 2).next_power_of_two())))
+                (seconds, Some(session.copy_limit(Threads::All, (memory / 2).next_power_of_two())))
             }
             Target::Gpu(device) => {
                 let stream = device.new_stream()?;
                 let (input, mut written) = (input.upload(device)?, output.upload(device)?);
                 let work = || on_device(&stream, &input, &mut written).map(|_| ()).map_err(Into::into);
-                let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), work)?;
+                let seconds = gpu_limits::repeated(device, &stream, session.effort, work)?;
                 stream.synchronize()?;
                 output = O::download(&written)?;
-                (seconds, copied_per_second(session, device, bytes)?)
+                (seconds, copied_per_second(session, device, memory)?)
             }
         };
         let mut row = row.time(seconds).bytes(bytes, copied);
@@ -139,12 +146,12 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Bytes per second that a copy moves where it moves about as many as the operation; none for the emulator, which is
-/// not about speed.
-fn copied_per_second(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Result<Option<f64>> {
+/// Bytes per second that a copy moves between two halves of as much memory as the operation goes over; none for the
+/// emulator, which is not about speed.
+fn copied_per_second(session: &mut Session, device: &Device, memory: usize) -> anyhow::Result<Option<f64>> {
     if device.is_emulator() {
         return Ok(None);
     }
-    let footprint = (bytes / 2).next_power_of_two().clamp(1 << 16, 1 << 32);
+    let footprint = (memory / 2).next_power_of_two().clamp(1 << 16, 1 << 32);
     Ok(Some(32.0 * session.gpu_limit(device, GpuAccess::Copy, footprint)?))
 }

@@ -1,10 +1,10 @@
 //! Merges of the levels of an LSM dictionary: runs that double in length, the newest and shortest first.
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::DeviceVec;
 use warpset::primitives::merge::{self, Marked, Pairs, WithStatus};
 use warpset::primitives::sort::{Payload, SortKey};
 use warpset::primitives::{KeyMask, cpu};
-use warpset_benches::keys::KeySpace;
 
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};

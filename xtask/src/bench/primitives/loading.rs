@@ -21,6 +21,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
                 }
                 Ok(())
             })
+            .except_quick()
         })
         .collect()
 }

@@ -1,10 +1,10 @@
 //! Merging sorted runs of random keys: two of half the items each, and eight.
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset::primitives::merge::{self, Pairs};
 use warpset::primitives::sort::{self, By, Payload, SortKey};
 use warpset::primitives::{self, KeyMask, cpu};
-use warpset_benches::keys::KeySpace;
 
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};

@@ -2,6 +2,7 @@
 //! against the speed at which the same machine copies as many bytes.
 
 mod case;
+mod emulator;
 mod levels;
 mod loading;
 mod merge;
@@ -14,8 +15,16 @@ use super::clock::Effort;
 use super::suite::{Session, Setup, Step, Suite, Target};
 
 /// The steps of each family.
-const FAMILIES: &[fn(&Setup) -> Vec<Step>] =
-    &[scan::steps, sort::steps, merge::steps, levels::steps, search::steps, select::steps, loading::steps];
+const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[
+    scan::steps,
+    sort::steps,
+    merge::steps,
+    levels::steps,
+    search::steps,
+    select::steps,
+    loading::steps,
+    emulator::steps,
+];
 
 /// The primitives' benches.
 pub struct Primitives;

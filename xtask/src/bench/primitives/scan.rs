@@ -1,12 +1,12 @@
 //! Scans, reductions, reductions by key, and scans by an operator that is not associative.
 
+use crate::input::keys::KeySpace;
 use bytemuck::Pod;
 use warpset::gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset::primitives::non_associative::{self, NextSlot};
 use warpset::primitives::reduce::{self, ReduceKernels};
 use warpset::primitives::scan::{self, Max, ScanKernels, Sum};
 use warpset::primitives::{self, cpu};
-use warpset_benches::keys::KeySpace;
 
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};
@@ -21,12 +21,13 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         drop(narrow);
         scans::<Max<i64>>(session, target, "i64 max", &random.into_iter().map(|key| key as i64).collect::<Vec<_>>())
     });
-    steps.extend(steps_of(setup, "non-associative scan", |session, target, n| match target {
+    let slots = steps_of(setup, "non-associative scan", |session, target, n| match target {
         // Past that the methods of the paper take memory and time that teach nothing more.
         Target::Gpu(_) if n > 1 << 24 => Ok(()),
         Target::Gpu(device) if device.is_emulator() => slots(session, target, n, &[0.1]),
         Target::Gpu(_) | Target::Cpu => slots(session, target, n, &[0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]),
-    }));
+    });
+    steps.extend(slots.into_iter().map(Step::except_quick));
     steps
 }
 

@@ -1,8 +1,8 @@
 //! Search of as many needles as there are keys, in no order and sorted.
 
+use crate::input::keys::KeySpace;
 use warpset::primitives::sort::SortKey;
 use warpset::primitives::{KeyMask, cpu, search};
-use warpset_benches::keys::KeySpace;
 
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};

@@ -1,10 +1,10 @@
 //! Selection and partition: half of the items kept, in no pattern, and the first of equal neighbours.
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::DeviceVec;
 use warpset::primitives::select::{self, DevicePredicate, InRange, Item, Predicate};
 use warpset::primitives::sort::SortKey;
 use warpset::primitives::{self, cpu};
-use warpset_benches::keys::KeySpace;
 
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};

@@ -1,10 +1,10 @@
 //! Radix sort of random keys and pairs, sorting segments of several lengths, and grouping by hash.
 
+use crate::input::keys::KeySpace;
 use warpset::primitives::sort::{self, By, Payload, SortKey};
 use warpset::primitives::{self, cpu, radix, segmented_sort};
-use warpset_benches::keys::KeySpace;
 use warpset_core::hash::xxh64_u64;
-use warpset_kernels::batch::keys::{self, KeySlice};
+use warpset_kernels::batch::keys::{HashFunction, KeyClass, KeyKind, KeySlice};
 
 use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step, Target};
@@ -67,10 +67,11 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         }
         Ok(())
     }));
-    steps.extend(steps_of(setup, "grouping by hash", |session, target, n| match target {
+    let by_hash = steps_of(setup, "grouping by hash", |session, target, n| match target {
         Target::Gpu(_) => [1, 3, 5, 6, 7, 8].into_iter().try_for_each(|bits| grouping(session, target, n, bits)),
         Target::Cpu => Ok(()),
-    }));
+    });
+    steps.extend(by_hash.into_iter().map(Step::except_quick));
     steps
 }
 
@@ -96,7 +97,8 @@ fn of_keys<K: SortKey>(
     let mut expected = keys.to_vec();
     expected.sort_by_key(|&key| rank(key));
     let n = keys.len();
-    Case::new(session, target, "sort", name, n, bytes(n, size_of::<K>(), 0)).run(
+    let case = Case::new(session, target, "sort", name, n, bytes(n, size_of::<K>(), 0));
+    case.in_passes_over(2 * n * size_of::<K>()).run(
         keys,
         blank::<K>(n),
         |keys, out| cpu::sort::sort_keys(keys, out, by.clone()),
@@ -118,7 +120,8 @@ fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     let mut expected: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).collect();
     expected.sort_by_key(|(key, _)| *key);
     let expected: (Vec<K>, Vec<V>) = expected.into_iter().unzip();
-    Case::new(session, target, "sort", name, n, bytes(n, size_of::<K>(), size_of::<V>())).run(
+    let case = Case::new(session, target, "sort", name, n, bytes(n, size_of::<K>(), size_of::<V>()));
+    case.in_passes_over(2 * n * (size_of::<K>() + size_of::<V>())).run(
         (keys, &values[..]),
         (blank::<K>(n), blank::<V>(n)),
         |(keys, values), (out, out_values)| cpu::sort::sort_pairs(keys, values, out, out_values, By::ascending()),
@@ -182,7 +185,13 @@ fn grouping(session: &mut Session, target: &Target, n: usize, bits: u32) -> anyh
         |_, _| -> primitives::Result<()> { unreachable!("only on devices") },
         // SAFETY: `run` keeps both as the grouping asks.
         |stream, items, out| unsafe {
-            radix::group_by_top_bits_async(stream, KeySlice::new(items.global(), keys::XXH64_U64, 0), n, bits, out)
+            radix::group_by_top_bits_async(
+                stream,
+                KeySlice::new(items.global(), KeyKind::new(KeyClass::U64, HashFunction::Xxh64)),
+                n,
+                bits,
+                out,
+            )
         },
         |out| {
             let mut sorted = out.clone();

@@ -1,5 +1,5 @@
-//! Which filter to take when: quotient filters of both kinds and Bloom filters for the same keys at the same rate of false
-//! positives.
+//! Which filter to take when: quotient filters of both kinds and Bloom filters for the same keys at the same rate of
+//! false positives.
 
 use warpset::bloom::{BlockedBloom, Insert, RaoBloom, SplitBlockBloom};
 use warpset::quotient::{Builder, QuotientFilter, RankSelect, SlotKind, Standard};
@@ -13,8 +13,8 @@ use super::{ABSENT, BATCH, INSERTED, Size, keys};
 pub const STUDY: &str = "equal rate";
 /// The rates of false positives.
 const RATES: [f64; 2] = [0.01, 0.0001];
-/// How full the slots of quotient filters are; they are a power of two, so that other numbers of keys take up to twice the
-/// space per key.
+/// How full the slots of quotient filters are; they are a power of two, so that other numbers of keys take up to twice
+/// the space per key.
 const LOAD: f64 = 0.9;
 
 /// The step; filters have as many keys as fill that many slots to 0.9.

@@ -119,11 +119,7 @@ impl Study {
         let is_same = |filter: &QuotientFilter<S>| *filter == built && filter.len() == self.all.len() as u64;
 
         for &threads in session.threads(true) {
-            let mut filter = builder.build()?;
-            let seconds = session.time(threads, &mut filter, |filter| {
-                *filter = builder.build_from(&self.all)?;
-                Ok(())
-            })?;
+            let (seconds, filter) = session.made(threads, || Ok(builder.build_from(&self.all)?))?;
             let right = is_same(&filter);
             self.push(session, threads, ("build", self.all.len(), seconds), (name, false, bytes), right);
             let mut counts = vec![0; asked.len()];

@@ -1,14 +1,16 @@
-//! The same on a GPU (on the emulator: small sizes, for tests): lookups by the device's clock, as they wait for nothing;
-//! everything else in wall-clock time as the caller sees it. Keys and answers are in device memory.
+//! Quotient filters on a GPU (on the emulator: small sizes, for tests): lookups by the device's clock, as they wait for
+//! nothing; everything else in wall-clock time as the caller sees it. Keys and answers are in device memory.
 
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset::prelude::{DeviceFilter, Filter};
 use warpset::primitives::sort;
 use warpset::quotient::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
-use warpset::quotient::rank_select::gpu::BuildMethod as RankSelectBuild;
+use warpset::quotient::rank_select::BuildMethod as RankSelectBuild;
+use warpset::quotient::standard::BuildMethod;
 use warpset::quotient::{
-    BuildMethod, Builder, Container, Duplicates, Layout, QuotientFilter as HostFilter, RankSelect, SlotKind, Standard,
+    Builder, Container, Duplicates, Layout, QuotientFilter as HostFilter, RankSelect, SlotKind, Standard,
 };
 
 use super::super::clock::{Effort, median_seconds};
@@ -61,13 +63,14 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
             for (what, run) in all {
                 let device = device.clone();
                 let title = format!("quotient: {what} on the {name}, {}", size.name());
-                steps.push(Step::new(title, move |session| run(session, &device, size, loads)));
+                let step = Step::new(title, move |session| run(session, &device, size, loads));
+                steps.push(if what.ends_with("by batch") { step.except_quick() } else { step });
             }
         }
-        if setup.effort > Effort::Quick && !device.is_emulator() {
+        if !device.is_emulator() {
             let device = device.clone();
             let title = format!("quotient: lookups by width of the remainder on the {name}");
-            steps.push(Step::new(title, move |session| lookups_by_width(session, &device)));
+            steps.push(Step::new(title, move |session| lookups_by_width(session, &device)).except_quick());
         }
     }
     steps
@@ -130,8 +133,8 @@ pub fn wanted<S>(
     if size.quotient_bits > COMPARED { Ok(None) } else { build().map(Some) }
 }
 
-/// Whether the filter has the bytes that are wanted; where they are not known, whether it contains the keys that must be
-/// there and none of those that must not.
+/// Whether the filter has the bytes that are wanted; where they are not known, whether it contains the keys that must
+/// be there and none of those that must not.
 pub fn is_wanted<S: DeviceSlotKind>(
     filter: &QuotientFilter<S>,
     wanted: Option<&HostFilter<S>>,
@@ -177,7 +180,7 @@ fn build_methods(container: Container) -> Vec<(&'static str, BuildMethod)> {
     if container == Container::Packed { all.into() } else { all[..1].into() }
 }
 
-/// Those of rank-and-select filters.
+/// The ways to build rank-and-select filters.
 const RANK_SELECT_BUILDS: [(&str, RankSelectBuild); 2] =
     [("scan", RankSelectBuild::Scan), ("region inserts", RankSelectBuild::RegionInserts)];
 
@@ -268,7 +271,7 @@ impl Asked<'_> {
         let stream = device.new_stream()?;
         let mut answers = device.alloc_uninit::<u8>(n)?;
         let work = || (self.queue)(&stream, keys, answers.as_mut_slice());
-        let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), work)?;
+        let seconds = gpu_limits::repeated(device, &stream, session.effort, work)?;
         stream.synchronize()?;
         let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
         let operation = if there { "contains hit" } else { "contains miss" };
@@ -317,7 +320,7 @@ pub fn kind_name<S: DeviceSlotKind>(layout: &Layout) -> &'static str {
     if S::NAME == Standard::NAME { container_name(layout.container()) } else { "rank-and-select" }
 }
 
-/// The same with one kind of slots; with its layout comes the limit.
+/// Lookups in filters with one kind of slots; with its layout comes the limit.
 fn ask_kind<S: DeviceSlotKind>(
     session: &mut Session,
     device: &Device,
@@ -376,11 +379,12 @@ fn counts_of<S: DeviceSlotKind>(
     let stream = device.new_stream()?;
     let mut counts = device.alloc_uninit::<u64>(keys.len())?;
     let work = || {
-        // SAFETY: filter, keys and counts stay alive, and no other work touches them, until the stream has been waited for.
+        // SAFETY: filter, keys and counts stay alive, and no other work touches them, until the stream has been waited
+        // for.
         unsafe { filter.count_async(&stream, keys, counts.as_mut_slice())? };
         Ok(())
     };
-    let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), work)?;
+    let seconds = gpu_limits::repeated(device, &stream, session.effort, work)?;
     stream.synchronize()?;
     let counts = counts.to_vec()?;
     let mut right = counts.iter().all(|count| *count > 0);

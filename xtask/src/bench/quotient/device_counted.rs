@@ -1,10 +1,11 @@
-//! Multisets and exact filters on a device: builds from keys that come in skewed numbers, counters beside a slot per copy and
-//! beside sets; lookups in filters with counters, and in exact ones.
+//! Multisets and exact filters on a device: builds from keys that come in skewed numbers, counters beside a slot per
+//! copy and beside sets; lookups in filters with counters, and in exact ones.
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceSlice};
+use warpset::prelude::DeviceFilter;
 use warpset::quotient::gpu::DeviceSlotKind;
 use warpset::quotient::{Builder, Duplicates, Error, RankSelect, Standard};
-use warpset_benches::keys::KeySpace;
 
 use super::super::gpu_limits;
 use super::super::suite::Session;
@@ -120,28 +121,17 @@ fn lookups_of(
     let stream = device.new_stream()?;
     let mut answers = device.alloc_uninit::<u8>(asked.len())?;
     let mut counts = device.alloc_uninit::<u64>(asked.len())?;
-    let contains = gpu_limits::seconds(
-        device,
-        &stream,
-        session.effort,
-        || Ok(()),
-        || {
-            // SAFETY: filter, keys and answers stay alive, and no other work touches them, until the stream has been waited for.
-            unsafe { filter.contains_async(&stream, asked, answers.as_mut_slice())? };
-            Ok(())
-        },
-    )?;
-    let count = gpu_limits::seconds(
-        device,
-        &stream,
-        session.effort,
-        || Ok(()),
-        || {
-            // SAFETY: as above.
-            unsafe { filter.count_async(&stream, asked, counts.as_mut_slice())? };
-            Ok(())
-        },
-    )?;
+    let contains = gpu_limits::repeated(device, &stream, session.effort, || {
+        // SAFETY: filter, keys and answers stay alive, and no other work touches them, until the stream has been
+        // waited for.
+        unsafe { filter.contains_async(&stream, asked, answers.as_mut_slice())? };
+        Ok(())
+    })?;
+    let count = gpu_limits::repeated(device, &stream, session.effort, || {
+        // SAFETY: as above.
+        unsafe { filter.count_async(&stream, asked, counts.as_mut_slice())? };
+        Ok(())
+    })?;
     stream.synchronize()?;
     let (answers, counts) = (answers.to_vec()?, counts.to_vec()?);
     let right = answers.iter().all(|answer| *answer == 1);

@@ -2,7 +2,6 @@
 
 use warpset::gpu::{Device, DeviceVec};
 use warpset::quotient::gpu::{DeviceSlotKind, QuotientFilter, UpdateMethod};
-use warpset::quotient::rank_select::gpu::UpdateMethod as RankSelectMethod;
 use warpset::quotient::{Builder, Container, Duplicates, Layout, QuotientFilter as HostFilter, RankSelect, Standard};
 
 use super::super::clock::Effort;
@@ -12,21 +11,16 @@ use super::figures::{rest, spread};
 use super::subject::{Change, layout};
 use super::{BATCH, COMMON_LOAD, INSERTED, Point, Size, keys};
 
-/// The methods, by the names of their rows: what callers get that do not ask for one, then each.
-const METHODS: [(&str, UpdateMethod); 4] = [
-    ("automatic", UpdateMethod::Automatic),
-    ("superclusters", UpdateMethod::Superclusters),
-    ("in place", UpdateMethod::InPlace),
-    ("rebuild", UpdateMethod::Rebuild),
-];
-
-/// Those of rank-and-select quotient filters.
-const RANK_SELECT_METHODS: [(&str, RankSelectMethod); 4] = [
-    ("automatic", RankSelectMethod::Automatic),
-    ("regions", RankSelectMethod::Regions),
-    ("in place", RankSelectMethod::InPlace),
-    ("rebuild", RankSelectMethod::Rebuild),
-];
+/// The methods, by the names of their rows: what callers get that do not ask for one, then each. `paper` names the
+/// paper's.
+const fn methods(paper: &str) -> [(&str, UpdateMethod); 4] {
+    [
+        ("automatic", UpdateMethod::Auto),
+        (paper, UpdateMethod::Paper),
+        ("in place", UpdateMethod::InPlace),
+        ("rebuild", UpdateMethod::Rebuild),
+    ]
+}
 
 /// Batches of one size over the load.
 pub fn over_load(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
@@ -41,7 +35,7 @@ pub fn over_load(session: &mut Session, device: &Device, size: Size, loads: &[f6
             point,
             layout(size, Container::Bytes, Duplicates::Dropped)?,
             n,
-            &METHODS[..1],
+            &methods("superclusters")[..1],
         )?;
     }
     Ok(())
@@ -68,8 +62,8 @@ pub fn by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64]) -
 /// Packed slots and those of the rank-and-select quotient filter, by every method.
 fn both(session: &mut Session, device: &Device, point: Point, n: usize) -> anyhow::Result<()> {
     let layout = layout(point.size, Container::Packed, Duplicates::Dropped)?;
-    measure::<Standard>(session, device, point, layout, n, &METHODS)?;
-    measure::<RankSelect>(session, device, point, layout, n, &RANK_SELECT_METHODS)
+    measure::<Standard>(session, device, point, layout, n, &methods("superclusters"))?;
+    measure::<RankSelect>(session, device, point, layout, n, &methods("regions"))
 }
 
 /// A batch, what it does, and what the filter then is.
@@ -85,7 +79,7 @@ fn measure<S: DeviceSlotKind>(
     point: Point,
     layout: Layout,
     n: usize,
-    methods: &[(&str, S::UpdateMethod)],
+    methods: &[(&str, UpdateMethod)],
 ) -> anyhow::Result<()> {
     let (size, host) = (point.size, keys(INSERTED, point.size.keys(point.load)));
     let builder = Builder::<S>::with_layout(layout);

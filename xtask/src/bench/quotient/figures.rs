@@ -1,6 +1,6 @@
 //! The paper's figures on the CPU: lookups over the fill (Figures 8 and 9) and over the number of keys asked for at
-//! once (10a), batches inserted and removed over the fill (10b) and over their size (10c), builds (11 to 13); and packed
-//! slots against slots of whole bytes, for several widths of the remainder.
+//! once (10a), batches inserted and removed over the fill (10b) and over their size (10c), builds (11 to 13); and
+//! packed slots against slots of whole bytes, for several widths of the remainder.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,8 @@ const CONTAINERS: &str = "containers";
 pub fn steps(loads: &'static [f64], size: Size) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |what: &str, run: fn(&mut Session, Size, &[f64]) -> anyhow::Result<()>| {
-        steps.push(Step::new(format!("quotient: {what}, {}", size.name()), move |session| run(session, size, loads)));
+        let step = Step::new(format!("quotient: {what}, {}", size.name()), move |session| run(session, size, loads));
+        steps.push(if what.ends_with("by batch") { step.except_quick() } else { step });
     };
     add("lookups", lookups);
     add("lookups by batch", lookups_by_batch);
@@ -37,8 +38,8 @@ pub fn steps(loads: &'static [f64], size: Size) -> Vec<Step> {
     steps
 }
 
-/// Packed slots against slots of whole bytes: in the second-level cache over the load; in the third over the width, some
-/// of which fill whole bytes.
+/// Packed slots against slots of whole bytes: in the second-level cache over the load; in the third over the width,
+/// some of which fill whole bytes.
 pub fn containers(effort: Effort) -> Vec<Step> {
     match effort {
         Effort::Quick => vec![container_step(16, &[5, 8], &[0.75])],
@@ -245,7 +246,7 @@ fn inserts_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
 enum Method {
     /// Sorted, laid out, written.
     Sorted(Container, Duplicates),
-    /// The same into slots with rank and select.
+    /// Sorted and built into slots with rank and select.
     RankSelectSorted(Duplicates),
     /// The paper's serial filter: inserts from empty.
     OneByOne(Duplicates),
@@ -370,7 +371,8 @@ const OPERATIONS: [&str; 5] = ["build", "contains hit", "contains miss", "insert
 
 /// The step of one number of slots, widths of remainders, and loads; on one thread.
 pub fn container_step(quotient_bits: u32, widths: &'static [u32], loads: &'static [f64]) -> Step {
-    Step::new(format!("quotient: packed and bytes, 2^{quotient_bits} slots"), move |session| {
+    let title = format!("quotient: packed and bytes, 2^{quotient_bits} slots");
+    let step = Step::new(title, move |session| {
         let mut lines = Vec::new();
         for &remainder_bits in widths.iter().filter(|bits| quotient_bits + **bits <= 64) {
             for &load in loads {
@@ -384,7 +386,8 @@ pub fn container_step(quotient_bits: u32, widths: &'static [u32], loads: &'stati
         let title = format!("Packed and bytes, 2^{quotient_bits} slots, keys per second, one thread");
         session.print(&grid(&title, header, lines));
         Ok(())
-    })
+    });
+    step.except_quick()
 }
 
 /// Adds the rows of one container, and returns their line of the table.
@@ -395,11 +398,7 @@ fn one_container(session: &mut Session, point: Point, container: Container) -> a
     let batch = keys(BATCH, (n / 64).max(1));
     let run = Run { point, kind, threads: Threads::One };
     let first = session.study(CONTAINERS).len();
-    let mut filter = kind.empty(size, n)?;
-    let seconds = session.time(Threads::One, &mut filter, |filter| {
-        *filter = kind.filled(size, &inserted)?;
-        Ok(())
-    })?;
+    let (seconds, filter) = session.made(Threads::One, || kind.filled(size, &inserted))?;
     let right = filter.count(&inserted)? == n;
     run.push(session, "build", n, seconds, &filter, right);
     run.lookup(session, &filter, &inserted[..n.min(absent.len())], true)?;

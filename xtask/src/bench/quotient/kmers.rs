@@ -2,7 +2,7 @@
 
 use indicatif::HumanCount;
 use rayon::prelude::*;
-use warpset::quotient::{Duplicates, RankSelectQuotientFilter};
+use warpset::quotient::{Duplicates, RankSelectBuilder, RankSelectQuotientFilter};
 
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
@@ -28,16 +28,13 @@ fn count(session: &mut Session) -> anyhow::Result<()> {
     sorted.par_sort_unstable();
     let truth: Vec<(u64, u64)> = sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect();
 
-    // Copies never take more slots than there are of them; the number of different k-mers is what one may know beforehand.
-    let builder = |slots: u64| RankSelectQuotientFilter::builder(slots).duplicates(Duplicates::Counted).exact(KEY_BITS);
+    // Copies never take more slots than there are of them; the number of different k-mers is what one may know
+    // beforehand.
     let slots = truth.iter().map(|(_, copies)| 1 + u64::from(*copies > 1)).sum();
-    let empty = builder(slots).build()?;
+    let layout = RankSelectQuotientFilter::builder(slots).exact(KEY_BITS).layout()?;
+    let builder = RankSelectBuilder::with_layout(layout).duplicates(Duplicates::Counted);
     for &threads in session.threads(true) {
-        let mut filter = empty.clone();
-        let seconds = session.time(threads, &mut filter, |filter| {
-            *filter = builder(slots).build_from(&kmers)?;
-            Ok(())
-        })?;
+        let (seconds, filter) = session.made(threads, || Ok(builder.build_from(&kmers)?))?;
         let mut listed: Vec<(u64, u64)> = filter.key_counts()?.collect();
         listed.par_sort_unstable();
         let bits = 8.0 * filter.memory_bytes() as f64 / truth.len() as f64;
@@ -56,7 +53,7 @@ fn count(session: &mut Session) -> anyhow::Result<()> {
         let right = counts.iter().eq(truth.iter().map(|(_, copies)| copies));
         session.add(&target, threads, row("count, present", asked.len(), seconds), right);
 
-        let histogram = filter.count_histogram(MOST);
+        let histogram = filter.count_histogram(MOST)?;
         let mut wanted = vec![0; MOST + 1];
         truth.iter().for_each(|(_, copies)| wanted[MOST.min(*copies as usize)] += 1);
         session.verify(histogram == wanted, || "k-mers: the histogram is wrong".into());
@@ -84,7 +81,7 @@ fn print(session: &Session, name: &str, all: usize, distinct: usize, histogram: 
 mod tests {
     use std::path::Path;
 
-    use warpset_benches::genome::Genome;
+    use crate::input::genome::Genome;
 
     use super::super::super::suite::Input;
     use super::*;

@@ -1,4 +1,5 @@
-//! The 31-mers of reads counted on a GPU: from packed bases in the host's memory to the finished filter in the device's.
+//! The 31-mers of reads counted on a GPU: from packed bases in the host's memory to the finished filter in the
+//! device's.
 
 use warpset::gpu::Device;
 use warpset_core::hash::finalise;

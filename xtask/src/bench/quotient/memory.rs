@@ -46,6 +46,7 @@ pub fn step(quotient_bits: u32) -> Step {
         session.show("memory", "Bytes per item by error rate, at a load of 0.9 (Table I)", wanted, rate, cell);
         Ok(())
     })
+    .except_quick()
 }
 
 /// The row of a filter of `inserted`.

@@ -1,5 +1,5 @@
-//! Quotient filters: a genome screened, counted, merged and forgotten again; the figures and the table of the paper; how
-//! slots lie in memory; other crates beside.
+//! Quotient filters: a genome screened, counted, merged and forgotten again; the figures and the table of the paper;
+//! how slots lie in memory; other crates beside.
 //!
 //! Source of the figures: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
 //! IPDPS 2018, section VII: 2^23 slots, remainders of 5 bits, keys of 32 bits.
@@ -17,7 +17,7 @@ mod real;
 mod subject;
 mod whole;
 
-use warpset_benches::keys::KeySpace;
+use crate::input::keys::KeySpace;
 
 use super::clock::Effort;
 use super::record::Record;

@@ -1,9 +1,10 @@
-//! Two genomes: one screened against the other, as the Bloom filters do it; then what those cannot: the other one added,
-//! the common part counted, and taken out again, without a trace.
+//! Two genomes: one screened against the other, as the Bloom filters do it; then what those cannot: the other one
+//! added, the common part counted, and taken out again, without a trace.
 
 use indicatif::HumanCount;
 use rayon::prelude::*;
 use warpset::gpu::Device;
+use warpset::prelude::Filter;
 use warpset::quotient::gpu::StandardQuotientFilter as DeviceFilter;
 use warpset::quotient::{Duplicates, StandardBuilder, StandardQuotientFilter};
 
@@ -48,7 +49,8 @@ fn genomes(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of the keys that are not there, the filter's rate is expected: what is stored, as a share of all fingerprints.
+/// The false positives that the filter's rate promises for keys that are not there: what is stored, as a share of all
+/// fingerprints.
 fn with_fpr((said, fpr): (Said, f64), screen: &Screen<'_>) -> Said {
     Said { expected: Some(fpr * (screen.asked - screen.shared) as f64), ..said }
 }
@@ -72,11 +74,7 @@ fn said(inserted: usize, build: f64, query: f64, bytes: u64, answers: Vec<bool>)
 
 fn on_cpu(session: &mut Session, keys: &[u64], asked: &[u64]) -> anyhow::Result<(Said, f64)> {
     let builder = StandardQuotientFilter::builder(keys.len() as u64).fpr(FPR);
-    let mut filter = builder.build()?;
-    let build = session.time(Threads::All, &mut filter, |filter| {
-        *filter = builder.build_from(keys)?;
-        Ok(())
-    })?;
+    let (build, filter) = session.made(Threads::All, || Ok(builder.build_from(keys)?))?;
     let mut answers = vec![false; asked.len()];
     let query = session.time(Threads::All, &mut answers, |answers| Ok(filter.contains_bulk_into(asked, answers)?))?;
     Ok((said(keys.len(), build, query, filter.memory_bytes(), answers), filter.fpr()))
@@ -155,12 +153,8 @@ fn forget(session: &mut Session, screen: &Screen<'_>, reference: &[u64], asked: 
     let seconds = session.time_change(Threads::All, &alone, &mut merged, |filter| Ok(filter.merge(&other)?))?;
     push(session, "merge", keys, seconds, merged == both, both.len());
 
-    let mut common = 0;
-    let seconds = session.time(Threads::All, &mut common, |common| {
-        *common = alone.intersection_count(&other)?;
-        Ok(())
-    })?;
-    // Those that both have, and those of the rest whose fingerprints happen to be equal.
+    let (seconds, common) = session.made(Threads::All, || Ok(alone.intersection_count(&other)?))?;
+    // Fingerprints that both have, and of the rest those whose fingerprints happen to be equal.
     let by_chance = alone.fpr() * (screen.asked - screen.shared) as f64;
     let extra = (common as usize).saturating_sub(screen.shared);
     let right = common as usize >= screen.shared && as_expected(extra, by_chance);

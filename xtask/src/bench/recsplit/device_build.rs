@@ -1,9 +1,9 @@
-//! Building on a GPU, stage by stage, by the device's clock: keys in device memory to words in device memory. A stage's share of the
-//! limit is that of the bytes which it cannot do without, against what a copy moves; that of the search, the trial hashes that the shape
-//! expects, against what a kernel reaches that takes nothing else.
+//! Building on a GPU, stage by stage, by the device's clock: keys in device memory to words in device memory. A stage's
+//! share of the limit is that of the bytes which it cannot do without, against what a copy moves; that of the search,
+//! the trial hashes that the shape expects, against what a kernel reaches that takes nothing else.
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::Device;
-use warpset_benches::keys::KeySpace;
 use warpset_recsplit::{Method, RecSplit};
 
 use super::super::clock::Effort;

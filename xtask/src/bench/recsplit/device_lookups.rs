@@ -1,11 +1,12 @@
-//! Lookups on a GPU: functions and static filters that fit the L2 cache, and ones that do not. Keys and answers are in device memory and
-//! times are the device's own, but for host slices, which are timed as the caller sees them; the host's batches in the same run are the
-//! peer. The limit is that of one random sector per key over as much memory.
+//! Lookups on a GPU: functions and static filters that fit the L2 cache, and ones that do not. Keys and answers are in
+//! device memory and times are the device's own, but for host slices, which are timed as the caller sees them; the
+//! host's batches in the same run are the peer. The limit is that of one random sector per key over as much memory.
 
 use std::time::Instant;
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
-use warpset_benches::keys::KeySpace;
+use warpset::prelude::DeviceFilter;
 use warpset_recsplit::{Method, gpu};
 
 use super::super::clock::Effort;
@@ -96,13 +97,13 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
     let mut wide: DeviceVec<u64> = device.alloc_uninit(asked.len())?;
     // SAFETY: all memory lives until the stream has been waited for, and nothing else uses it.
     let queue = || unsafe { Ok(function.get_async(&stream, there.as_slice(), wide.as_mut_slice())?) };
-    let seconds = gpu_limits::seconds(device, &stream, effort, || Ok(()), queue)?;
+    let seconds = gpu_limits::repeated(device, &stream, effort, queue)?;
     rows.add(session, "get", asked.len(), seconds, wide.to_vec()? == expected);
 
     let mut narrow: DeviceVec<u32> = device.alloc_uninit(asked.len())?;
     // SAFETY: as above.
     let queue = || unsafe { Ok(function.get_async(&stream, there.as_slice(), narrow.as_mut_slice())?) };
-    let seconds = gpu_limits::seconds(device, &stream, effort, || Ok(()), queue)?;
+    let seconds = gpu_limits::repeated(device, &stream, effort, queue)?;
     let right = narrow.to_vec()?.iter().zip(&expected).all(|(&number, &expected)| u64::from(number) == expected);
     rows.add(session, "get u32", asked.len(), seconds, right);
 
@@ -111,7 +112,7 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
     // SAFETY: as above.
     let queue =
         || unsafe { Ok(function.gather_async(&stream, there.as_slice(), table.as_slice(), narrow.as_mut_slice())?) };
-    let seconds = gpu_limits::seconds(device, &stream, effort, || Ok(()), queue)?;
+    let seconds = gpu_limits::repeated(device, &stream, effort, queue)?;
     let right =
         narrow.to_vec()?.iter().zip(&expected).all(|(&v, &number)| v == (number as u32).wrapping_mul(0x9e37_79b1));
     rows.add(session, "gather u32", asked.len(), seconds, right);
@@ -146,7 +147,7 @@ fn filters(
     for (name, keys, expected) in [("contains, members", present, 1.0), ("contains, others", &absent, filter.fpr())] {
         // SAFETY: all memory lives until the stream has been waited for, and nothing else uses it.
         let queue = || unsafe { Ok(filter.contains_async(&stream, keys.as_slice(), answers.as_mut_slice())?) };
-        let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), queue)?;
+        let seconds = gpu_limits::repeated(device, &stream, session.effort, queue)?;
         let passed = answers.to_vec()?.iter().filter(|&&answer| answer == 1).count() as f64 / n as f64;
         let right = (passed - expected).abs() <= if expected == 1.0 { 0.0 } else { 0.02 };
         rows.add(session, name, n, seconds, right);

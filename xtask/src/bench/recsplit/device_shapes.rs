@@ -1,11 +1,13 @@
-//! Whole builds on a GPU over the leaf sizes and bucket sizes of the thesis, with its methods and ours, over all buckets at once and bucket
-//! by bucket as the thesis goes (figures 6.12, 6.18, 6.20 and 6.21, table 6.1): from keys in device memory to words in device memory, by the host's
-//! clock. Of each function one thread of the host asks for keys (figures 6.13 and 6.14). Beside them one thread of the host without vectors and rotation, which is what the thesis's speed-ups refer to.
+//! Whole builds on a GPU over the leaf sizes and bucket sizes of the thesis, with its methods and ours, over all
+//! buckets at once and bucket by bucket as the thesis goes (figures 6.12, 6.18, 6.20 and 6.21, table 6.1): from keys in
+//! device memory to words in device memory, by the host's clock. Of each function one thread of the host asks for keys
+//! (figures 6.13 and 6.14). Beside them one thread of the host without vectors and rotation, which is what the thesis's
+//! speed-ups refer to.
 
 use std::time::Instant;
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
-use warpset_benches::keys::KeySpace;
 use warpset_recsplit::gpu::Strategy;
 use warpset_recsplit::{Method, RecSplit, Remix};
 
@@ -60,7 +62,7 @@ fn kinds() -> Vec<Kind> {
     let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
     let mut kinds: Vec<Kind> =
         methods.map(|method| of(method, Strategy::AllBuckets, Remix::Bits32)).into_iter().collect();
-    // Those of the thesis.
+    // The thesis's own.
     for method in &methods[..2] {
         kinds.push(of(*method, Strategy::PerBucket, Remix::Bits32));
         kinds.push(of(*method, Strategy::AllBuckets, Remix::Bits64));
@@ -87,7 +89,13 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         for bucket in if device.is_emulator() { &BUCKETS[1..2] } else { &BUCKETS[..] } {
             let (device, bucket) = (device.clone(), *bucket);
             let title = format!("recsplit: all leaf sizes on a device, bucket {bucket} (figures 6.12 to 6.21)");
-            steps.push(Step::new(title, move |session| shapes(session, &device, bucket)));
+            steps.push(Step::new(title, move |session| shapes(session, &device, bucket)).except_quick());
+        }
+        if setup.effort == Effort::Quick && !device.is_emulator() {
+            let (device, settings) = (device.clone(), Settings::new(14, 2000, Method::Grouped));
+            steps.push(Step::new("recsplit: a small function on a device, leaf 14, bucket 2000", move |session| {
+                run(session, &device, settings, Strategy::AllBuckets, SIZES)
+            }));
         }
     }
     steps
@@ -156,7 +164,7 @@ fn run(
     }
     row.bits_per_item = Some(function.bits_per_key());
     session.add(&Target::Gpu(device.clone()), Threads::All, row, right);
-    // The same function whatever the strategy.
+    // The function does not depend on the strategy.
     if strategy == Strategy::AllBuckets { ask(session, settings, &function, &keys) } else { Ok(()) }
 }
 
@@ -166,11 +174,8 @@ const ASKED_FOR: usize = 1 << 16;
 /// Queries of what was built.
 fn ask(session: &mut Session, settings: Settings, function: &RecSplit, keys: &[u64]) -> anyhow::Result<()> {
     let asked = &keys[..keys.len().min(ASKED_FOR)];
-    let mut sum = 0;
-    let seconds = session.time(Threads::One, &mut sum, |sum| {
-        *sum = asked.iter().fold(0, |sum: u64, key| sum.wrapping_add(function.get(*key)));
-        Ok(())
-    })?;
+    let (seconds, sum) = session
+        .made(Threads::One, || Ok(asked.iter().fold(0, |sum: u64, key| sum.wrapping_add(function.get(*key)))))?;
     let right = sum == function.get_bulk(asked).into_iter().fold(0, u64::wrapping_add);
     let row = Record::new("recsplit", "query", asked.len()).param("study", STUDY).param("keys", keys.len());
     let row = row.param("leaf", settings.leaf).param("bucket", settings.bucket).by(settings.name(), false);
@@ -185,7 +190,8 @@ fn work_queues() -> Option<u32> {
     std::env::var("CUDA_DEVICE_MAX_CONNECTIONS").ok()?.parse().ok()
 }
 
-/// Seconds of a build on one thread, and the fewest keys for which it says something: searches differ tenfold in length.
+/// Seconds of a build on one thread, and the fewest keys for which it says something: searches differ tenfold in
+/// length.
 const ORIGINAL: f64 = 3.0;
 const FEWEST: usize = 1000;
 

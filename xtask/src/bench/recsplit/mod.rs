@@ -1,12 +1,15 @@
 //! Minimal perfect hash functions: every method at the shapes that are compared, on real and on generated keys, beside
-//! the other crates on the same keys; filters of known keys; the measurements of the thesis's figures; how builds scale over threads.
+//! the other crates on the same keys; filters of known keys; the measurements of the thesis's figures; how builds scale
+//! over threads.
 
 mod device_build;
 mod device_lookups;
 mod device_shapes;
 mod filters;
+mod function;
 mod measure;
 mod ours;
+mod peer_key;
 mod peers;
 mod real;
 mod scaling;

@@ -3,10 +3,10 @@
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use warpset_recsplit::{Builder, Method, RecSplit, Remix, Simd, StaticFilter};
+use warpset_recsplit::{Builder, Method, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
 
 use super::super::clock::Effort;
-use super::measure::{Function, Key, chain};
+use super::function::{Function, Key, chain};
 
 /// What a function is built with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +42,7 @@ impl Settings {
         Self { leaf, bucket, fanouts: None, method, simd, remix, load_factor: 1.0, keys_per_value: None }
     }
 
-    /// The same without vectors.
+    /// These settings without vectors.
     pub const fn sequential(self) -> Self {
         Self { simd: Simd::Sequential, ..self }
     }
@@ -78,11 +78,11 @@ impl Settings {
     }
 
     /// The builder of a filter with these settings.
-    pub fn filter_builder(self, width: u32) -> Builder<StaticFilter> {
-        self.apply(StaticFilter::builder(width))
+    pub fn filter_builder(self, width: u32) -> Builder<RecSplitKind, StaticFilter> {
+        self.apply(StaticFilter::builder().width(width))
     }
 
-    fn apply<S>(self, builder: Builder<S>) -> Builder<S> {
+    fn apply<S>(self, builder: Builder<RecSplitKind, S>) -> Builder<RecSplitKind, S> {
         let builder = builder.leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd);
         let builder = builder.remix(self.remix);
         match self.fanouts {

@@ -5,7 +5,8 @@ use warpset_recsplit::Method;
 
 use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step};
-use super::measure::{Key, Subject, Work, measure};
+use super::function::Key;
+use super::measure::{Subject, Work, measure};
 use super::peers::Peer;
 use super::{Settings, queries};
 
@@ -52,8 +53,8 @@ fn run<K: Key>(session: &mut Session, input: &str, keys: &[K], shapes: &[Setting
     for settings in if short && shapes.len() > 1 { &shapes[1..2] } else { shapes } {
         measure(session, Subject::Ours(*settings), work(keys))?;
     }
-    for peer in Peer::ALL {
-        if !short || matches!(peer, Peer::PHastR | Peer::PtrHash) {
+    for peer in Peer::all() {
+        if !short || peer.is_among_the_fastest() {
             measure(session, Subject::Peer(peer), work(keys))?;
         }
     }

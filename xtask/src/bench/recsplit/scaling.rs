@@ -6,18 +6,18 @@
 //!   the machine, so what they lose against *alone* is the machine's;
 //! - *together*: one build from all keys on all threads.
 //!
-//! Parameters of a row are its ratio to linear scaling and, of *together*, its ratio to *beside*: what the program makes
-//! of what the machine gives.
+//! Parameters of a row are its ratio to linear scaling and, of *together*, its ratio to *beside*: what the program
+//! makes of what the machine gives.
 
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
+use crate::input::keys::KeySpace;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use warpset_benches::keys::KeySpace;
 use warpset_recsplit::{Builder, Method, RecSplit};
 
-use super::super::clock::{Effort, median};
+use super::super::clock::median;
 use super::super::machine;
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
@@ -28,7 +28,7 @@ const TURNS: usize = 7;
 /// The least seconds of each turn: builds are repeated.
 const TURN: f64 = 0.25;
 
-/// Shapes and keys. Not in a quick run: turns take a minute.
+/// Shapes and keys; turns take a minute.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let shapes = [
         (Settings::new(5, 5, Method::Rotation), 4_000_000),
@@ -39,12 +39,10 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     ];
     let asked: Vec<_> = setup.shapes.iter().map(|&settings| (settings, 1_000_000)).collect();
     let shapes = if asked.is_empty() { shapes.into() } else { asked };
-    match setup.effort {
-        Effort::Quick => Vec::new(),
-        _ => vec![Step::new("recsplit: scaling over threads", move |session| {
-            shapes.into_iter().try_for_each(|(settings, n)| measure(session, settings, n))
-        })],
-    }
+    let step = Step::new("recsplit: scaling over threads", move |session| {
+        shapes.into_iter().try_for_each(|(settings, n)| measure(session, settings, n))
+    });
+    vec![step.except_quick()]
 }
 
 /// Seconds of one of `repeats` builds, and the last function.

@@ -1,11 +1,11 @@
-//! What builds gain by several GPUs: one, two, four and so on, up to all, from keys on the first of them and from host slices. The clock is
-//! the host's, over the whole call; the function ends on the first GPU. A row's `of_linear` is its rate over that of one GPU times their
-//! number.
+//! What builds gain by several GPUs: one, two, four and so on, up to all, from keys on the first of them and from host
+//! slices. The clock is the host's, over the whole call; the function ends on the first GPU. A row's `of_linear` is its
+//! rate over that of one GPU times their number.
 
 use std::time::Instant;
 
+use crate::input::keys::KeySpace;
 use warpset::gpu::{Device, Devices};
-use warpset_benches::keys::KeySpace;
 use warpset_recsplit::{Method, RecSplit, gpu};
 
 use super::super::clock::Effort;

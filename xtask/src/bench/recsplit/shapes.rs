@@ -1,7 +1,7 @@
 //! Generated keys: every method at the shapes that are compared, each with as many keys as its time allows, and the
 //! peers with as many; then all leaf sizes, for the thesis's figures (6.20 to 6.27, table 6.1).
 
-use warpset_benches::keys::KeySpace;
+use crate::input::keys::KeySpace;
 use warpset_recsplit::Method;
 
 use super::super::clock::Effort;
@@ -14,6 +14,8 @@ use super::{SEED, queries};
 
 /// Leaf and bucket sizes: those of the thesis's tables and of published measurements.
 const SHAPES: [(u32, u32); 8] = [(5, 5), (8, 100), (8, 2000), (11, 7), (12, 9), (14, 50), (14, 2000), (16, 2000)];
+/// The shapes of a quick run, which has the fastest method alone.
+const QUICK_SHAPES: [(u32, u32); 3] = [(5, 5), (8, 100), (14, 2000)];
 const METHODS: [Method; 3] = [Method::BruteForce, Method::Rotation, Method::Grouped];
 /// The study of leaf sizes, as its rows name it.
 pub const LEAF_SIZES: &str = "leaf sizes";
@@ -39,14 +41,18 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         }));
     };
     if setup.shapes.is_empty() {
-        for (leaf, bucket) in SHAPES {
-            let all = METHODS.map(|method| Settings::new(leaf, bucket, method));
-            of_shape(format!("leaf {leaf}, bucket {bucket}"), all.into());
+        let (shapes, methods) = match effort {
+            Effort::Quick => (&QUICK_SHAPES[..], &METHODS[2..]),
+            _ => (&SHAPES[..], &METHODS[..]),
+        };
+        for &(leaf, bucket) in shapes {
+            let all = methods.iter().map(|&method| Settings::new(leaf, bucket, method));
+            of_shape(format!("leaf {leaf}, bucket {bucket}"), all.collect());
         }
     } else {
         of_shape("your shapes".into(), setup.shapes.clone());
     }
-    for peer in Peer::ALL {
+    for peer in Peer::all() {
         steps.push(Step::new(format!("recsplit: peer {}, generated keys", peer.name()), move |session| {
             let affordable = |n: &&usize| **n as f64 * peer.nanoseconds_per_key() * 1e-9 < 5.0 * limit(effort);
             sizes(effort).iter().filter(affordable).try_for_each(|&n| run(session, Subject::Peer(peer), n))
@@ -54,9 +60,8 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     }
     if setup.shapes.is_empty() {
         steps.extend(BUCKETS.map(|bucket| {
-            Step::new(format!("recsplit: all leaf sizes at bucket {bucket} (figures 6.20 to 6.27)"), move |session| {
-                leaf_sizes(session, bucket)
-            })
+            let title = format!("recsplit: all leaf sizes at bucket {bucket} (figures 6.20 to 6.27)");
+            Step::new(title, move |session| leaf_sizes(session, bucket)).except_quick()
         }));
     }
     steps

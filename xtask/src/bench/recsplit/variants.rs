@@ -1,7 +1,7 @@
 //! What there is beside the minimal function (sections 6.5.1 and 7.1.4 of the thesis): the 64-bit finaliser, functions
 //! that are not minimal, functions that give several keys the same number.
 
-use warpset_benches::keys::KeySpace;
+use crate::input::keys::KeySpace;
 use warpset_recsplit::{Method, Remix};
 
 use super::super::clock::Effort;
@@ -16,7 +16,7 @@ pub const SHAPES: [(u32, u32); 3] = [(5, 5), (8, 100), (16, 2000)];
 
 /// One step.
 pub fn steps() -> Vec<Step> {
-    vec![Step::new("recsplit: finalisers, load factors, several keys per value", functions)]
+    vec![Step::new("recsplit: finalisers, load factors, several keys per value", functions).except_quick()]
 }
 
 /// Every variant, after what it is compared with.

@@ -18,7 +18,7 @@ impl Range {
         match scale {
             Scale::Linear => Self { scale, low: low.min(0.0), high: if high > 0.0 { high * 1.08 } else { 1.0 } },
             // A little air, and never an empty range.
-            Scale::Near => {
+            Scale::FromLeast => {
                 let air = ((high - low) * 0.05).max(1e-3 * high.abs()).max(1e-9);
                 Self { scale, low: low - air, high: high + air }
             }
@@ -35,7 +35,7 @@ impl Range {
     /// Where a value lies, from 0 to 1; values that a logarithm cannot show lie at 0.
     pub fn part(&self, value: f64) -> f64 {
         let part = match self.scale {
-            Scale::Linear | Scale::Near => (value - self.low) / (self.high - self.low),
+            Scale::Linear | Scale::FromLeast => (value - self.low) / (self.high - self.low),
             _ if value <= 0.0 => 0.0,
             _ => (value / self.low).ln() / (self.high / self.low).ln(),
         };
@@ -46,7 +46,7 @@ impl Range {
     pub fn ticks(&self, wanted: usize) -> Vec<f64> {
         let inside = |value: &f64| *value >= self.low && *value <= self.high;
         match self.scale {
-            Scale::Linear | Scale::Near => {
+            Scale::Linear | Scale::FromLeast => {
                 let rough = (self.high - self.low) / wanted as f64;
                 let decade = 10f64.powf(rough.log10().floor());
                 let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|step| *step >= rough);

@@ -1,6 +1,7 @@
-//! Figures 6.13 to 6.15 and 6.19 of the thesis, and space against time of builds on a GPU.
+//! Figures 6.13, 6.14 and 6.19 of the thesis, and space against time of builds on a GPU.
 //!
-//! Figures 6.16 and 6.17 compare the thesis's kernels with forms of them that we have no kernels of: a line of the table says so.
+//! Figures 6.16 and 6.17 compare the thesis's kernels with forms of them that we have no kernels of: a line of the
+//! table says so.
 
 use super::device::STUDY;
 use super::{BITS, BUILD, LEAF, QUERY, front, nanoseconds};
@@ -9,7 +10,7 @@ use crate::report::Figure;
 use crate::report::chart::{Axis, Scale, Series, Style};
 use crate::report::rows::{groups, study};
 
-const RATIO: Axis = Axis { label: "times as fast", scale: Scale::Near, show: |ratio| format!("{ratio:.2}") };
+const RATIO: Axis = Axis { label: "times as fast", scale: Scale::FromLeast, show: |ratio| format!("{ratio:.2}") };
 /// What rows with the 64-bit finaliser are called after the method.
 const BITS_64: &str = ", 64-bit remix";
 /// Functions of fewer keys say little of time and space.
@@ -23,7 +24,7 @@ fn shape(row: &Record) -> Option<Shape> {
 
 /// The figures; those that the rows do not fill are empty.
 pub fn figures(rows: &[&Record]) -> Vec<Figure> {
-    vec![remixed_queries(rows), remix_front(rows), midstops(rows), several_devices(rows), device_front(rows)]
+    vec![remixed_queries(rows), remix_front(rows), several_devices(rows), device_front(rows)]
 }
 
 fn remixed_queries(rows: &[&Record]) -> Figure {
@@ -83,34 +84,6 @@ fn remix_front(rows: &[&Record]) -> Figure {
     )
 }
 
-/// How many times fewer keys a warp hashes per trial of a leaf if it stops after `factor` times the root of `keys` where none of its
-/// trials is free of collisions until then.
-fn saved(keys: f64, factor: f64) -> f64 {
-    let stop = (factor * keys.sqrt()).ceil().min(keys);
-    let free: f64 = (0..stop as u32).map(|taken| 1.0 - f64::from(taken) / keys).product();
-    let any = 1.0 - (1.0 - free).powi(32);
-    keys / (stop + (keys - stop) * any)
-}
-
-fn midstops(rows: &[&Record]) -> Figure {
-    let factors = if study(rows, STUDY).is_empty() { &[][..] } else { &[1.5, 2.0, 2.5, 2.8, 3.0, 3.5, 4.0] };
-    let series = factors.iter().enumerate().map(|(colour, &factor)| Series {
-        name: format!("factor {factor}"),
-        points: (5..=24).map(|keys| (f64::from(keys), saved(f64::from(keys), factor))).collect(),
-        style: Style::Theory,
-        colour,
-    });
-    Figure::new(
-        "recsplit-midstop",
-        "What a midstop saves, theory",
-        "In place of figure 6.15 of the thesis: by how much a midstop after factor times the root of the leaf size lowers the hashes per trial of \
-         leaves, by theory, for warps of 32 trials. Our kernels have the thesis's factor 3, from leaf size 14 on, and no other to measure. \
-         The thesis finds 2.8 best, in a drawing only.",
-        (LEAF, Axis { label: "times fewer hashes", ..RATIO }),
-        series.collect(),
-    )
-}
-
 fn several_devices(rows: &[&Record]) -> Figure {
     let rows = study(rows, "several devices");
     let label = |row: &Record| {
@@ -130,7 +103,7 @@ fn several_devices(rows: &[&Record]) -> Figure {
         "Construction on several GPUs",
         "After figure 6.19 of the thesis: construction on several GPUs, times as fast as on one. The thesis has four Tesla V100 and its points in a \
          drawing only; its text says above 1 for very large leaves or inputs alone.",
-        (Axis { label: "GPUs", scale: Scale::Near, show: |n| format!("{n:.0}") }, RATIO),
+        (Axis { label: "GPUs", scale: Scale::FromLeast, show: |n| format!("{n:.0}") }, RATIO),
         series.collect(),
     )
 }
@@ -186,15 +159,7 @@ mod tests {
         let points: Vec<usize> = of("recsplit-remix-front").iter().map(|series| series.points.len()).collect();
         assert_eq!(points, [0, 0, 1, 1]);
         assert_eq!(of("recsplit-device-front").len(), 1);
-        assert_eq!(of("recsplit-midstop").len(), 7);
         assert!(super::figures(&[]).iter().all(|figure| figure.chart.is_empty()));
-    }
-
-    #[test]
-    fn a_midstop_saves_most_where_it_stops_warps() {
-        assert_eq!(saved(9.0, 3.0), 1.0);
-        assert!(saved(24.0, 3.0) > saved(14.0, 3.0) && saved(24.0, 3.0) > 1.3);
-        assert!(saved(24.0, 1.5) < saved(24.0, 2.8));
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! What the thesis says of its own measurements: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT
-//! 2022, chapter 6, on an Intel Core i7-11700 and an Nvidia RTX 3090. The values are those of its table and of its text; the figures
-//! are drawn, and what only they show cannot be read from the text. The file has a line for each of them nonetheless, with its page.
+//! What the thesis says of its own measurements: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit",
+//! master's thesis, KIT 2022, chapter 6, on an Intel Core i7-11700 and an Nvidia RTX 3090. The values are those of its
+//! table and of its text; the figures are drawn, and what only they show cannot be read from the text. The file has a
+//! line for each of them nonetheless, with its page.
 
 const FILE: &str = include_str!("thesis.csv");
 
@@ -20,7 +21,7 @@ pub struct Point {
     pub relation: &'static str,
     /// The value, if the text has one.
     pub value: Option<f64>,
-    /// Of what.
+    /// The quantity.
     pub what: &'static str,
     /// What else is said.
     pub note: &'static str,

@@ -33,7 +33,7 @@ impl Placed for Assigned {
     }
 }
 
-/// Of each part, what the shares hold for it.
+/// Regroups the shares: for each part, the keys that every share holds for it.
 pub(super) fn by_part(shares: Vec<Vec<Vec<Assigned>>>) -> Vec<Vec<Vec<Assigned>>> {
     let mut parts: Vec<Vec<Vec<Assigned>>> = Vec::new();
     for share in shares {
@@ -68,7 +68,8 @@ impl Partition {
         parallel::map(shares, |(i, keys)| self.assign_share(filter, keys, i * share, only_absent))
     }
 
-    /// The keys of one share, whose first has the place `first`. With two choices they go to the emptier of their buckets.
+    /// The keys of one share, whose first has the place `first`. With two choices they go to the emptier of their
+    /// buckets.
     fn assign_share<K: Key>(
         &self,
         filter: &RaoBloom,

@@ -38,9 +38,9 @@ pub(super) enum Task {
 impl RaoBloom {
     /// Inserts the keys of one round. Returns the places of the new ones if that was the task.
     ///
-    /// `undo` learns what the round is about to change, except where that cannot be wanted: in an operation's last round
-    /// the buckets that might overflow come first, and if one does the others are left alone. It is for the caller to
-    /// look for overflows afterwards.
+    /// `undo` learns what the round is about to change, except where that cannot be wanted: in an operation's last
+    /// round the buckets that might overflow come first, and if one does the others are left alone. It is for the
+    /// caller to look for overflows afterwards.
     pub(super) fn insert_round<K: Key>(
         &mut self,
         keys: &[K],
@@ -60,8 +60,8 @@ impl RaoBloom {
         }
         let Undo { was_empty, saved, copies, .. } = undo;
         let partition = Partition::new(layout.blocks(), serial);
-        // A key that is there is not new, and with two choices it is not inserted again. In a larger filter with one choice
-        // it is cheaper to look keys up once they are sorted.
+        // A key that is there is not new, and with two choices it is not inserted again. In a larger filter with one
+        // choice it is cheaper to look keys up once they are sorted.
         let is_cached = size_of_val(self.words.as_slice()) <= CACHED_BYTES;
         let only_absent = layout.choices() == 2 || task == Task::TestAndInsert && is_cached;
         let shares = partition.assign(self, keys, only_absent);
@@ -290,7 +290,8 @@ impl Part<'_> {
         }
         match task {
             Task::Insert if many => {
-                // Counting all bits again costs about one instruction per word, counting while bits are set three per bit.
+                // Counting all bits again costs about one instruction per word, counting while bits are set three per
+                // bit.
                 probing::insert_all(shape, self.words, keys, far);
                 let words = self.words.chunks(bucket_words).skip(buckets.start);
                 self.ones[buckets].iter_mut().zip(words).for_each(|(ones, words)| *ones = probing::count_ones(words));

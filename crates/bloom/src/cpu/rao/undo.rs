@@ -56,8 +56,8 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Copies those of `buckets` that are not marked in `saved`, and marks them. They are counted from bucket `first`, where
-    /// `words` begin.
+    /// Copies those of `buckets` that are not marked in `saved`, and marks them. They are counted from bucket `first`,
+    /// where `words` begin.
     pub(super) fn copy(
         first: u32,
         words: &[u32],

@@ -22,8 +22,8 @@ impl HostKeys {
         Ok(HostKeys { keys: stream.alloc_uninit(batch)?, string_hashes: stream.alloc_uninit(strings)? })
     }
 
-    /// Brings keys, at most a batch, with their string hashes if the layout wants them; waits for the copies, and not for
-    /// the stream.
+    /// Brings keys, at most a batch, with their string hashes if the layout wants them; waits for the copies, and not
+    /// for the stream.
     ///
     /// # Safety
     /// - Work that was queued on this memory, its allocation included, has been waited for.
@@ -48,13 +48,14 @@ impl HostKeys {
 impl RaoBloom {
     /// Queues the insertion of all of `keys`, or of none: if a bucket overflows, the insertion is undone on the device.
     ///
-    /// [`RaoInsertion::finish`] tells which. There is no other attempt with another first-level hash, not even if the filter was
-    /// empty: the host would have to decide that, which [`RaoBloom::insert_device`] does.
+    /// [`RaoInsertion::finish`] tells which. There is no other attempt with another first-level hash, not even if the
+    /// filter was empty: the host would have to decide that, which [`RaoBloom::insert_device`] does.
     ///
     /// Takes memory for a copy of the filter and for 12 bytes per key of a batch, freed in the order of the stream.
     ///
     /// ```
-    /// use warpset_bloom::{gpu, RaoBloom};
+    /// use warpset_bloom::RaoBloom;
+    /// use warpset_bloom::gpu::{self, DeviceFilter};
     /// use warpset_gpu::Device;
     ///
     /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
@@ -89,9 +90,12 @@ impl RaoBloom {
         unsafe { self.undoable(stream, |filter| filter.insert_batches(&mut scratch, keys)) }
     }
 
-    /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the filter
-    /// was empty, the build starts again with another first-level hash, 16 of them at most, as in
+    /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the
+    /// filter was empty, the build starts again with another first-level hash, 16 of them at most, as in
     /// [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk). On an error the filter is as it was.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`], [`Error::Gpu`].
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
         if keys.count() == 0 {
             return Ok(());
@@ -107,11 +111,15 @@ impl RaoBloom {
         })
     }
 
-    /// Inserts all keys; those of the next batch travel while the kernels work on the one before. Keys of any kind; those that are
-    /// no integers are hashed on the host, because 8 bytes per key then cross the bus instead of the whole key.
+    /// Inserts all keys; those of the next batch travel while the kernels work on the one before. Keys of any kind;
+    /// those that are no integers are hashed on the host, because 8 bytes per key then cross the bus instead of the
+    /// whole key.
     ///
-    /// A bucket can overflow: the filter comes out as [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk) would
-    /// leave it, restarts and errors included. On an error for want of memory it is as it was.
+    /// A bucket can overflow: the filter comes out as [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk)
+    /// would leave it, restarts and errors included. On an error for want of memory it is as it was.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`], [`Error::Gpu`].
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());

@@ -1,16 +1,17 @@
-//! Test-and-insert: which of equal keys comes first is found as for the other filters, and the new keys are inserted as a
-//! bulk insertion of them alone would, so that with two choices the rounds agree with the host's.
+//! Test-and-insert: which of equal keys comes first is found as for the other filters, and the new keys are inserted as
+//! a bulk insertion of them alone would, so that with two choices the rounds agree with the host's.
 
 use std::ops::Range;
 
+use warpset_base::bitmap::bits_to;
 use warpset_base::filter::same_length;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
-use warpset_gpu::batch::{KernelKeys, bits_to, expect_room};
+use warpset_gpu::batch::{KernelKeys, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::batch::keys::{self, KeySlice};
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::results;
 use warpset_kernels::bloom::rao as kernels;
-use warpset_primitives::select::{self, select_async};
+use warpset_primitives::select::select_async;
 use warpset_simt::GlobalMut;
 
 use super::super::kernels::one_thread_each;
@@ -50,13 +51,15 @@ impl<'s> StepScratch<'s> {
 }
 
 impl RaoBloom {
-    /// Queues the finding of the new keys of a sub-batch: their marks, hashes, string hashes and number. Answers may go to
-    /// `answers` too, one byte per key.
+    /// Queues the finding of the new keys of a sub-batch: their marks, hashes, string hashes and number. Answers may go
+    /// to `answers` too, one byte per key.
     ///
     /// # Safety
-    /// - `keys` are `n` keys, at least one and at most a sub-batch, with as many string hashes if the layout wants them.
+    /// - `keys` are `n` keys, at least one and at most a sub-batch, with as many string hashes if the layout wants
+    ///   them.
     /// - `answers` has one byte per key.
-    /// - Until the stream has passed this work, all stay allocated; nothing else accesses the answers, and nothing writes the rest.
+    /// - Until the stream has passed this work, all stay allocated; nothing else accesses the answers, and nothing
+    ///   writes the rest.
     unsafe fn find_new(
         &self,
         step: &mut StepScratch<'_>,
@@ -68,16 +71,15 @@ impl RaoBloom {
         let stream = step.insertion.stream;
         let table = emptied(stream, &mut step.table, n)?;
         let (config, words, parameters) = (one_thread_each(n), self.words.global(), parameters(&self.layout));
-        let KeySlice { keys, kind, spread } = keys;
+        let KeySlice { keys, kind, spread, .. } = keys;
         let strings = string_hashes.map_or_else(no_string_hashes, |hashes| hashes.global());
         let (form, out) = match answers {
             Some(out) => (results::BYTES, out),
             None => (results::BITS, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0)),
         };
-        let all = [kernels::rao_claim::INFO, kernels::rao_settle::INFO, select::kernel_for_items::<u64>()];
-        // SAFETY: the scratch has room for a sub-batch and is freed in the order of the stream; the table is empty and large
-        // enough; the kernels run one after the other; the rest is the caller's promise.
-        stream.device().with_kernels(&all, || unsafe {
+        // SAFETY: the scratch has room for a sub-batch and is freed in the order of the stream; the table is empty and
+        // large enough; the kernels run one after the other; the rest is the caller's promise.
+        unsafe {
             let (hashes, marks) = (step.hashes.global_mut(), step.marks.global_mut());
             kernels::rao_claim {
                 words,
@@ -108,8 +110,8 @@ impl RaoBloom {
                 let to = step.new_string_hashes.as_mut_slice();
                 select_async(stream, hashes.slice(..n), marks, to, step.count.as_mut_slice())?;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Queues the insertion of the first `n` new keys, or as many as there are if that number is on the device only.
@@ -123,7 +125,7 @@ impl RaoBloom {
         for first in (0..n).step_by(batch) {
             let range = first..n.min(first + batch);
             let len = range.len();
-            let keys = KeySlice::new(new_hashes.slice(range.clone()).global(), keys::HASH, 0);
+            let keys = KeySlice::hashes(new_hashes.slice(range.clone()).global());
             let strings = self.layout.hashing().string_hash().map(|_| new_string_hashes.slice(range).global());
             let live = if number_is_known { None } else { Some(LiveKeys { count: count.global(), first }) };
             // SAFETY: the scratch is freed in the order of the stream; the rest is the caller's promise.
@@ -132,10 +134,10 @@ impl RaoBloom {
         Ok(())
     }
 
-    /// Queues the insertion of `keys`, all or none; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
-    /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), but for another first-level hash:
-    /// see [`RaoBloom::insert_async`], which also says what comes back. If the insertion is undone, the answers mean
-    /// nothing.
+    /// Queues the insertion of `keys`, all or none; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that
+    /// of [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), but for another
+    /// first-level hash: see [`RaoBloom::insert_async`], which also says what comes back. If the insertion is undone,
+    /// the answers mean nothing.
     ///
     /// Takes a copy of the filter and up to 700 MiB of scratch memory.
     ///
@@ -155,7 +157,7 @@ impl RaoBloom {
         if keys.count() == 0 {
             return RaoInsertion::nothing(self, stream);
         }
-        expect_room(keys.count(), keys.count(), new.len())?;
+        expect_room(keys.count(), new.len())?;
         self.expect_here(INSERTION, [stream.device(), keys.device(), new.device()])?;
         let new = new.global_mut();
         // SAFETY: there is one byte per key; the rest is the caller's promise.
@@ -170,10 +172,10 @@ impl RaoBloom {
     /// [`RaoBloom::test_and_insert_async`] with one bit per key.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`RaoBloom::test_and_insert_async`].
     ///
     /// # Safety
-    /// As there.
+    /// That of [`RaoBloom::test_and_insert_async`].
     pub unsafe fn test_and_insert_bitmap_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
@@ -183,7 +185,7 @@ impl RaoBloom {
         if keys.count() == 0 {
             return RaoInsertion::nothing(self, stream);
         }
-        expect_room(keys.count(), keys.count().div_ceil(64), new.len())?;
+        expect_room(keys.count().div_ceil(64), new.len())?;
         self.expect_here(INSERTION, [stream.device(), keys.device(), new.device()])?;
         // SAFETY: there is one bit per key; the rest is the caller's promise.
         unsafe {
@@ -199,7 +201,7 @@ impl RaoBloom {
     /// Both forms: `find` finds the new keys of a sub-batch and answers.
     ///
     /// # Safety
-    /// As there.
+    /// That of [`RaoBloom::test_and_insert_async`].
     unsafe fn test_and_insert_batches<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
@@ -222,18 +224,19 @@ impl RaoBloom {
         }
     }
 
-    /// Inserts keys on the device, all or none, and waits; answer `i` becomes 1 if key `i` was new, 0 if not. The rule, restarts and
-    /// errors are those of [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk).
+    /// Inserts keys on the device, all or none, and waits; answer `i` becomes 1 if key `i` was new, 0 if not. The rule,
+    /// restarts and errors are those of
+    /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device; an overflow. The filter is as it
-    /// was.
+    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device; an overflow. The filter
+    /// is as it was.
     pub fn test_and_insert_device<K: DeviceKeys>(
         &mut self,
         keys: K,
         mut new: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        expect_room(keys.count(), keys.count(), new.len())?;
+        expect_room(keys.count(), new.len())?;
         let (there, new) = (new.device(), new.global_mut());
         self.test_and_insert_waiting(keys, there, |filter, step, hashed, range| {
             let words = GlobalMut::from_raw_parts(new.at(range.start).as_ptr().cast(), range.len().div_ceil(8));
@@ -245,13 +248,13 @@ impl RaoBloom {
     /// [`RaoBloom::test_and_insert_device`] with one bit per key.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`RaoBloom::test_and_insert_device`].
     pub fn test_and_insert_bitmap_device<K: DeviceKeys>(
         &mut self,
         keys: K,
         mut new: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        expect_room(keys.count(), keys.count().div_ceil(64), new.len())?;
+        expect_room(keys.count().div_ceil(64), new.len())?;
         let there = new.device();
         self.test_and_insert_waiting(keys, there, |filter, step, hashed, range| {
             // SAFETY: all is borrowed until the stream has been waited for.
@@ -279,7 +282,8 @@ impl RaoBloom {
         self.all_or_nothing(&stream, |filter, mut empty| {
             for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
                 let range = first..n.min(first + TEST_AND_INSERT_BATCH);
-                // SAFETY: the keys are borrowed until `all_or_nothing` has waited; scratch is freed in the order of the stream.
+                // SAFETY: the keys are borrowed until `all_or_nothing` has waited; scratch is freed in the order of the
+                // stream.
                 let hashed = unsafe { keys.part(range.clone()).kernel_keys(&filter.layout.hashing(), &stream)? };
                 find(filter, &mut step, &hashed, range)?;
                 let mut count = [0];
@@ -298,6 +302,9 @@ impl RaoBloom {
     /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), with the same answers.
     ///
     /// On an error the filter is as it was.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`], [`Error::Gpu`].
     pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
         let mut new = vec![false; keys.len()];
         self.test_and_insert_bulk_into(keys, &mut new)?;
@@ -305,6 +312,9 @@ impl RaoBloom {
     }
 
     /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::Gpu`].
     pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         if keys.is_empty() {

@@ -2,20 +2,10 @@
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::bloom::rao as kernels;
-use warpset_simt::KernelInfo;
 
 use super::super::RaoBloom;
 use crate::cpu::rao::MAX_ATTEMPTS;
 use crate::{Error, RaoLayout};
-
-/// What every insertion launches: loaded side by side.
-const INSERTION_KERNELS: &[&KernelInfo] = &[
-    kernels::rao_most::INFO,
-    kernels::rao_assign::INFO,
-    kernels::rao_scan::INFO,
-    kernels::rao_group::INFO,
-    kernels::rao_build::INFO,
-];
 
 /// A copy of a filter's words and loads, from before an insertion.
 pub(super) struct Undo {
@@ -43,8 +33,8 @@ impl Undo {
 
 /// How an insertion that was queued on a stream came out.
 ///
-/// If a bucket has overflowed, the insertion has been undone on the device: whatever was queued after it finds the filter
-/// as it was before. (Dropping this loses the outcome, nothing more.)
+/// If a bucket has overflowed, the insertion has been undone on the device: whatever was queued after it finds the
+/// filter as it was before. (Dropping this loses the outcome, nothing more.)
 #[derive(Debug)]
 #[must_use = "only `finish` tells whether the keys are in the filter"]
 pub struct RaoInsertion {
@@ -54,13 +44,13 @@ pub struct RaoInsertion {
 }
 
 impl RaoInsertion {
-    /// Of no keys.
+    /// The insertion of no keys.
     pub(super) fn nothing(filter: &RaoBloom, stream: &Stream) -> Result<RaoInsertion, Error> {
         Ok(RaoInsertion { fullest: stream.alloc_uninit(0)?, limit: filter.layout.shape().most_ones() })
     }
 
-    /// How many bits of the fullest bucket the insertion set, on the device: one word, or none if there were no keys. It has
-    /// been undone if that is more than [`RaoInsertion::limit`].
+    /// How many bits of the fullest bucket the insertion set, on the device: one word, or none if there were no keys.
+    /// It has been undone if that is more than [`RaoInsertion::limit`].
     pub fn fullest(&self) -> DeviceSlice<'_, u32> {
         self.fullest.as_slice()
     }
@@ -108,7 +98,8 @@ impl RaoBloom {
     /// Queues what `insert` queues, and after it what undoes it should a bucket overflow.
     ///
     /// # Safety
-    /// Until `stream` has passed this work, the filter and what `insert` borrows stay allocated, and nothing else accesses the filter.
+    /// Until `stream` has passed this work, the filter and what `insert` borrows stay allocated, and nothing else
+    /// accesses the filter.
     pub(super) unsafe fn undoable(
         &mut self,
         stream: &Stream,
@@ -116,9 +107,8 @@ impl RaoBloom {
     ) -> Result<RaoInsertion, Error> {
         let limit = self.layout.shape().most_ones();
         let undo = Undo::of(self, stream)?;
-        let device = self.device.clone();
         // SAFETY: the caller's promise; the copy is as long as the filter, and freed in the order of the stream.
-        let queued = device.with_kernels(INSERTION_KERNELS, || insert(self)).and_then(|()| unsafe {
+        let queued = insert(self).and_then(|()| unsafe {
             let fullest = self.most_ones_async(stream)?;
             let (n, buckets) = (self.words.len(), self.bucket_ones.len());
             let (words, ones) = (self.words.global_mut(), self.bucket_ones.global_mut());
@@ -142,12 +132,9 @@ impl RaoBloom {
         insert: impl FnOnce(&mut RaoBloom, bool) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let before: RaoLayout = self.layout;
-        let device = self.device.clone();
-        let (undo, result) = device.with_kernels(INSERTION_KERNELS, || {
-            let empty = self.most_ones(stream)? == 0;
-            let undo = if empty { None } else { Some(Undo::of(self, stream)?) };
-            Ok::<_, Error>((undo, insert(self, empty)))
-        })?;
+        let empty = self.most_ones(stream)? == 0;
+        let undo = if empty { None } else { Some(Undo::of(self, stream)?) };
+        let result = insert(self, empty);
         if result.is_err() {
             self.layout = before;
             // If this fails too the device is lost, and the filter with it; the first error says more.
@@ -161,8 +148,8 @@ impl RaoBloom {
         result.and(waited.map_err(Error::from))
     }
 
-    /// Runs `insert_all` until no bucket overflows: with another first-level hash each time if the filter is empty. On an
-    /// error a part of the keys may be inserted.
+    /// Runs `insert_all` until no bucket overflows: with another first-level hash each time if the filter is empty. On
+    /// an error a part of the keys may be inserted.
     pub(super) fn attempt(
         &mut self,
         stream: &Stream,

@@ -112,7 +112,7 @@ fn what_does_not_fit_is_an_error() {
     let build = |devices: &Devices, layout| Builder::with_layout(layout).sharded_on(devices).build().unwrap();
     let mut filter = build(&devices, layout);
     let other = build(&devices, SplitBlockLayout::new(51).unwrap());
-    assert!(matches!(filter.merge(&other), Err(Error::Incompatible { field: "blocks", left: 50, right: 51 })));
+    assert!(matches!(filter.merge(&other), Err(Error::Incompatible { field: "bytes", left: 1600, right: 1632 })));
     let other = build(&devices.at_most(1), layout);
     assert!(matches!(filter.merge(&other), Err(Error::Incompatible { field: "shards", left: 2, right: 1 })));
     let other = build(&emulators(2), layout);

@@ -1,7 +1,8 @@
 //! From keys to probes, many at a time.
 //!
 //! A key is hashed twice, for its bits and for its bucket, four multiplications in all. With AVX2 four keys take them
-//! together, in products of 32 bits; the answers are those of [`mix_spread`](warpset_core::hash::mix_spread) and [`rao::choices_spread`].
+//! together, in products of 32 bits; the answers are those of [`mix_spread`](warpset_core::hash::mix_spread) and
+//! [`rao::choices_spread`].
 
 #[cfg(target_arch = "x86_64")]
 use {super::FirstLevel, crate::key::sealed::Raw, crate::layout::BATCH, warpset_core::bloom::rao};

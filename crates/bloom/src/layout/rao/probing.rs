@@ -2,9 +2,9 @@
 //!
 //! Many keys at a time go through [`avx2`] where the processor has it. The portable code gives the same answers.
 //!
-//! Queries of a filter that is larger than the caches of a core take two steps. The first [`FIRST`] bits of every key are
-//! looked at first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of the others are
-//! asked for together.
+//! Queries of a filter that is larger than the caches of a core take two steps. The first [`FIRST`] bits of every key
+//! are looked at first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of
+//! the others are asked for together.
 
 use warpset_core::bloom::rao::{BucketShape, Positions};
 use warpset_core::bloom::reduce32;
@@ -148,7 +148,8 @@ pub(crate) fn insert_all<P: Placed>(shape: BucketShape, words: &mut [u32], keys:
     }
 }
 
-/// Sets the bits of keys; `missing` gets for each how many were not set before. Of equal keys only the first may have any.
+/// Sets the bits of keys; `missing` gets for each how many were not set before. Of equal keys only the first may have
+/// any.
 #[inline]
 pub(crate) fn insert_each<P: Placed>(
     shape: BucketShape,

@@ -1,8 +1,8 @@
 //! Insertion into blocks, and removal from them.
 //!
-//! Source: algorithm 9 (`INSERTINTOREGIONS`) and section V-B. Items move by whole words. What a change writes lies between
-//! the fingerprint's place and the first empty slot, but for the bit of its quotient; offsets that change are those of the
-//! blocks that begin there. So changes in different superclusters touch different bits.
+//! Source: algorithm 9 (`INSERTINTOREGIONS`) and section V-B. Items move by whole words. What a change writes lies
+//! between the fingerprint's place and the first empty slot, but for the bit of its quotient; offsets that change are
+//! those of the blocks that begin there. So changes in different superclusters touch different bits.
 
 use super::{Blocks, DIGITS, OCCUPIEDS, OFFSET, RUNENDS};
 use crate::bits::{ReadWords, Select, WriteWords, lowest, range, write_field};
@@ -14,7 +14,8 @@ pub enum Changed {
     Done,
     /// There was nothing to do: it is there already, or not there.
     Unchanged,
-    /// The change reaches the last slot, which stays as it is, or beyond what changes are made within; nothing was written.
+    /// The change reaches the last slot, which stays as it is, or beyond what changes are made within; nothing was
+    /// written.
     Outside,
 }
 
@@ -102,8 +103,8 @@ impl<W: ReadWords> Blocks<W> {
 }
 
 impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
-    /// Makes room at `place` for one slot more of a quotient's run, which may be new, and ends before `free`; `empty` is the
-    /// first empty slot from there on. What is in the slot afterwards is of no use.
+    /// Makes room at `place` for one slot more of a quotient's run, which may be new, and ends before `free`; `empty`
+    /// is the first empty slot from there on. What is in the slot afterwards is of no use.
     #[inline(always)]
     pub(super) fn open(&mut self, quotient: u64, occupied: bool, place: u64, free: u64, empty: u64) {
         self.move_up(place, empty);
@@ -118,8 +119,9 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.add_to_offsets(quotient / 64 + 1, empty / 64, 1);
     }
 
-    /// The last slot of the cluster that has slot `free - 1`: runs whose quotients come before their slots follow each other,
-    /// up to one in its canonical slot or an empty slot. `None` if that cannot be said without slots after these.
+    /// The last slot of the cluster that has slot `free - 1`: runs whose quotients come before their slots follow each
+    /// other, up to one in its canonical slot or an empty slot. `None` if that cannot be said without slots after
+    /// these.
     #[inline(always)]
     pub(super) fn last_of_cluster(&self, free: u64, select: impl Select) -> Option<u64> {
         let mut end = free;
@@ -135,7 +137,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         }
     }
 
-    /// Takes the slot `place` out of a quotient's run, which has the slots `start..free`; `last` is the last of the cluster.
+    /// Takes the slot `place` out of a quotient's run, which has the slots `start..free`; `last` is the last of the
+    /// cluster.
     #[inline(always)]
     pub(super) fn close(&mut self, quotient: u64, start: u64, place: u64, free: u64, last: u64) {
         self.move_down(place, last);
@@ -161,8 +164,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.words.replace(index, 1 << (slot % 64), (bit as u64) << (slot % 64));
     }
 
-    /// Puts an item into an empty slot after all others; `follows` if the item before has the same quotient. Offsets and
-    /// quotients stay as they are.
+    /// Puts an item into an empty slot after all others; `follows` if the item before has the same quotient. Offsets
+    /// and quotients stay as they are.
     #[inline(always)]
     pub fn put(&mut self, slot: u64, follows: bool, remainder: u64) {
         self.set_remainder(slot, remainder);
@@ -250,8 +253,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
     }
 }
 
-/// Moves the bits `from..to` up by `by`, 1 to 63, counted from the lowest of word `first`; those of `from..from + by` then
-/// hold nothing of use.
+/// Moves the bits `from..to` up by `by`, 1 to 63, counted from the lowest of word `first`; those of `from..from + by`
+/// then hold nothing of use.
 #[inline(always)]
 fn shift_up<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: u32) {
     if from == to {

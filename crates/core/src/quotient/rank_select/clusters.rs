@@ -4,20 +4,20 @@ use super::{Blocks, Metadata};
 use crate::bits::{ReadWords, Select, lowest};
 
 impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
-    /// Changes within `begin..end`, slots and quotients: `begin` comes after an empty slot, or is the first slot of a cluster
-    /// from which nothing is stored; `end` is the first slot that no change reaches, at most the last of the filter, or of
-    /// a part of it one slot more. Quotients that are asked for are at least `begin`, and below `end`.
+    /// Changes within `begin..end`, slots and quotients: `begin` comes after an empty slot, or is the first slot of a
+    /// cluster from which nothing is stored; `end` is the first slot that no change reaches, at most the last of the
+    /// filter, or of a part of it one slot more. Quotients that are asked for are at least `begin`, and below `end`.
     ///
-    /// Nothing then depends on bits of slots and quotients before `begin` nor on those from `end` on, or on the offsets of
-    /// blocks that begin before `begin`, or from `end` on: other owners may change them meanwhile.
+    /// Nothing then depends on bits of slots and quotients before `begin` nor on those from `end` on, or on the offsets
+    /// of blocks that begin before `begin`, or from `end` on: other owners may change them meanwhile.
     #[inline(always)]
     pub fn within(mut self, begin: u64, end: u64) -> Self {
         (self.begin, self.end) = (begin, end);
         self
     }
 
-    /// The first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`). If there is none that changes reach, some
-    /// slot after those.
+    /// The first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`). If there is none that changes reach,
+    /// some slot after those.
     #[inline(always)]
     pub fn unused_from(&self, mut slot: u64, select: impl Select) -> u64 {
         while slot < self.end {

@@ -1,14 +1,15 @@
 //! Counters: how often a fingerprint is stored, in slots after its remainder.
 //!
-//! A fingerprint that is stored once takes one slot. One that is stored `c >= 2` times takes a slot for the remainder and as
-//! many slots after it, marked as digits in a fourth word of metadata, as the number `c - 2` has digits in base 2^r, the
-//! lowest first; `c = 2` has the one digit 0. So copies cost the logarithm of their number, whatever the remainder's width, and
-//! the slots of a multiset are unique.
+//! A fingerprint that is stored once takes one slot. One that is stored `c >= 2` times takes a slot for the remainder
+//! and as many slots after it, marked as digits in a fourth word of metadata, as the number `c - 2` has digits in base
+//! 2^r, the lowest first; `c = 2` has the one digit 0. So copies cost the logarithm of their number, whatever the
+//! remainder's width, and the slots of a multiset are unique.
 //!
-//! Departure from Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017, whose counters are told
-//! apart by descending remainders: there three copies and more take at least three slots, two of which repeat the remainder,
-//! some digits cannot occur, and a lookup has to read runs from left to right to know what a slot is. A bit per slot says
-//! it at once, which is what threads that each look at one slot need, and two slots hold counts up to `2^r + 1`.
+//! Departure from Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017, whose counters are
+//! told apart by descending remainders: there three copies and more take at least three slots, two of which repeat the
+//! remainder, some digits cannot occur, and a lookup has to read runs from left to right to know what a slot is. A bit
+//! per slot says it at once, which is what threads that each look at one slot need, and two slots hold counts up to
+//! `2^r + 1`.
 
 use super::{Blocks, DIGITS};
 use crate::bits::{ReadWords, Select, WriteWords};

@@ -43,8 +43,8 @@ pub struct Lists {
     pub unused: u32,
 }
 
-/// Where a lookup searches in the upper bits: positions of ones of both lists that have `rank` ones between them and the
-/// bucket's own.
+/// Where a lookup searches in the upper bits: positions of ones of both lists that have `rank` ones between them and
+/// the bucket's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jump {
     /// In the upper bits of keys.

@@ -59,7 +59,7 @@ impl Row {
         }
     }
 
-    /// As four words, for a device.
+    /// Four words from which a device reads the row.
     pub const fn to_words(self) -> [u64; 4] {
         let small = [self.golomb, self.last, self.groups, self.radix];
         [
@@ -89,7 +89,8 @@ impl Row {
         }
     }
 
-    /// The trial of a stored number: `stored / candidates`. Exact for numbers below 2^39, far above any that a search gives.
+    /// The trial of a stored number: `stored / candidates`. Exact for numbers below 2^39, far above any that a search
+    /// gives.
     #[inline(always)]
     pub fn trial(&self, stored: u64) -> u64 {
         ((u128::from(stored << 1) * u128::from(self.reciprocal)) >> 64) as u64
@@ -131,9 +132,9 @@ impl Row {
     }
 }
 
-/// `2^63 / divisor` and a little more, for divisors up to 2^23: its products with numbers below 2^39 have the quotients as
-/// their whole parts. It has at most 53 bits, so that it is also a float. The excess is at least 2^-46 of it, which is more
-/// than products of floats lose, and at most 2^-39.
+/// `2^63 / divisor` and a little more, for divisors up to 2^23: its products with numbers below 2^39 have the quotients
+/// as their whole parts. It has at most 53 bits, so that it is also a float. The excess is at least 2^-46 of it, which
+/// is more than products of floats lose, and at most 2^-39.
 pub const fn reciprocal(divisor: u64) -> u64 {
     let exact = (1 << 63) / divisor;
     let more = exact + (exact >> 45) + 2;
@@ -174,7 +175,8 @@ pub struct Levels {
     pub second_codes: u32,
     /// `2^32 / second_unit` and a little more.
     pub second_reciprocal: u32,
-    /// Of leaves by their number of keys, a byte each, the lowest first: positions, bits of the fixed part, groups, radix.
+    /// Leaves by their number of keys. A word has four bytes, the lowest first: positions, bits of the fixed part,
+    /// groups, radix.
     pub leaves: [u32; 32],
 }
 
@@ -217,8 +219,8 @@ impl Levels {
         }
     }
 
-    /// Nodes of the higher levels in a bucket of `keys` keys, that is `(keys - 1) / second_unit`: exact while the product of the
-    /// two is below 2^32.
+    /// Nodes of the higher levels in a bucket of `keys` keys, that is `(keys - 1) / second_unit`: exact while the
+    /// product of the two is below 2^32.
     #[inline(always)]
     pub fn higher(&self, keys: u64) -> u64 {
         ((keys.saturating_sub(1) & 0xffff_ffff) * u64::from(self.second_reciprocal)) >> 32

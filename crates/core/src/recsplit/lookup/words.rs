@@ -13,8 +13,8 @@ pub trait Words: Copy {
     }
     /// The word at `index`.
     fn word(self, index: u64) -> u64;
-    /// At least 57 bits from position `at` on, zeros above. Of the last 8 bytes, which hold no more than a jump array, they may be
-    /// zeros too.
+    /// At least 57 bits from position `at` on, zeros above. Of the last 8 bytes, which hold no more than a jump array,
+    /// they may be zeros too.
     fn bits_from(self, at: u64) -> u64;
 
     /// The `width` bits from bit `at` on, `width` up to 63.
@@ -26,11 +26,12 @@ pub trait Words: Copy {
         window & ((1 << width) - 1)
     }
 
-    /// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none. May take `N`
-    /// words at a time.
+    /// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none.
+    /// May take `N` words at a time.
     fn scan<const N: usize>(self, from: u64, rank: u32, select: impl Select) -> u64;
 
-    /// The length of the unary part after `skip` others from `at` on, however far it is, and where it ends. Rarely called.
+    /// The length of the unary part after `skip` others from `at` on, however far it is, and where it ends. Rarely
+    /// called.
     #[inline(always)]
     fn far_unary_part(self, at: u64, skip: u32) -> (u64, u64) {
         let begin = if skip == 0 { at } else { self.scan::<1>(at, skip - 1, Portable).wrapping_add(1) };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use warpset_base::key::sealed::Sealed;
 use warpset_base::key::{Bytes, Hashed, as_hashed};
 use warpset_core::hash::string::StringHash;
-use warpset_kernels::batch::keys::mix_at;
+use warpset_kernels::batch::keys::{KeyKind, mix_at};
 use warpset_simt::{kernel, thread};
 
 use super::*;
@@ -18,7 +18,7 @@ kernel! {
     /// - `keys`, `kind` and `spread` are `n` keys of a `KeySlice`; `string_hashes` are as many if they are asked for.
     /// - `to`: room for `n` words; nothing else accesses them while the kernel runs.
     pub unsafe fn hash_keys(
-        keys: Global<u64>, kind: u32, spread: u64, string_hashes: Global<u32>, strings: u32, n: usize, to: GlobalMut<u64>,
+        keys: Global<u64>, kind: KeyKind, spread: u64, string_hashes: Global<u32>, strings: u32, n: usize, to: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and each `i` belongs to one thread.
@@ -53,7 +53,7 @@ fn expected<K: Key>(hashing: &Hashing, key: &K) -> u64 {
 
 /// Queues [`hash_keys`] on a chunk.
 fn hash_chunk(chunk: &Chunk<'_>) -> Result<()> {
-    let KeySlice { keys, kind, spread } = chunk.keys;
+    let KeySlice { keys, kind, spread, .. } = chunk.keys;
     let (n, strings) = (chunk.range.len(), chunk.string_hashes.is_some() as u32);
     let string_hashes = chunk.string_hashes.unwrap_or(Global::from_raw_parts(std::ptr::null(), 0));
     let config = LaunchConfig::covering(n, 64);

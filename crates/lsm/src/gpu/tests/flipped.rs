@@ -1,5 +1,5 @@
-//! Lookups whose elements look for their queries: tiles and parts of one, queries that share a slot or a key, levels that
-//! are searched because they have too many elements for the queries of a tile, and queries in no order.
+//! Lookups whose elements look for their queries: tiles and parts of one, queries that share a slot or a key, levels
+//! that are searched because they have too many elements for the queries of a tile, and queries in no order.
 
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
@@ -13,7 +13,7 @@ const LENGTHS: [u64; 4] = [1, 63, 400, 2500];
 /// How queries are spread: a name, and query `i` of `n`.
 type Spread = (&'static str, fn(u64, u64) -> u64);
 
-fn check<K: DeviceKey, V: DeviceValue>(device: &Device, spread: fn(u64) -> K, value: fn(u64) -> V) {
+fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(device: &Device, spread: fn(u64) -> K, value: fn(u64) -> V) {
     let builder = Lsm::<K, V>::builder().batch_size(512).cleanup(CleanupPolicy::Manual);
     let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
     for batch in 0..7u64 {
@@ -47,7 +47,7 @@ fn check<K: DeviceKey, V: DeviceValue>(device: &Device, spread: fn(u64) -> K, va
                 there
                     .get_device_with(on_device.as_slice(), stored.as_mut_slice(), found.as_mut_slice(), method)
                     .unwrap();
-                values.copy_from_slice(&V::from_stored(&stored.to_vec().unwrap(), asked.len()));
+                values.copy_from_slice(&V::from_stored(stored.to_vec().unwrap(), asked.len()));
                 let found = found.to_vec().unwrap();
                 for (i, expected) in expected.iter().enumerate() {
                     let is_found = found[i / 64] >> (i % 64) & 1 != 0;

@@ -8,9 +8,9 @@ use super::super::{DeviceKey, LookupMethod};
 use crate::level::{Level, LevelIndex};
 use crate::{CleanupPolicy, Error, Lsm, cpu};
 
-/// A tree whose level `i` has a key that all have, a key of its own, and in every third a tombstone that hides the key of the
-/// next one.
-fn tree<K: DeviceKey>(levels: u32) -> cpu::Lsm<K, u64> {
+/// A tree whose level `i` has a key that all have, a key of its own, and in every third a tombstone that hides the key
+/// of the next one.
+fn tree<K: DeviceKey<Stored = K>>(levels: u32) -> cpu::Lsm<K, u64> {
     let builder = Lsm::<K, u64>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
     let level = |i: u32| {
         let keys = [5, 10 * i + 1, 10 * i + 11].map(|key| K::from_u64(u64::from(key)));
@@ -21,10 +21,10 @@ fn tree<K: DeviceKey>(levels: u32) -> cpu::Lsm<K, u64> {
         let elements = Arc::into_inner(one.levels.pop().unwrap()).unwrap().elements;
         Arc::new(Level::new(LevelIndex(i), elements))
     };
-    cpu::Ordered::from_levels(builder.build().unwrap().form, (0..levels).map(level).collect())
+    cpu::Dictionary::from_levels(builder.build().unwrap().policy, (0..levels).map(level).collect())
 }
 
-fn check<K: DeviceKey>(device: &Device, levels: u32) {
+fn check<K: DeviceKey<Stored = K>>(device: &Device, levels: u32) {
     let mut host = tree::<K>(levels);
     host.check_invariants().unwrap();
     let mut there = host.to_device(device).unwrap();

@@ -11,8 +11,8 @@ use crate::{KeyMask, Result};
 /// Items of a part: whole words of status bits.
 const PART: usize = 1 << 15;
 
-/// A run, keys or keys and values, and a status bit for each of its items: bit `i % 32` of word `i / 32` is that of item
-/// `i`.
+/// A run, keys or keys and values, and a status bit for each of its items: bit `i % 32` of word `i / 32` is that of
+/// item `i`.
 #[derive(Clone, Copy, Debug)]
 pub struct WithStatus<'a, R> {
     /// The run.
@@ -36,9 +36,10 @@ impl<'a, R> WithStatus<'a, R> {
 /// What becomes of the first of equal keys if its status bit is set.
 #[derive(Debug)]
 pub enum Marked<'a> {
-    /// It is dropped as well: nothing is left of the key.
+    /// A marked item is dropped as well: nothing is left of the key.
     Dropped,
-    /// It is kept, and its bit goes here: a word for each 32 items of all runs. Bits of what is not written are clear.
+    /// A marked item is kept, and its bit goes here: a word for each 32 items of all runs. Bits of what is not written
+    /// are clear.
     Kept(&'a mut [u32]),
 }
 
@@ -141,8 +142,8 @@ fn check_words<R>(runs: &[WithStatus<'_, R>], len: impl Fn(&R) -> usize) -> Resu
 /// [`merge_many_keys`](super::merge_many_keys).
 ///
 /// # Errors
-/// As there; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many words as the bits take, in the
-/// runs that have bits and merged.
+/// The errors of [`merge_many_keys`](super::merge_many_keys); [`LengthMismatch`](crate::Error::LengthMismatch) unless
+/// there are as many words as the bits take, in the runs that have bits and merged.
 pub fn merge_many_keys_with_status<K: SortKey>(
     runs: &[WithStatus<'_, &[K]>],
     mask: KeyMask<K>,
@@ -169,7 +170,8 @@ pub fn merge_many_keys_with_status<K: SortKey>(
 /// [`merge_many_keys_with_status`] of keys with values.
 ///
 /// # Errors
-/// As there; there are as many values as keys, in the runs and merged.
+/// The errors of [`merge_many_keys_with_status`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as
+/// many values as keys, in the runs and merged.
 pub fn merge_many_pairs_with_status<K: SortKey, V: Payload>(
     runs: &[WithStatus<'_, (&[K], &[V])>],
     mask: KeyMask<K>,
@@ -252,8 +254,8 @@ fn cut<'a, T>(mut out: &'a mut [T], kept: &[Kept]) -> Vec<&'a mut [T]> {
 }
 
 /// Merges sorted runs of keys into `out` without what is stale: of equal keys the first is kept alone, that of the
-/// earliest run that has the key, and it too is dropped if its status bit is set, unless `marked` says otherwise. Returns
-/// how many are kept. Takes 16 bytes of scratch for each of them.
+/// earliest run that has the key, and it too is dropped if its status bit is set, unless `marked` says otherwise.
+/// Returns how many are kept. Takes 16 bytes of scratch for each of them.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` or the memory for status bits is shorter than all runs
@@ -280,7 +282,8 @@ pub fn merge_newest_keys<K: SortKey>(
 /// [`merge_newest_keys`] of keys with values.
 ///
 /// # Errors
-/// As there; there are as many values as keys.
+/// The errors of [`merge_newest_keys`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
+/// values as keys.
 pub fn merge_newest_pairs<K: SortKey, V: Payload>(
     runs: &[WithStatus<'_, (&[K], &[V])>],
     mask: KeyMask<K>,
@@ -344,7 +347,7 @@ pub fn merge_many_keys<K: SortKey>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K
 /// Merges sorted runs of keys with values into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// As for [`merge_many_keys`]; there are as many values as keys, in the runs and merged.
+/// The errors of [`merge_many_keys`]; there are as many values as keys, in the runs and merged.
 pub fn merge_many_pairs<K: SortKey, V: Payload>(
     runs: &[(&[K], &[V])],
     mask: KeyMask<K>,

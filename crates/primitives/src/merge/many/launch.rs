@@ -5,7 +5,7 @@ use warpset_kernels::primitives::merge_many::newest::{KEEP_MARKED, MARKED};
 use warpset_kernels::primitives::merge_many::runs::TABLE_WORDS;
 use warpset_kernels::primitives::merge_many::{self as kernels, SPLIT_BLOCK, SPLIT_STEP, newest};
 use warpset_kernels::primitives::tile_shape::TileShape;
-use warpset_simt::{Global, GlobalMut, KernelInfo};
+use warpset_simt::{Global, GlobalMut};
 
 use super::SHORT;
 use super::operands::{Input, Operands, Output};
@@ -17,30 +17,6 @@ use crate::{KeyMask, LookBack, Result};
 
 /// From this number of tiles on, another launch costs less than it saves.
 const STEPS_FROM: u32 = if cfg!(test) { 3 } else { 2048 };
-
-/// The kernels of a merge of all items, or of the newest.
-pub(super) fn launched<K: SortKey>(widths: Widths, newest: bool) -> Vec<&'static KernelInfo> {
-    let merge = if newest {
-        by_widths!(
-            widths,
-            newest::{
-                merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
-                merge_newest_u64_u64
-            },
-            |kernel| kernel::INFO
-        )
-    } else {
-        by_widths!(
-            widths,
-            kernels::{
-                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
-                merge_many_u64_u64
-            },
-            |kernel| kernel::INFO
-        )
-    };
-    vec![merge, kernels::merge_many_splits::<K>::INFO]
-}
 
 /// Whether merges of two, one after the other, are faster: of two runs always; of four short ones, where the search
 /// for splits takes longer than launches.
@@ -116,7 +92,7 @@ unsafe fn prepare<K: SortKey>(stream: &Stream, operands: &Operands, mask: u64, s
     let mut memory = stream.alloc_uninit::<u64>(TABLE_WORDS + group as usize * (tiles as usize + 1))?;
     let (table, splits) = (memory.global_mut(), memory.global_mut().at(TABLE_WORDS));
     let (mask, tile_items, total) = (K::from_bits(mask), shape.tile() as u32, total as u64);
-    // Of many tiles, every sixteenth at first: those between have less to search.
+    // Where there are many tiles, every sixteenth goes first: the tiles between them have less to search.
     let step = if tiles < STEPS_FROM { 1 } else { SPLIT_STEP };
     let rounds = if step == 1 { 1 } else { 2 };
     for between in 0..rounds {
@@ -182,37 +158,35 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
     out: (GlobalMut<K>, GlobalMut<V>),
     out_status: Option<GlobalMut<u32>>,
 ) -> Result<()> {
-    stream.device().with_kernels(&launched::<K>(widths, false), || {
-        // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
-        // and freed in the order of the stream; the caller answers for the rest.
-        unsafe {
-            by_widths!(
-                widths,
-                kernels::{
-                    merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
-                    merge_many_u64_u64
-                },
-                |kernel| {
-                    let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
-                    let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
-                    kernel {
-                        table: prepared.table(),
-                        splits: prepared.splits(),
-                        group: prepared.group,
-                        odd: prepared.tree.odd,
-                        rounds: prepared.tree.rounds,
-                        mask: mask.bits() as _,
-                        out_keys: out.0.cast(),
-                        out_values: out.1.cast(),
-                        out_status: out_status.unwrap_or(out.0.cast()),
-                        with_status: u32::from(out_status.is_some()),
-                    }
-                    .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
+    // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
+    // and freed in the order of the stream; the caller answers for the rest.
+    unsafe {
+        by_widths!(
+            widths,
+            kernels::{
+                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+                merge_many_u64_u64
+            },
+            |kernel| {
+                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
+                kernel {
+                    table: prepared.table(),
+                    splits: prepared.splits(),
+                    group: prepared.group,
+                    odd: prepared.tree.odd,
+                    rounds: prepared.tree.rounds,
+                    mask: mask.bits() as _,
+                    out_keys: out.0.cast(),
+                    out_values: out.1.cast(),
+                    out_status: out_status.unwrap_or(out.0.cast()),
+                    with_status: u32::from(out_status.is_some()),
                 }
-            )
-        };
-        Ok(())
-    })
+                .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
+            }
+        )
+    };
+    Ok(())
 }
 
 /// # Safety
@@ -227,9 +201,9 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
     count: GlobalMut<u64>,
 ) -> Result<()> {
     let status = if operands.marked { MARKED } else { 0 } | if out_status.is_some() { KEEP_MARKED } else { 0 };
-    stream.device().with_kernels(&launched::<K>(widths, true), || {
-        // SAFETY: as in `merge_all`.
-        unsafe { by_widths!(
+    // SAFETY: as in `merge_all`.
+    unsafe {
+        by_widths!(
             widths,
             newest::{
                 merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
@@ -257,7 +231,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                 }
                 .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
             }
-        ) };
-        Ok(())
-    })
+        )
+    };
+    Ok(())
 }

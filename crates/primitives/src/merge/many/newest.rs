@@ -1,21 +1,21 @@
 //! The merge of many runs without what is stale, in one pass.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
-use warpset_simt::KernelInfo;
 
 use super::WithStatus;
-use super::launch::{launched, merge};
+use super::launch::merge;
 use super::operands::{Input, Output};
 use crate::merge::Pairs;
-use crate::sort::{Payload, SortKey, Widths};
+use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
 /// What becomes of the first of equal keys if its status bit is set.
 #[derive(Debug)]
 pub enum Marked<'a> {
-    /// It is dropped as well: nothing is left of the key.
+    /// A marked item is dropped as well: nothing is left of the key.
     Dropped,
-    /// It is kept, and its bit goes here: a word for each 32 items of all runs. Bits of what is not written are clear.
+    /// A marked item is kept, and its bit goes here: a word for each 32 items of all runs. Bits of what is not written
+    /// are clear.
     Kept(DeviceSliceMut<'a, u32>),
 }
 
@@ -29,14 +29,14 @@ impl<'a> Marked<'a> {
 }
 
 /// Queues the merge of up to [`MAX_RUNS`](super::MAX_RUNS) sorted runs of keys into `out`, in one pass, without what is
-/// stale: of equal keys the first is kept alone, that of the earliest run that has the key, and it too is dropped if its
-/// status bit is set, unless `marked` says otherwise. The number of kept keys goes to `count`, one word.
+/// stale: of equal keys the first is kept alone, that of the earliest run that has the key, and it too is dropped if
+/// its status bit is set, unless `marked` says otherwise. The number of kept keys goes to `count`, one word.
 ///
 /// # Errors
 /// Before anything is queued: [`TooManyRuns`](crate::Error::TooManyRuns);
-/// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` or the memory for status bits is shorter than all runs are,
-/// or a run's bitmap is not as long as its bits take; [`Overlap`](crate::Error::Overlap) if an output shares memory with
-/// a run or another output.
+/// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` or the memory for status bits is shorter than all runs
+/// are, or a run's bitmap is not as long as its bits take; [`Overlap`](crate::Error::Overlap) if an output shares
+/// memory with a run or another output.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -59,10 +59,11 @@ pub unsafe fn merge_newest_keys_async<'a, 'b, K: SortKey>(
 /// [`merge_newest_keys_async`] of keys with values.
 ///
 /// # Errors
-/// As there; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
+/// The errors of [`merge_newest_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
+/// values as keys.
 ///
 /// # Safety
-/// As there, for values too.
+/// That of [`merge_newest_keys_async`], for values too.
 pub unsafe fn merge_newest_pairs_async<'a, 'b, 'c, K: SortKey, V: Payload>(
     stream: &Stream,
     runs: &[WithStatus<'_, Pairs<'_, K, V>>],
@@ -77,15 +78,4 @@ pub unsafe fn merge_newest_pairs_async<'a, 'b, 'c, K: SortKey, V: Payload>(
     let output = Output { status: marked.kept(), count: Some(count.into()), ..output };
     // SAFETY: the caller's promise is the same.
     unsafe { merge(stream, &inputs, mask, output) }
-}
-
-/// The kernels that [`merge_newest_keys_async`] launches, for
-/// [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
-pub fn kernels_for_newest_keys<K: SortKey>() -> Vec<&'static KernelInfo> {
-    launched::<K>(Widths::keys::<K>(), true)
-}
-
-/// The same with values.
-pub fn kernels_for_newest_pairs<K: SortKey, V: Payload>() -> Vec<&'static KernelInfo> {
-    launched::<K>(Widths::pairs::<K, V>(), true)
 }

@@ -1,4 +1,5 @@
 use std::fmt::Debug;
+use warpset_base::filter::LengthMismatch;
 
 use warpset_core::hash::mix;
 
@@ -93,7 +94,7 @@ fn more_runs_and_bad_lengths_are_errors() {
         assert!(matches!(wrong, Err(Error::TooManyRuns { runs: 33, max: 32 })));
         // SAFETY: nothing gets queued.
         let wrong = unsafe { merge_many_keys_async(&stream, &[run.as_slice(); 8], KeyMask::all(), &mut out) };
-        assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 8, found: 9, .. })));
+        assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 8, found: 9, .. }))));
     }
 }
 

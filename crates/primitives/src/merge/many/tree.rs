@@ -30,7 +30,8 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Cuts the runs from `begin` to before `end`, which may be `left` merges deep, into halves as alike as that allows.
+    /// Cuts the runs from `begin` to before `end`, which may be `left` merges deep, into halves as alike as that
+    /// allows.
     fn cut(&mut self, begin: usize, end: usize, depth: u32, left: u32) {
         if end - begin == 1 {
             self.depths[begin] = depth;

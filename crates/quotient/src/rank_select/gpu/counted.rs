@@ -9,34 +9,35 @@ use warpset_kernels::quotient::rank_select::counted::{
 use warpset_kernels::quotient::rank_select::extract::{TILE_BLOCKS, look_back_words, shared_bytes};
 use warpset_primitives::LookBack;
 
-use crate::cpu::{MOST_COPIES, check_fit};
+use crate::cpu::rewrite::{MOST_COPIES, check_fit};
 use crate::gpu::QuotientFilter;
-use crate::gpu::counts::{Counts, halves_of};
-use crate::gpu::fingerprints::{FingerprintWord, Fingerprints, parameters, with_width, with_widths};
-use crate::gpu::zeroed_words;
-use crate::slot_kind::Tally;
+use crate::gpu::counted_fingerprints::{CountedFingerprints, halves_of};
+use crate::gpu::fingerprints::{Fingerprints, with_width, with_widths};
+use crate::gpu::launch::{parameters, zeroed_words};
+use crate::gpu::scan::tile_and_most;
+use crate::slot_kind::Counts;
 use crate::{Error, Layout, RankSelect};
 
-/// See [`DeviceSlotKind::extract_counts`](crate::gpu::DeviceSlotKind::extract_counts).
+/// See [`DeviceSlots::extract_counts`](crate::gpu::slot_kind::DeviceSlots::extract_counts).
 pub(super) fn extract(
     filter: &QuotientFilter<RankSelect>,
     stream: &Stream,
     dropped: u32,
     mut room: Fingerprints,
-) -> Result<Counts, Error> {
+) -> Result<CountedFingerprints, Error> {
     let layout = &filter.layout;
     let n = room.len();
-    let bytes = if matches!(room, Fingerprints::Narrow(_)) { 4 } else { 8 };
+    let config_bytes = shared_bytes(room.bytes_per_item());
     let mut copies = stream.alloc_uninit::<u64>(n)?;
     let tiles = layout.blocks.div_ceil(TILE_BLOCKS) as usize;
     let mut scratch = LookBack::new(stream, look_back_words(tiles))?;
     let (look_back, ticket) = (scratch.words(), scratch.ticket());
     let mut total = stream.alloc_uninit::<u64>(1)?;
     let (words, slots, parameters) = (filter.words.global(), layout.slots(), parameters(layout));
-    // SAFETY: the filter is sound and borrowed; there is a place for each slot in use, more than fingerprints; scratch is
-    // zero, this call's own, and freed in the order of the stream.
+    // SAFETY: the filter is sound and borrowed; there is a place for each slot in use, more than fingerprints; scratch
+    // is zero, this call's own, and freed in the order of the stream.
     with_width!(&mut room, |out| unsafe {
-        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(shared_bytes(bytes));
+        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(config_bytes);
         quotient_rank_select_extract_counted {
             words,
             slots,
@@ -51,14 +52,18 @@ pub(super) fn extract(
         }
         .launch(stream, config)?;
     });
-    Counts { fingerprints: room, copies, len: n }.truncated(stream, &total)
+    CountedFingerprints { fingerprints: room, copies, len: n }.truncated(stream, &total)
 }
 
-/// See [`DeviceSlotKind::lay_out_counts`](crate::gpu::DeviceSlotKind::lay_out_counts).
-pub(super) fn lay_out(stream: &Stream, layout: &Layout, counts: &Counts) -> Result<(DeviceVec<u64>, Tally), Error> {
+/// See [`DeviceSlots::lay_out_counts`](crate::gpu::slot_kind::DeviceSlots::lay_out_counts).
+pub(super) fn lay_out(
+    stream: &Stream,
+    layout: &Layout,
+    counts: &CountedFingerprints,
+) -> Result<(DeviceVec<u64>, Counts), Error> {
     let (n, limit) = (counts.len, layout.limit as usize);
     if n == 0 {
-        return Ok((zeroed_words(layout, stream)?, Tally::default()));
+        return Ok((zeroed_words(layout, stream)?, Counts::default()));
     }
     // A fingerprint takes a slot for itself and at most one for every digit; one more than fit is enough to say so.
     let most = 1 + 64usize.div_ceil(layout.remainder_bits() as usize);
@@ -69,8 +74,8 @@ pub(super) fn lay_out(stream: &Stream, layout: &Layout, counts: &Counts) -> Resu
     let mut scratch = LookBack::with_results(stream, expand_look_back_words(tiles), 3)?;
     let (look_back, ticket, totals) = (scratch.words(), scratch.ticket(), scratch.results());
     let config = LaunchConfig::new(tiles as u32, BLOCK).shared(EXPAND_SHARED_BYTES);
-    // SAFETY: fingerprints ascend, with a number each; there is a bit for each place; scratch and digits are zero and this
-    // call's own; all is freed in the order of the stream.
+    // SAFETY: fingerprints ascend, with a number each; there is a bit for each place; scratch and digits are zero and
+    // this call's own; all is freed in the order of the stream.
     with_widths!((&counts.fingerprints, &mut items), |fingerprints, out| unsafe {
         quotient_rank_select_expand {
             fingerprints: fingerprints.global(),
@@ -93,16 +98,16 @@ pub(super) fn lay_out(stream: &Stream, layout: &Layout, counts: &Counts) -> Resu
         return Err(Error::TooManyCopies);
     }
     check_fit(layout, sums[0], 0)?;
-    let held = Tally { copies: copies as u64, slots: sums[0] };
-    let words = with_width!(&items, |items| written(stream, layout, items, &digits, held.slots as usize)?);
+    let held = Counts { copies: copies as u64, slots: sums[0] };
+    let words = written(stream, layout, &items, &digits, held.slots as usize)?;
     Ok((words, held))
 }
 
 /// Words with these `n` items, of which those are digits that have a bit. Waits.
-fn written<F: FingerprintWord>(
+fn written(
     stream: &Stream,
     layout: &Layout,
-    items: &DeviceVec<F>,
+    items: &Fingerprints,
     digits: &DeviceVec<u32>,
     n: usize,
 ) -> Result<DeviceVec<u64>, Error> {
@@ -110,15 +115,15 @@ fn written<F: FingerprintWord>(
     if n == 0 {
         return Ok(words);
     }
-    let tiles = n.div_ceil(F::TILE);
+    let tiles = n.div_ceil(tile_and_most(items).0);
     let mut scratch = LookBack::with_results(stream, layout::look_back_words(tiles), 2)?;
     let (look_back, ticket, totals) = (scratch.words(), scratch.ticket(), scratch.results());
     let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
     let (parameters, slots) = (parameters(layout), layout.slots());
-    // SAFETY: the words are those of the layout, zero, and no other work accesses them or the scratch memory; items ascend
-    // by quotients, and live until the copy has been waited for. There are at most as many as the limit, which 31 bits hold
-    // where fingerprints have 32.
-    unsafe {
+    // SAFETY: the words are those of the layout, zero, and no other work accesses them or the scratch memory; items
+    // ascend by quotients, and live until the copy has been waited for. There are at most as many as the limit, which
+    // 31 bits hold where fingerprints have 32.
+    with_width!(items, |items| unsafe {
         quotient_rank_select_build_counted {
             items: items.global(),
             digits: digits.global(),
@@ -131,7 +136,7 @@ fn written<F: FingerprintWord>(
             totals,
         }
         .launch(stream, config)?;
-    }
+    });
     let mut totals = [0; 2];
     scratch.download_results(stream, &mut totals)?;
     check_fit(layout, totals[0], totals[1])?;

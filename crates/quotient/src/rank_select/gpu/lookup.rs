@@ -1,7 +1,6 @@
 //! Lookups and counts in rank-and-select quotient filters.
 
 use warpset_core::quotient::rank_select::fields;
-use warpset_gpu::Stream;
 use warpset_gpu::batch::Answers;
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::counted::{
@@ -14,7 +13,8 @@ use warpset_kernels::quotient::rank_select::lookup::{
 };
 use warpset_simt::GlobalMut;
 
-use crate::gpu::fingerprints::{grid, parameters};
+use crate::gpu::launch::{grid, parameters};
+use crate::gpu::slot_kind::Asked;
 use crate::gpu::sorted::{SortedKeys, with_sorted};
 use crate::gpu::{LookupMethod, QuotientFilter};
 use crate::{Error, RankSelect};
@@ -25,46 +25,44 @@ type Filter = QuotientFilter<RankSelect>;
 ///
 /// The kernels of this file take the same filter and keys, then what the braces name.
 macro_rules! launch {
-    ($filter:ident, $stream:ident, $keys:ident, $n:ident, $kernel:ident or $paired:ident { $($more:ident),* }) => {{
-        let (layout, words, n) = (&$filter.layout, $filter.words.global(), $n);
+    ($filter:ident, $asked:ident, $kernel:ident or $in_pairs:ident { $($more:ident),* }) => {{
+        let Asked { stream, keys: KeySlice { keys, kind, spread, .. }, n } = $asked;
+        let (layout, words) = (&$filter.layout, $filter.words.global());
         let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
-        let KeySlice { keys, kind, spread } = $keys;
         if layout.block_words() % 2 == 0 {
-            $paired { words, blocks, parameters, fields, keys, kind, spread, n, $($more),* }.launch($stream, grid(n))?;
+            $in_pairs { words, blocks, parameters, fields, keys, kind, spread, n, $($more),* }.launch(stream, grid(n))?;
         } else {
-            $kernel { words, blocks, parameters, fields, keys, kind, spread, n, $($more),* }.launch($stream, grid(n))?;
+            $kernel { words, blocks, parameters, fields, keys, kind, spread, n, $($more),* }.launch(stream, grid(n))?;
         }
     }};
 }
 
-/// Queues the lookup of `n` keys.
+/// Queues the lookup of keys.
 ///
 /// # Safety
-/// As for [`DeviceSlotKind::look_up`](crate::gpu::DeviceSlotKind::look_up).
+/// As for [`DeviceSlots::look_up`](crate::gpu::slot_kind::DeviceSlots::look_up).
 pub(super) unsafe fn look_up(
     filter: &Filter,
-    stream: &Stream,
-    keys: KeySlice,
-    n: usize,
+    asked: Asked<'_>,
     answers: Answers,
     method: LookupMethod,
 ) -> Result<(), Error> {
-    if n == 0 {
+    if asked.n == 0 {
         return Ok(());
     }
-    // A lookup takes as long at any load, so sorting never pays (`docs/performance-log.md`).
-    if method == LookupMethod::Sorted && n < 1 << 32 && !filter.layout.is_counted() {
+    // A lookup takes as long at any load, so sorting never pays (`docs/performance/quotient.md`).
+    if method == LookupMethod::Sorted && asked.n < 1 << 32 && !filter.layout.is_counted() {
         // SAFETY: the caller's promise is the same.
-        return unsafe { look_up_sorted(filter, stream, keys, n, answers) };
+        return unsafe { look_up_sorted(filter, asked, answers) };
     }
     let Answers { words: out, form } = answers;
     // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
     unsafe {
         if filter.layout.is_counted() {
-            launch!(filter, stream, keys, n, quotient_rank_select_contains_counted
+            launch!(filter, asked, quotient_rank_select_contains_counted
                 or quotient_rank_select_contains_counted_paired { form, out });
         } else {
-            launch!(filter, stream, keys, n, quotient_rank_select_contains
+            launch!(filter, asked, quotient_rank_select_contains
                 or quotient_rank_select_contains_paired { form, out });
         }
     }
@@ -75,20 +73,13 @@ pub(super) unsafe fn look_up(
 ///
 /// # Safety
 /// As for [`look_up`], with fewer than 2^32 keys and at least one.
-unsafe fn look_up_sorted(
-    filter: &Filter,
-    stream: &Stream,
-    keys: KeySlice,
-    n: usize,
-    answers: Answers,
-) -> Result<(), Error> {
-    let Answers { words: out, form } = answers;
+unsafe fn look_up_sorted(filter: &Filter, asked: Asked<'_>, answers: Answers) -> Result<(), Error> {
+    let (Asked { stream, n, .. }, Answers { words: out, form }) = (asked, answers);
     let (layout, words) = (&filter.layout, filter.words.global());
     let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
     // SAFETY: the filter is sound, and sorted fingerprints are those of its layout; the caller answers for the rest.
     unsafe {
-        let kernel = quotient_rank_select_contains_sorted::INFO;
-        with_sorted(layout, stream, keys, n, answers, kernel, |sorted| {
+        with_sorted(layout, asked, answers, |sorted| {
             let SortedKeys { fingerprints, wide, places } = sorted;
             quotient_rank_select_contains_sorted {
                 words,
@@ -108,24 +99,18 @@ unsafe fn look_up_sorted(
     }
 }
 
-/// Queues the count of the copies of `n > 0` keys' fingerprints.
+/// Queues the count of the copies of fingerprints of keys, one at least.
 ///
 /// # Safety
-/// As for [`DeviceSlotKind::counts`](crate::gpu::DeviceSlotKind::counts).
-pub(super) unsafe fn count(
-    filter: &Filter,
-    stream: &Stream,
-    keys: KeySlice,
-    n: usize,
-    out: GlobalMut<u64>,
-) -> Result<(), Error> {
+/// As for [`DeviceSlots::counts`](crate::gpu::slot_kind::DeviceSlots::counts).
+pub(super) unsafe fn count(filter: &Filter, asked: Asked<'_>, out: GlobalMut<u64>) -> Result<(), Error> {
     // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
     unsafe {
         if filter.layout.is_counted() {
-            launch!(filter, stream, keys, n, quotient_rank_select_count_counted
+            launch!(filter, asked, quotient_rank_select_count_counted
                 or quotient_rank_select_count_counted_paired { out });
         } else {
-            launch!(filter, stream, keys, n, quotient_rank_select_count
+            launch!(filter, asked, quotient_rank_select_count
                 or quotient_rank_select_count_paired { out });
         }
     }

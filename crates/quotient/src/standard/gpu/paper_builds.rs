@@ -3,19 +3,60 @@
 //! Source: section IV-C. Repetitions are removed before, as in the paper, if the filter drops them.
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient::paper_builds::{
+use warpset_kernels::quotient::papers::builds::{
     BLOCK, WRITE_ITEMS, quotient_layout, quotient_quotients, quotient_starts, quotient_write, segments,
 };
-use warpset_primitives::non_associative::{parallel_merging_async, sequential_shifting_async};
+use warpset_primitives::non_associative::{
+    NextSlot, NonAssociativeKernels, parallel_merging_async, sequential_shifting_async,
+};
+use warpset_primitives::sort::SortKey;
+use warpset_simt::EntryOf;
 
-use super::standard_word::StandardWord;
-use crate::cpu::check_fit;
-use crate::gpu::fingerprints::{Fingerprints, grid, parameters};
-use crate::gpu::zeroed_words;
-use crate::{BuildMethod, Error, Layout};
+use crate::cpu::rewrite::check_fit;
+use crate::gpu::fingerprints::Fingerprints;
+use crate::gpu::launch::{grid, parameters, zeroed_words};
+use crate::gpu::papers::by_insertions;
+use crate::gpu::scan::scan;
+use crate::standard::BuildMethod;
+use crate::{Error, Layout, Standard};
+
+/// A word that holds a fingerprint or its slot.
+trait Word:
+    SortKey
+    + EntryOf<quotient_quotients<Self>>
+    + EntryOf<quotient_starts<Self>>
+    + EntryOf<quotient_layout<Self>>
+    + EntryOf<quotient_write<Self>>
+    + Into<u64>
+{
+    /// The paper's scan, over slots of this width.
+    type NextSlot: NonAssociativeKernels<Item = Self, Value = Self>;
+}
+
+impl Word for u32 {
+    type NextSlot = NextSlot<u32>;
+}
+
+impl Word for u64 {
+    type NextSlot = NextSlot<u64>;
+}
+
+/// Words in which ascending fingerprints are laid out by a method, and how many are stored. Waits.
+pub(super) fn lay_out(
+    method: BuildMethod,
+    stream: &Stream,
+    layout: &Layout,
+    sorted: &Fingerprints,
+) -> Result<(DeviceVec<u64>, u64), Error> {
+    match method {
+        BuildMethod::Scan => scan::<Standard>(stream, layout, sorted),
+        BuildMethod::SuperclusterInserts => by_insertions::<Standard>(stream, layout, sorted),
+        _ => build(method, stream, layout, sorted),
+    }
+}
 
 /// Words in which ascending fingerprints are laid out, and how many there are.
-pub(super) fn build(
+fn build(
     method: BuildMethod,
     stream: &Stream,
     layout: &Layout,
@@ -39,7 +80,7 @@ pub(super) fn build(
 }
 
 /// The words of a filter of these fingerprints, which are not too many.
-fn write<F: StandardWord>(
+fn write<F: Word>(
     method: BuildMethod,
     stream: &Stream,
     layout: &Layout,
@@ -56,10 +97,10 @@ fn write<F: StandardWord>(
     };
     let mut last = [F::zeroed()];
     stream.download(slots.slice(n - 1..), &mut last)?;
-    check_fit(layout, n as u64, last[0].wide() + 1)?;
+    check_fit(layout, n as u64, last[0].into() + 1)?;
     let config = LaunchConfig::new(n.div_ceil(WRITE_ITEMS * BLOCK as usize) as u32, BLOCK);
-    // SAFETY: fingerprints are ascending, and all their slots, which ascend too, are the filter's; its words are zero, and
-    // no other work accesses them.
+    // SAFETY: fingerprints are ascending, and all their slots, which ascend too, are the filter's; its words are zero,
+    // and no other work accesses them.
     unsafe {
         quotient_write {
             fingerprints: sorted.global(),
@@ -75,7 +116,7 @@ fn write<F: StandardWord>(
 
 /// Algorithms 4 and 5: the quotients are the canonical slots, and a slot is the larger of one more than the slot before
 /// and the canonical one.
-fn scan_quotients<F: StandardWord>(
+fn scan_quotients<F: Word>(
     method: BuildMethod,
     stream: &Stream,
     layout: &Layout,
@@ -100,11 +141,7 @@ fn scan_quotients<F: StandardWord>(
 
 /// Algorithm 6: a thread for each segment of `q` slots lays out the segment's items after what reached into it in the
 /// iteration before, until nothing changes.
-fn segmented_layouts<F: StandardWord>(
-    stream: &Stream,
-    layout: &Layout,
-    sorted: &DeviceVec<F>,
-) -> Result<DeviceVec<F>, Error> {
+fn segmented_layouts<F: Word>(stream: &Stream, layout: &Layout, sorted: &DeviceVec<F>) -> Result<DeviceVec<F>, Error> {
     let n = sorted.len();
     let segments = segments::count(layout.quotient_bits()) as usize;
     let parameters = parameters(layout);
@@ -114,8 +151,8 @@ fn segmented_layouts<F: StandardWord>(
     let mut to = stream.alloc_zeroed::<u64>(segments)?;
     let mut change = stream.alloc_uninit::<u32>(1)?;
     let config = grid(segments);
-    // SAFETY: there is a place per segment, or per fingerprint; all but the fingerprints is this call's own, and freed in the
-    // order of the stream. The first and the last iteration of the loop differ in what they write.
+    // SAFETY: there is a place per segment, or per fingerprint; all but the fingerprints is this call's own, and freed
+    // in the order of the stream. The first and the last iteration of the loop differ in what they write.
     unsafe {
         let fingerprints = sorted.global();
         quotient_starts { fingerprints, n, parameters, segments, starts: starts.global_mut() }

@@ -107,9 +107,11 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
+
         #[test]
         fn the_same_words_as_the_shared_appender(
-            r in 1u32..62, items in prop::collection::vec((1u64..90, any::<bool>(), any::<bool>(), any::<u64>()), 0..300),
+            r in 1u32..62, items in prop::collection::vec((1u64..90, any::<bool>(), any::<bool>(), any::<u64>()), 0..if cfg!(miri) { 60 } else { 300 }),
         ) {
             let blocks = items.iter().map(|item| item.0).sum::<u64>() / 64 + 1;
             let mut wanted = vec![0; blocks as usize * (r as usize + 3)];

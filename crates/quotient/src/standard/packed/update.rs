@@ -200,9 +200,9 @@ impl<'a> PackedMut<'a> {
 
     /// After items of `place..last` moved left: those that are in their canonical slots now are no longer shifted.
     ///
-    /// The k-th run that begins there is that of the k-th quotient after `home` that has one. So a head is at home where
-    /// as many quotients up to its slot have a run as runs have begun. `own` says that the first head is that of `home`,
-    /// which is where it was.
+    /// The k-th run that begins there is that of the k-th quotient after `home` that has one. So a head is at home
+    /// where as many quotients up to its slot have a run as runs have begun. `own` says that the first head is that of
+    /// `home`, which is where it was.
     #[inline(always)]
     fn settle(&mut self, home: Slot, place: Slot, last: Slot, own: bool) {
         // Quotients after `home` that have a run, less the runs that have begun.
@@ -404,13 +404,13 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
 
         /// Each operation leaves the bytes that the slot-by-slot one leaves.
         #[test]
         fn changes_are_those_slot_by_slot(
             r in prop::sample::select(vec![1u32, 2, 5, 7, 13, 32, 61]), blocks in 1usize..5, duplicates: bool,
-            ops in prop::collection::vec((any::<u64>(), any::<u64>(), 0u8..3), 0..900), crowd in 0u64..3,
+            ops in prop::collection::vec((any::<u64>(), any::<u64>(), 0u8..3), 0..if cfg!(miri) { 60 } else { 900 }), crowd in 0u64..3,
         ) {
             let split = Split::new(3, r).unwrap();
             let slots = 64 * blocks as u64;

@@ -300,19 +300,22 @@ impl Vectors for Avx2 {
     #[inline(always)]
     fn words(self, words: &[u64], index: Registers) -> Registers {
         let within = index.below(self.splat(words.len() as u64));
-        // SAFETY: only words within are loaded; a value of this type exists only where the processor has the instructions.
+        // SAFETY: only words within are loaded; a value of this type exists only where the processor has the
+        // instructions.
         unsafe { gather::<8>(words, index, within) }
     }
     #[inline(always)]
     fn halves(self, words: &[u64], index: Registers) -> Registers {
         let within = index.below(self.splat(words.len() as u64 * 2));
-        // SAFETY: only halves within are loaded; a value of this type exists only where the processor has the instructions.
+        // SAFETY: only halves within are loaded; a value of this type exists only where the processor has the
+        // instructions.
         unsafe { gather_halves(words.as_ptr().cast(), index, within) }
     }
     #[inline(always)]
     fn bytes(self, words: &[u64], at: Registers) -> Registers {
         let within = at.below(self.splat((words.len() as u64 * 8).saturating_sub(8)));
-        // SAFETY: only bytes within are loaded; a value of this type exists only where the processor has the instructions.
+        // SAFETY: only bytes within are loaded; a value of this type exists only where the processor has the
+        // instructions.
         unsafe { gather::<1>(words, at, within) }
     }
     #[inline(always)]
@@ -341,8 +344,8 @@ impl Vectors for Avx2 {
     }
 }
 
-/// [`Vectors::counts`] word by word. A call without AVX2, with which the compiler would count in registers, and put each of
-/// them together from four words.
+/// [`Vectors::counts`] word by word. A call without AVX2, with which the compiler would count in registers, and put
+/// each of them together from four words.
 #[target_feature(enable = "popcnt")]
 #[inline(never)]
 fn counts(words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {

@@ -174,7 +174,8 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn words(self, words: &[u64], index: Register) -> Register {
         let within = index.below(self.splat(words.len() as u64));
-        // SAFETY: only words within are loaded; a value of this type exists only where the processor has the instructions.
+        // SAFETY: only words within are loaded; a value of this type exists only where the processor has the
+        // instructions.
         Register(unsafe {
             _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), within, index.0, words.as_ptr().cast())
         })
@@ -182,7 +183,8 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn halves(self, words: &[u64], index: Register) -> Register {
         let within = index.below(self.splat(words.len() as u64 * 2));
-        // SAFETY: only halves within are loaded; a value of this type exists only where the processor has the instructions.
+        // SAFETY: only halves within are loaded; a value of this type exists only where the processor has the
+        // instructions.
         Register(unsafe {
             let zero = _mm256_setzero_si256();
             let halves = _mm512_mask_i64gather_epi32::<4>(zero, within, index.0, words.as_ptr().cast());
@@ -192,7 +194,8 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn bytes(self, words: &[u64], at: Register) -> Register {
         let within = at.below(self.splat((words.len() as u64 * 8).saturating_sub(8)));
-        // SAFETY: only bytes within are loaded; a value of this type exists only where the processor has the instructions.
+        // SAFETY: only bytes within are loaded; a value of this type exists only where the processor has the
+        // instructions.
         Register(unsafe {
             _mm512_mask_i64gather_epi64::<1>(_mm512_setzero_si512(), within, at.0, words.as_ptr().cast())
         })
@@ -244,8 +247,8 @@ impl Vectors for Avx512 {
         }
         for v in 0..VECTORS {
             let mut all = self.splat(0).0;
-            // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; a value
-            // of this type exists only where the processor has the instructions.
+            // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; a
+            // value of this type exists only where the processor has the instructions.
             let transposed = unsafe {
                 for i in LANES * v..LANES * (v + 1) {
                     let some = _mm512_loadu_epi64(words.as_ptr().add(starts[i] as usize).cast());

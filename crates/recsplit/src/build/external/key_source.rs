@@ -4,15 +4,23 @@ use crate::{Error, Key};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use warpset_base::file::{FileError, at_path};
 
 /// Keys that can be read several times, one after the other.
 ///
 /// Closures that return an iterator over the keys are sources; so are [`KeyFile`]s.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no source of keys",
+    note = "pass a closure that returns an iterator over the keys, each time the same, or a `KeyFile`"
+)]
 pub trait KeySource {
     /// The type of the keys.
     type Key: Key + ?Sized;
 
     /// Gives each key to `take`, the same keys in every pass. An error of `take` ends the pass and is returned.
+    ///
+    /// # Errors
+    /// The errors of `take`, and of reading.
     fn pass(&mut self, take: &mut dyn FnMut(&Self::Key) -> Result<(), Error>) -> Result<(), Error>;
 }
 
@@ -46,7 +54,7 @@ enum Form {
 const BUFFER: usize = 1 << 18;
 
 impl KeyFile {
-    /// One key a line: any bytes but the line end, which is `\n` or `\r\n`. Empty lines are no keys.
+    /// Reads one key per line: any bytes but the line end, which is `\n` or `\r\n`. Empty lines are no keys.
     pub fn lines(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), form: Form::Lines }
     }
@@ -67,10 +75,8 @@ impl KeyFile {
     }
 }
 
-impl KeySource for KeyFile {
-    type Key = [u8];
-
-    fn pass(&mut self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+impl KeyFile {
+    fn read(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut input = BufReader::with_capacity(BUFFER, File::open(&self.path)?);
         match self.form {
             Form::Lines => lines(&mut input, take),
@@ -78,6 +84,20 @@ impl KeySource for KeyFile {
                 Err(Error::InvalidParameter { what: "width of keys", value: 0.0, allowed: "at least 1 byte" })
             }
             Form::Bytes(width) => fixed_width(&mut input, width, take),
+        }
+    }
+}
+
+impl KeySource for KeyFile {
+    type Key = [u8];
+
+    fn pass(&mut self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut refused = false;
+        let mut take = |key: &[u8]| take(key).inspect_err(|_| refused = true);
+        match self.read(&mut take) {
+            // The file's own, not one of what takes the keys.
+            Err(Error::Io(error)) if !refused => at_path(&self.path, "read", || Err(FileError::from(error).into())),
+            read => read,
         }
     }
 }
@@ -100,8 +120,8 @@ fn fixed_width(
     width: usize,
     take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    // What is left of a key at the end of the buffer.
-    let mut begun: Vec<u8> = Vec::with_capacity(width);
+    // What is left of a key at the end of the buffer. It grows as bytes come, whatever the width.
+    let mut begun: Vec<u8> = Vec::new();
     loop {
         let buffer = input.fill_buf();
         let mut rest = match &buffer {
@@ -114,6 +134,7 @@ fn fixed_width(
         }
         if !begun.is_empty() {
             let (missing, others) = rest.split_at(rest.len().min(width - begun.len()));
+            begun.try_reserve(missing.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
             begun.extend_from_slice(missing);
             rest = others;
             if begun.len() == width {
@@ -172,8 +193,11 @@ mod tests {
                 assert!(keys.iter().all(|key| key.len() == width) && keys.concat() == bytes, "{width} {buffer}");
             }
         }
-        let cut = read(&bytes, 7, Some(8));
-        assert!(matches!(cut, Err(Error::PartialKey { width: 8, rest: 4 })), "{cut:?}");
+        for width in [8, 61, 1 << 40, usize::MAX] {
+            let cut = read(&bytes, 7, Some(width));
+            let left = (60 % width) as u64;
+            assert!(matches!(cut, Err(Error::PartialKey { rest, .. }) if rest == left), "{width} {cut:?}");
+        }
     }
 
     #[test]

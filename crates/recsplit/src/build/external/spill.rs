@@ -1,7 +1,7 @@
 //! Hashes on disk, spread over ranges of their high half.
 //!
-//! One temporary file takes blocks of all ranges in the order in which they fill up; where each range's blocks are stays in
-//! memory. A file for each range would need as many open files. Few hashes stay in the buffers.
+//! One temporary file takes blocks of all ranges in the order in which they fill up; where each range's blocks are
+//! stays in memory. A file for each range would need as many open files. Few hashes stay in the buffers.
 
 use crate::Error;
 use std::fs::File;
@@ -97,7 +97,8 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes a range's buffer to the end of the file, as one block, and empties it. What is missing of a block is a hole.
+    /// Writes a range's buffer to the end of the file, as one block, and empties it. What is missing of a block is a
+    /// hole.
     fn write(&mut self, index: usize) -> Result<u32, Error> {
         let block = u32::try_from(self.blocks).map_err(|_| std::io::Error::from(std::io::ErrorKind::FileTooLarge))?;
         let range = &mut self.buffers[index];

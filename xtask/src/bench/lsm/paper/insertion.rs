@@ -2,9 +2,9 @@
 
 use serde_json::Value as Json;
 use warpset::gpu::{DeviceVec, Event};
+use warpset::lsm::MergePolicy;
 use warpset::lsm::SortedArray;
-use warpset::lsm::form::Form;
-use warpset::lsm::gpu::Ordered;
+use warpset::lsm::gpu::Dictionary;
 
 use super::{Bench, Rates, key, spread};
 
@@ -34,10 +34,10 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn insertion<F: Form>(
+    fn insertion<P: MergePolicy>(
         &mut self,
         name: &str,
-        mut of: Ordered<u32, u32, F>,
+        mut of: Dictionary<u32, u32, P>,
         keys: &DeviceVec<u32>,
         log2_batch: u32,
     ) -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ impl Bench<'_> {
     }
 
     /// Whether keys `0..n` are there, by a few of them, and none of others.
-    fn holds<F: Form>(&self, of: &Ordered<u32, u32, F>, n: usize) -> anyhow::Result<bool> {
+    fn holds<P: MergePolicy>(&self, of: &Dictionary<u32, u32, P>, n: usize) -> anyhow::Result<bool> {
         let asked = 1 << 12;
         let there: Vec<u32> = (0..asked).map(|i| key(spread(i, n))).collect();
         let mut right = of.resident_len() == n as u64;

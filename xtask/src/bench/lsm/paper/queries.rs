@@ -1,9 +1,9 @@
 //! Tables III and IV: lookups, counts and ranges, over the numbers of resident batches.
 
 use warpset::gpu::{DeviceSlice, DeviceVec};
+use warpset::lsm::MergePolicy;
 use warpset::lsm::SortedArray;
-use warpset::lsm::form::Form;
-use warpset::lsm::gpu::{LookupMethod, Ordered};
+use warpset::lsm::gpu::{Dictionary, LookupMethod};
 
 use super::{Bench, Rates, Scale, spread, states};
 
@@ -72,9 +72,9 @@ impl Bench<'_> {
     }
 
     /// Seconds of one call.
-    fn ask<F: Form>(
+    fn ask<P: MergePolicy>(
         &self,
-        of: &Ordered<u32, u32, F>,
+        of: &Dictionary<u32, u32, P>,
         asked: DeviceSlice<'_, u32>,
         method: LookupMethod,
         answers: &mut Answers,

@@ -4,8 +4,8 @@
 //! stored. Then a plain loop reads or writes the words, key by key. It does nothing else, so that accesses of many keys
 //! overlap. Only positions are stored: masks beside them would save instructions, but loads are what limits the loop.
 //!
-//! The loops are without closures: a closure with target features is not inlined into the iterators of `core`, which have
-//! none.
+//! The loops are without closures: a closure with target features is not inlined into the iterators of `core`, which
+//! have none.
 
 use std::arch::x86_64::*;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -58,7 +58,7 @@ struct Walks {
 }
 
 impl Walks {
-    /// Of at most [`KEYS`] keys.
+    /// The walks of at most [`KEYS`] keys.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn of<P: Placed>(shape: BucketShape, keys: &[P]) -> Walks {
@@ -179,8 +179,8 @@ pub(super) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]
     found
 }
 
-/// [`contained`] where words are beyond the caches of a core: the first [`FIRST`] bits of all keys, whose cache lines were asked for, then the
-/// others of the keys that are left, whose cache lines are asked for together.
+/// [`contained`] where words are beyond the caches of a core: the first [`FIRST`] bits of all keys, whose cache lines
+/// were asked for, then the others of the keys that are left, whose cache lines are asked for together.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn contained_far<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
     let Some(any) = keys.first() else { return 0 };
@@ -244,8 +244,8 @@ pub(super) fn ask_for_first<P: Placed>(shape: BucketShape, words: &[u32], keys: 
     }
 }
 
-/// Sets the bits of keys; see [`super::insert_all`]. With `COUNTS`, `missing`, which is as long as `keys`, gets for each
-/// how many were not set before. With `FAR`, cache lines are asked for one step ahead.
+/// Sets the bits of keys; see [`super::insert_all`]. With `COUNTS`, `missing`, which is as long as `keys`, gets for
+/// each how many were not set before. With `FAR`, cache lines are asked for one step ahead.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
     shape: BucketShape,
@@ -345,7 +345,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// Of the first bits: double hashing is a multiple of the step in each lane, modulo `m`.
+    /// The positions of a key's first bits: by double hashing, lane `i` adds `i` steps, modulo `m`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn of(hash: u64, shape: BucketShape) -> Lanes {

@@ -1,0 +1,72 @@
+//! Files that are mapped into memory, and asked where they lie.
+
+use std::fs::{self, File};
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use bytemuck::Pod;
+
+use super::{FileError, HEADER_BYTES, Saved, at_path, view, view_unverified};
+
+/// The words of a saved structure in a memory-mapped file.
+pub struct MappedWords<T> {
+    map: memmap2::Mmap,
+    /// Where the words begin.
+    begin: usize,
+    words: PhantomData<fn() -> T>,
+}
+
+impl<T: Pod> MappedWords<T> {
+    /// Maps a file, the first word of which is that of the file.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    ///
+    /// # Safety
+    /// No process changes or cuts the file as long as the words live.
+    pub unsafe fn open(path: &Path) -> Result<MappedWords<T>, FileError> {
+        // Asked before the file is opened, because opening a pipe waits for its other end.
+        if !fs::metadata(path)?.is_file() {
+            let why = "only regular files can be mapped: read it with `load` or `read_from`";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
+        }
+        let file = File::open(path)?;
+        // SAFETY: the caller keeps the file as it is.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Ok(MappedWords { map, begin: 0, words: PhantomData })
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+/// No words if the file does not hold whole ones.
+impl<T: Pod> AsRef<[T]> for MappedWords<T> {
+    #[inline]
+    fn as_ref(&self) -> &[T] {
+        self.map.get(self.begin..).and_then(|words| bytemuck::try_cast_slice(words).ok()).unwrap_or(&[])
+    }
+}
+
+/// Parameters and words of a structure in a memory-mapped file.
+pub type InMap<S> = (<S as Saved>::Layout, MappedWords<<S as Saved>::Word>);
+
+/// The parameters of the structure in a file, and its words, memory-mapped: with `verified`, everything is checked, for
+/// which the words are read, else the header alone.
+///
+/// # Errors
+/// [`FileError::At`].
+///
+/// # Safety
+/// No process changes or cuts the file as long as the words live.
+pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::Error> {
+    at_path(path, "map", || {
+        // SAFETY: the caller's promise.
+        let map = unsafe { MappedWords::open(path)? };
+        let (layout, _) = if verified { view::<S>(map.bytes())? } else { view_unverified::<S>(map.bytes())? };
+        Ok((layout, MappedWords { begin: HEADER_BYTES, ..map }))
+    })
+}

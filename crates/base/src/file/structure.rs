@@ -1,0 +1,155 @@
+//! The structures that can be saved: numbers in headers, versions of formats, and the types that save and load them.
+//! One table, so that a file of any of them can be named.
+
+use std::fmt;
+
+use super::{FIELDS, FileError};
+
+/// Added to the bytes of a key in headers of structures with elements: keys are signed.
+pub const SIGNED: u64 = 1 << 32;
+
+/// Which structure a header is for, and in which version of that structure's own format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// The structure's number in headers.
+    pub number: u16,
+    /// The version that this build writes, and the only one that it reads.
+    pub version: u16,
+    /// The type that saves and loads it, without parameters.
+    pub name: &'static str,
+    /// Whether the first two parameters of its headers are the types of keys and values, as bytes of one, [`SIGNED`] or
+    /// not.
+    pub has_elements: bool,
+}
+
+impl Structure {
+    /// `SplitBlockBloom`.
+    pub const SPLIT_BLOCK_BLOOM: Structure = Structure::new(1, 1, "SplitBlockBloom");
+    /// `BlockedBloom`.
+    pub const BLOCKED_BLOOM: Structure = Structure::new(2, 1, "BlockedBloom");
+    /// `RaoBloom`.
+    pub const RAO_BLOOM: Structure = Structure::new(3, 1, "RaoBloom");
+    /// `RecSplit`.
+    pub const RECSPLIT: Structure = Structure::new(16, 1, "RecSplit");
+    /// `StaticFilter`.
+    pub const STATIC_FILTER: Structure = Structure::new(17, 1, "StaticFilter");
+    /// `StandardQuotientFilter`.
+    pub const STANDARD_QUOTIENT_FILTER: Structure = Structure::new(24, 1, "StandardQuotientFilter");
+    /// `RankSelectQuotientFilter`.
+    pub const RANK_SELECT_QUOTIENT_FILTER: Structure = Structure::new(25, 1, "RankSelectQuotientFilter");
+    /// `Lsm`.
+    pub const LSM: Structure = Structure { has_elements: true, ..Structure::new(32, 1, "Lsm") };
+    /// `SortedArray`.
+    pub const SORTED_ARRAY: Structure = Structure { has_elements: true, ..Structure::new(33, 1, "SortedArray") };
+
+    /// All structures, in the order of their numbers.
+    pub const ALL: &[Structure] = &[
+        Structure::SPLIT_BLOCK_BLOOM,
+        Structure::BLOCKED_BLOOM,
+        Structure::RAO_BLOOM,
+        Structure::RECSPLIT,
+        Structure::STATIC_FILTER,
+        Structure::STANDARD_QUOTIENT_FILTER,
+        Structure::RANK_SELECT_QUOTIENT_FILTER,
+        Structure::LSM,
+        Structure::SORTED_ARRAY,
+    ];
+
+    /// A structure without elements.
+    pub const fn new(number: u16, version: u16, name: &'static str) -> Structure {
+        Structure { number, version, name, has_elements: false }
+    }
+
+    /// The error for bytes with this header, where the type of `expected` was to be read.
+    pub(super) fn mismatch(expected: Structure, found: u16, fields: [u64; FIELDS]) -> FileError {
+        let known = Structure::ALL.iter().find(|known| known.number == found);
+        let elements = known.filter(|known| known.has_elements).map(|_| [fields[0], fields[1]]);
+        let found = SavedType { number: found, elements };
+        FileError::WrongStructure { expected: SavedType { number: expected.number, elements: None }, found }
+    }
+}
+
+/// The type that saves and loads a structure, as users write it: `Lsm<u32, u64>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedType {
+    /// The structure's number in headers.
+    pub number: u16,
+    /// The parameters for the types of keys and values, where the structure has them and they are known.
+    pub elements: Option<[u64; 2]>,
+}
+
+impl SavedType {
+    /// How messages name it.
+    pub(super) fn quoted(self) -> String {
+        if self.name().is_some() { format!("`{self}`") } else { self.to_string() }
+    }
+
+    /// How messages go on that have named this type as what was found.
+    pub(super) fn remedy(self) -> String {
+        match self.name() {
+            Some(_) => {
+                let path = self.to_string().replacen('<', "::<", 1);
+                format!("load it with `{path}::load` or `from_bytes`")
+            }
+            None => "read it with the release that wrote it".into(),
+        }
+    }
+
+    fn name(self) -> Option<&'static str> {
+        Structure::ALL.iter().find(|known| known.number == self.number).map(|known| known.name)
+    }
+}
+
+impl fmt::Display for SavedType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(name) = self.name() else {
+            return write!(f, "structure of number {}", self.number);
+        };
+        let element = |parameter: u64| match (parameter & SIGNED, parameter & !SIGNED) {
+            (0, 0) => "()",
+            (0, 4) => "u32",
+            (0, 8) => "u64",
+            (_, 4) => "i32",
+            (_, 8) => "i64",
+            _ => "?",
+        };
+        match self.elements {
+            Some([key, value]) => write!(f, "{name}<{}, {}>", element(key), element(value)),
+            None => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_ascend_and_differ() {
+        assert!(Structure::ALL.windows(2).all(|two| two[0].number < two[1].number && two[0].name != two[1].name));
+    }
+
+    #[test]
+    fn what_bytes_hold_is_told_as_the_type_to_load_it_with() {
+        let told = |found, fields| Structure::mismatch(Structure::SPLIT_BLOCK_BLOOM, found, fields).to_string();
+        let mut fields = [0; FIELDS];
+        assert_eq!(
+            told(17, fields),
+            "this is a saved `StaticFilter`, where a `SplitBlockBloom` was expected: load it with \
+             `StaticFilter::load` or `from_bytes`"
+        );
+        fields[0] = 8;
+        assert_eq!(
+            told(32, fields),
+            "this is a saved `Lsm<u64, ()>`, where a `SplitBlockBloom` was expected: load it with \
+             `Lsm::<u64, ()>::load` or `from_bytes`"
+        );
+        fields[0] |= SIGNED;
+        assert!(told(33, fields).contains("`SortedArray::<i64, ()>::load`"));
+        assert_eq!(
+            told(77, fields),
+            "this is a saved structure of number 77, where a `SplitBlockBloom` was expected: read it with the release that \
+             wrote it"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Stable radix sort of host slices, by digits of eight bits, on the threads of the current pool.
+//!
+//! Large slices by their highest digit first, on all threads, so that the rest stays in the caches; the rest by the
+//! lowest digit first, part by part.
+
+use crate::parallel;
+
+/// Fewer items are sorted by comparing them: the digits' counts cost more.
+const FEW: usize = 2048;
+/// Items from which on the highest digit comes first.
+const MANY: usize = 1 << 16;
+/// Items that a task looks at.
+const PART: usize = 1 << 15;
+const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 1 << DIGIT_BITS;
+
+/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times per
+/// item. Takes memory for as many items.
+///
+/// # Panics
+/// If `bits` is more than 64.
+pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: impl Fn(T) -> u64 + Sync) {
+    assert!(bits <= u64::BITS, "a rank has 64 bits");
+    let mut spare = items.to_vec();
+    // A part that holds nearly all, because most items are alike, is split again.
+    let alone = (items.len() / (2 * rayon::current_num_threads())).max(MANY - 1);
+    sort_within(items, &mut spare, bits, alone, Home::Here, &rank);
+}
+
+/// Where the result is to be.
+#[derive(Clone, Copy, PartialEq)]
+enum Home {
+    Here,
+    There,
+}
+
+impl Home {
+    fn other(self) -> Home {
+        if self == Home::Here { Home::There } else { Home::Here }
+    }
+}
+
+/// Sorts what is `here`, at most `alone` items on one thread.
+fn sort_within<T, R>(here: &mut [T], there: &mut [T], bits: u32, alone: usize, home: Home, rank: &R)
+where
+    T: Copy + Send + Sync,
+    R: Fn(T) -> u64 + Sync,
+{
+    // Items that are all alike cannot be split.
+    if here.len() <= alone || bits == 0 {
+        match (by_digits(here, there, bits, rank), home) {
+            (Home::Here, Home::There) => there.copy_from_slice(here),
+            (Home::There, Home::Here) => here.copy_from_slice(there),
+            _ => {}
+        }
+        return;
+    }
+    // Bits in which no two ranks differ need no digits.
+    let first = rank(here[0]);
+    let differing =
+        parallel::map(here.chunks(PART), |items| items.iter().fold(0, |bits, &item| bits | rank(item) ^ first));
+    let differing = differing.into_iter().fold(0, |all, bits| all | bits);
+    let bits = bits.min(u64::BITS - differing.leading_zeros());
+    let shift = bits.saturating_sub(DIGIT_BITS);
+    let ends = split(here, there, shift, rank);
+    let parts = parts(there, &ends).into_iter().zip(parts(here, &ends));
+    parallel::for_each(parts, |(part, spare)| sort_within(part, spare, shift, alone, home.other(), rank));
+}
+
+/// Cuts items at these places.
+fn parts<'a, T>(mut items: &'a mut [T], ends: &[usize]) -> Vec<&'a mut [T]> {
+    let mut begin = 0;
+    let mut cut = Vec::with_capacity(ends.len());
+    for &end in ends {
+        let (part, rest) = items.split_at_mut(end - begin);
+        cut.push(part);
+        (items, begin) = (rest, end);
+    }
+    cut
+}
+
+#[inline(always)]
+fn digit(rank: u64, shift: u32) -> usize {
+    (rank >> shift) as usize % DIGITS
+}
+
+/// How many have each digit.
+fn counts<T: Copy>(items: &[T], shift: u32, rank: &impl Fn(T) -> u64) -> [usize; DIGITS] {
+    let mut counts = [0; DIGITS];
+    for &item in items {
+        counts[digit(rank(item), shift)] += 1;
+    }
+    counts
+}
+
+/// Writes the items in the order of the digit at `shift`; says where each digit ends.
+fn split<T, R>(items: &[T], into: &mut [T], shift: u32, rank: &R) -> Vec<usize>
+where
+    T: Copy + Send + Sync,
+    R: Fn(T) -> u64 + Sync,
+{
+    let share = items.len().div_ceil(rayon::current_num_threads());
+    let counts = parallel::map(items.chunks(share), |share| counts(share, shift, rank));
+    // The places of each digit: those of the first share, of the second, and so on.
+    let mut places: Vec<Vec<&mut [T]>> = counts.iter().map(|_| Vec::with_capacity(DIGITS)).collect();
+    let mut rest = into;
+    let mut ends = Vec::with_capacity(DIGITS);
+    let mut end = 0;
+    for digit in 0..DIGITS {
+        for (counts, places) in counts.iter().zip(&mut places) {
+            let (place, after) = rest.split_at_mut(counts[digit]);
+            places.push(place);
+            (rest, end) = (after, end + counts[digit]);
+        }
+        ends.push(end);
+    }
+    parallel::for_each(items.chunks(share).zip(places), |(share, mut places)| {
+        let mut next = [0; DIGITS];
+        for &item in share {
+            let digit = digit(rank(item), shift);
+            places[digit][next[digit]] = item;
+            next[digit] += 1;
+        }
+    });
+    ends
+}
+
+/// Sorts by the lowest `bits`, on this thread; says where the result is.
+fn by_digits<T: Copy>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn(T) -> u64) -> Home {
+    if here.len() < FEW {
+        here.sort_by_key(|&item| rank(item));
+        return Home::Here;
+    }
+    let (mut from, mut to, mut home) = (here, there, Home::Here);
+    for shift in (0..bits).step_by(DIGIT_BITS as usize) {
+        let mut next = counts(from, shift, rank);
+        if next.contains(&from.len()) {
+            continue; // all alike
+        }
+        let mut begin = 0;
+        for count in &mut next {
+            begin += std::mem::replace(count, begin);
+        }
+        for &item in &*from {
+            let place = &mut next[digit(rank(item), shift)];
+            to[*place] = item;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+        home = home.other();
+    }
+    home
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::hash::mix;
+
+    use super::*;
+
+    #[test]
+    fn sorted_and_stable_whatever_the_number_and_width() {
+        let lens = [0, 1, FEW - 1, FEW, 5000, MANY - 1, MANY, 3 * MANY + 5];
+        let bits = [(28, 20), (0, 0), (2, 0), (8, 0), (9, 0), (23, 0), (28, 0), (64, 0), (64, 63)];
+        // The interpreter takes seconds for each sort.
+        let (lens, bits) = if cfg!(miri) { (&lens[1..4], &bits[..1]) } else { (&lens[..], &bits[..]) };
+        for &len in lens {
+            for &(bits, alike) in bits {
+                // With `alike`, only every 1000th differs from zero in more than the low bits.
+                let value = |i: usize| match mix(i as u64, bits.into()) {
+                    _ if bits == 0 => 0,
+                    hash if alike > 0 && !i.is_multiple_of(1000) => hash >> (64 - bits) >> alike,
+                    hash => hash >> (64 - bits),
+                };
+                let mut items: Vec<(u64, usize)> = (0..len).map(|i| (value(i), i)).collect();
+                let mut wanted = items.clone();
+                wanted.sort_by_key(|item| item.0);
+                sort_by_rank(&mut items, bits, |item: (u64, usize)| item.0);
+                assert!(items == wanted, "{len} of {bits} bits, most below 2^{}", bits - alike);
+            }
+        }
+    }
+}

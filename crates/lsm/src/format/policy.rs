@@ -1,0 +1,97 @@
+//! What the forms of dictionaries that are saved differ in: numbers and parameters of their headers, and what their
+//! levels must be like.
+
+use warpset_base::file::{FIELDS, FileError, Structure};
+
+use super::Place;
+use crate::invariants::check_places;
+use crate::policy::{Array, History, MergePolicy, Tree};
+use crate::settings::Settings;
+use crate::{CleanupPolicy, Error, OrderedKey, Value};
+
+/// A policy whose dictionaries can be saved: [`Tree`] or [`Array`]. Sealed.
+pub trait SavedPolicy: MergePolicy + header::Header {}
+impl SavedPolicy for Tree {}
+impl SavedPolicy for Array {}
+
+pub(crate) mod header {
+    use super::*;
+
+    /// How a policy stands in a header, and what it asks of saved levels.
+    pub trait Header: Sized {
+        /// Its number in headers, with the version of its format.
+        const STRUCTURE: Structure;
+        /// For messages.
+        const NAME: &'static str;
+        /// The parameters of the header but the first two and the last.
+        fn parameters(&self) -> [u64; FIELDS - 3];
+        /// The policy of a header with these parameters.
+        fn of(fields: &[u64; FIELDS]) -> Result<Self, Error>;
+        /// Checks places and lengths of levels, each of which has been checked for itself.
+        fn check<K: OrderedKey, V: Value>(&self, places: &[Place], words: &[u64]) -> Result<(), Error>;
+    }
+}
+
+impl header::Header for Tree {
+    const STRUCTURE: Structure = Structure::LSM;
+    const NAME: &'static str = "log-structured merge tree";
+
+    fn parameters(&self) -> [u64; FIELDS - 3] {
+        let (policy, number) = match self.settings.cleanup {
+            CleanupPolicy::Manual => (0, 0),
+            CleanupPolicy::StaleShare(share) => (1, share.to_bits()),
+            CleanupPolicy::EveryBatches(every) => (2, every),
+        };
+        let History { live_at_cleanup, updates } = self.history;
+        [self.settings.batch_size, policy, number, live_at_cleanup, updates]
+    }
+
+    fn of(fields: &[u64; FIELDS]) -> Result<Self, Error> {
+        let &[_, _, batch_size, policy, number, live_at_cleanup, updates, _] = fields;
+        let cleanup = match policy {
+            0 if number == 0 => CleanupPolicy::Manual,
+            1 => CleanupPolicy::StaleShare(f64::from_bits(number)),
+            2 => CleanupPolicy::EveryBatches(number),
+            _ => return Err(FileError::InvalidHeader { field: "cleanup policy", value: policy }.into()),
+        };
+        if live_at_cleanup > isize::MAX as u64 {
+            let (field, value) = ("elements at the last cleanup", live_at_cleanup);
+            return Err(FileError::InvalidHeader { field, value }.into());
+        }
+        let settings = Settings { batch_size, cleanup }.check()?;
+        Ok(Tree { settings, history: History { live_at_cleanup, updates } })
+    }
+
+    fn check<K: OrderedKey, V: Value>(&self, places: &[Place], _: &[u64]) -> Result<(), Error> {
+        check_places(self.settings.batch_size, places.iter().map(|place| (place.index, place.len)))
+    }
+}
+
+impl header::Header for Array {
+    const STRUCTURE: Structure = Structure::SORTED_ARRAY;
+    const NAME: &'static str = "sorted array";
+
+    fn parameters(&self) -> [u64; FIELDS - 3] {
+        [0; FIELDS - 3]
+    }
+
+    fn of(fields: &[u64; FIELDS]) -> Result<Self, Error> {
+        match fields[2..FIELDS - 1].iter().find(|&&field| field != 0) {
+            Some(&value) => Err(FileError::InvalidHeader { field: "unused parameters", value }.into()),
+            None => Ok(Array),
+        }
+    }
+
+    fn check<K: OrderedKey, V: Value>(&self, places: &[Place], words: &[u64]) -> Result<(), Error> {
+        match places {
+            [] => Ok(()),
+            [place] if place.index.0 == 0 && place.len > 0 && !place.has_tombstones() => {
+                match place.run::<K, V>(words).keys.windows(2).position(|two| two[0] == two[1]) {
+                    Some(at) => Err(Error::Invalid { level: 0, what: "there is a copy of", place: at as u64 }),
+                    None => Ok(()),
+                }
+            }
+            _ => Err(FileError::InvalidHeader { field: "levels", value: places.len() as u64 }.into()),
+        }
+    }
+}

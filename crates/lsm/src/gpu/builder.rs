@@ -1,0 +1,76 @@
+//! Builders of dictionaries in device memory.
+
+use std::marker::PhantomData;
+
+use warpset_gpu::{Device, DeviceSlice};
+
+use super::{DeviceKey, DeviceValue, Dictionary};
+use crate::policy::{Array, MergePolicy, Tree};
+use crate::{Builder, Error, SortedArrayBuilder};
+
+/// Makes a dictionary in device memory, a tree or a sorted array: made by [`Builder::on`] and
+/// [`SortedArrayBuilder::on`].
+///
+/// ```
+/// use warpset_gpu::{Device, DeviceSlice};
+/// use warpset_lsm::Lsm;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let (keys, values) = (device.from_slice(&[3u32, 1, 3])?, device.from_slice(&[30u64, 10, 33])?);
+/// let lsm = Lsm::<u32, u64>::builder().on(&device).build_from_device(keys.as_slice(), values.as_slice())?;
+/// assert_eq!(lsm.get_bulk(&[1, 3])?, [Some(10), Some(33)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DeviceBuilder<K, V, P = Tree> {
+    policy: P,
+    device: Device,
+    elements: PhantomData<(K, V)>,
+}
+
+impl<K: DeviceKey, V: DeviceValue> Builder<K, V> {
+    /// Makes trees in device memory with these settings.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
+        DeviceBuilder { policy: Tree::new(self.settings), device: device.clone(), elements: PhantomData }
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue> SortedArrayBuilder<K, V> {
+    /// Makes arrays in device memory.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, Array> {
+        DeviceBuilder { policy: Array, device: device.clone(), elements: PhantomData }
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> DeviceBuilder<K, V, P> {
+    /// An empty dictionary. Checks every setting.
+    ///
+    /// # Errors
+    /// What is wrong with a setting; [`Error::Gpu`].
+    pub fn build(&self) -> Result<Dictionary<K, V, P>, Error> {
+        Dictionary::empty(&self.device, self.policy.checked()?)
+    }
+
+    /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys
+    /// the last one counts.
+    ///
+    /// # Errors
+    /// The errors of [`DeviceBuilder::build`]; [`Error::LengthMismatch`].
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Dictionary<K, V, P>, Error> {
+        Dictionary::build_from_slices(&self.device, self.policy.checked()?, keys, values)
+    }
+
+    /// [`DeviceBuilder::build_from`] of keys and values on the device. Of `()` there are no values: pass an empty
+    /// slice. Waits.
+    ///
+    /// # Errors
+    /// The errors of [`DeviceBuilder::build_from`]; [`Error::Gpu`] for memory of another device.
+    pub fn build_from_device(
+        &self,
+        keys: DeviceSlice<'_, K::Stored>,
+        values: DeviceSlice<'_, V::Stored>,
+    ) -> Result<Dictionary<K, V, P>, Error> {
+        Dictionary::build_from_device(&self.device, self.policy.checked()?, keys, values)
+    }
+}

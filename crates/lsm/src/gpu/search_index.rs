@@ -1,0 +1,271 @@
+//! What makes queries fast and follows from the elements. Of a level: a filter, and an index of where keys lie, shared
+//! by all that share the level. Of a tree: which elements are visible. Built when a tree has been asked for enough
+//! keys, never saved.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use warpset_core::lsm::filter_words;
+use warpset_core::lsm::index::bucket_count;
+use warpset_core::scan::{Max, Sum};
+use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
+use warpset_kernels::lsm::derive::{BLOCK, lsm_derive, lsm_index_head};
+use warpset_kernels::lsm::levels::INDEX_HEAD;
+use warpset_kernels::lsm::visibility::PER_WORD;
+use warpset_kernels::lsm::visible::{self, lsm_visible_counts, lsm_visible_hide, lsm_visible_own, lsm_visible_words};
+use warpset_primitives::scan::{exclusive_in_place_async, inclusive_in_place_async};
+use warpset_simt::{Global, LaunchConfig};
+
+use super::elements::{DeviceElements, upload_table};
+use super::{DeviceKey, DeviceValue, Dictionary, StoredKey};
+use crate::Error;
+use crate::level::LevelIndex;
+
+/// A level of fewer elements is searched by halving.
+const LEAST: usize = 256;
+/// Building takes about as long as asking for one key per 32 elements saves.
+const ELEMENTS_PER_QUERY: u64 = 32;
+
+/// Filter and index of a level.
+pub(crate) struct SearchIndex {
+    pub(super) filter: DeviceVec<u64>,
+    pub(super) index: DeviceVec<u64>,
+}
+
+impl SearchIndex {
+    /// Queues the building for these keys, which ascend, and are at least one and fewer than 2^32.
+    fn new<K: StoredKey>(stream: &Stream, keys: DeviceSlice<'_, K>) -> Result<Self, Error> {
+        let n = keys.len();
+        let words = filter_words(n as u64);
+        let entries = bucket_count(n as u64) as usize + 1;
+        let mut filter = stream.alloc_zeroed(words as usize)?;
+        let mut index = stream.alloc_zeroed::<u64>(INDEX_HEAD + entries.div_ceil(2))?;
+        // SAFETY: both are new and long enough for what the kernels write: the head, then one entry of 32 bits per
+        // bucket and one more; what the second launch reads, the first has written.
+        unsafe {
+            lsm_index_head { keys: keys.global(), n, index: index.global_mut() }
+                .launch(stream, LaunchConfig::new(1, 1))?;
+            let kernel = lsm_derive {
+                keys: keys.global(),
+                n,
+                filter: filter.global_mut(),
+                filter_words: words,
+                index: index.global(),
+                entries: index.global_mut().cast::<u32>().at(2 * INDEX_HEAD),
+            };
+            kernel.launch(stream, LaunchConfig::covering(n, BLOCK))?;
+            let mut all = index.as_mut_slice().cast::<u32>()?;
+            inclusive_in_place_async::<Max<u32>>(stream, all.slice_mut(2 * INDEX_HEAD..2 * INDEX_HEAD + entries))?;
+        }
+        Ok(SearchIndex { filter, index })
+    }
+
+    pub(super) fn follows(&self, stream: &Stream) -> bool {
+        self.filter.follows(stream) && self.index.follows(stream)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.filter.byte_len() + self.index.byte_len()
+    }
+}
+
+/// What makes the queries of a tree fast.
+pub(crate) struct Indexed {
+    /// The addresses of its levels, with their filters and indexes.
+    table: DeviceVec<u64>,
+    visible: Visible,
+}
+
+/// What is known of the elements of a tree.
+pub(super) enum Visible {
+    /// Nothing.
+    Unknown,
+    /// None is a tombstone or hidden by a newer one.
+    All,
+    /// The [words](warpset_kernels::lsm::visibility) of all levels.
+    Words(DeviceVec<u64>),
+}
+
+impl Indexed {
+    /// Whether its memory is freed in the order of that stream.
+    pub(super) fn follows(&self, stream: &Stream) -> bool {
+        let words = match &self.visible {
+            Visible::Words(words) => words.follows(stream),
+            Visible::All | Visible::Unknown => true,
+        };
+        words && self.table.follows(stream)
+    }
+
+    /// Bytes that the tree has beyond those of its levels.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match &self.visible {
+            Visible::Words(words) => words.byte_len(),
+            Visible::All | Visible::Unknown => 0,
+        }
+    }
+}
+
+impl Visible {
+    /// Finds out, for these levels, whose `table` this is, and which have `resident` elements; and how many elements
+    /// are visible. Waits for the stream.
+    fn new<K: StoredKey, V: DeviceValue>(
+        stream: &Stream,
+        levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+        table: &DeviceVec<u64>,
+    ) -> Result<(Self, u64), Error> {
+        let words_of = |(_, elements): &(LevelIndex, Arc<DeviceElements<K, V>>)| elements.len.div_ceil(PER_WORD);
+        let words: usize = levels.iter().map(words_of).sum();
+        let oldest = levels.last().map_or(0, words_of);
+        let mut bits = stream.alloc_uninit::<u32>(words)?;
+        let mut before = stream.alloc_zeroed::<u32>(words + 1)?;
+        let (table, count) = (table.global(), levels.len() as u32);
+        let most = stream.device().properties().multiprocessors as usize * 64;
+        let config = |words: usize| {
+            LaunchConfig::new((words * 32).div_ceil(visible::BLOCK as usize).clamp(1, most) as u32, visible::BLOCK)
+        };
+        // SAFETY: the table is of these levels; a word for every 32 elements of each; all but the oldest come before
+        // its words; the scan is of a word more than there are counts.
+        unsafe {
+            if let Some((_, newest)) = levels.first() {
+                let (_keys, levels) = (newest.keys.global(), count);
+                lsm_visible_own { table, levels, _keys, bits: bits.global_mut(), words }
+                    .launch(stream, config(words))?;
+                let words = words - oldest;
+                lsm_visible_hide { table, levels, _keys, bits: bits.global_mut(), words }
+                    .launch(stream, config(words))?;
+            }
+            lsm_visible_counts { bits: bits.global(), counts: before.global_mut(), words }
+                .launch(stream, LaunchConfig::covering(words.max(1), visible::BLOCK))?;
+            exclusive_in_place_async::<Sum<u32>>(stream, before.as_mut_slice())?;
+        }
+        let mut live = [0];
+        stream.download(before.slice(words..), &mut live)?;
+        let live = u64::from(live[0]);
+        if live == levels.iter().map(|(_, elements)| elements.len as u64).sum::<u64>() {
+            return Ok((Visible::All, live));
+        }
+        let mut packed = stream.alloc_uninit::<u64>(words + 1)?;
+        // SAFETY: as many words as the contract says.
+        unsafe {
+            lsm_visible_words { bits: bits.global(), before: before.global(), words, out: packed.global_mut() }
+                .launch(stream, LaunchConfig::covering(words + 1, visible::BLOCK))?;
+        }
+        stream.synchronize()?;
+        Ok((Visible::Words(packed), live))
+    }
+}
+
+/// Levels as queries for ranges see them.
+pub(super) struct Sight<'a> {
+    pub(super) table: Global<u64>,
+    /// Which elements are visible, if that is known: the words, and whether all are.
+    pub(super) visible: Option<(Global<u64>, bool)>,
+    _tree: PhantomData<&'a ()>,
+}
+
+/// How keys are looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookupMethod {
+    /// Searches by filters and indexes once they have been built, which [`Dictionary::prepare`] does, and calls that
+    /// wait do once the tree has been asked for enough keys; by halving before that. Millions of queries at once to a
+    /// large dictionary are sorted, as by `Sorted`, if there is memory for that. Calls that wait see whether many
+    /// queries ascend, and then do as `Flipped`.
+    #[default]
+    Auto,
+    /// Halves each level, as the paper does (section IV-B).
+    Halving,
+    /// The queries are sorted by their 16 highest bits first, so that neighbours fall into the same sectors; the
+    /// answers come in the order of the queries all the same. Takes memory for the queries again and for two words of
+    /// 32 bits each. For a dictionary that is not [prepared](Dictionary::prepare) it does the same as `Auto`.
+    Sorted,
+    /// For queries that are sorted already, or nearly: the elements of the levels look for their queries instead of
+    /// queries for their place (FliX, arXiv 2604.16725), so that each element is read once and in order; in levels that
+    /// are too long for that, and of queries that are far apart, queries search. Answers are the same whatever the
+    /// order of the queries. For a dictionary that is not [prepared](Dictionary::prepare) it does the same as `Auto`.
+    Flipped,
+}
+
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level 1.5 bytes per element for
+    /// a filter and half a byte for an index; for the tree, unless all its elements are visible, a quarter of a byte
+    /// per element that says which are. Waits. Answers do not change.
+    ///
+    /// Calls that wait do this by themselves once the tree has been asked for one key per 32 elements; those that are
+    /// queued use what is there.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn prepare(&self) -> Result<(), Error> {
+        if self.indexed.get().is_some() {
+            return Ok(());
+        }
+        let indexed = self.waiting(|stream| {
+            for (_, elements) in &self.levels {
+                if elements.lacks_index() {
+                    let search_index = SearchIndex::new(stream, elements.keys())?;
+                    stream.synchronize()?; // others may use it from now on
+                    let _ = elements.search_index.set(search_index); // or another thread was faster
+                }
+            }
+            let table = upload_table(stream, &self.levels)?;
+            let visible = if self.all_visible() {
+                Visible::All
+            } else if self.resident_len() < u64::from(u32::MAX) {
+                let (visible, live) = Visible::new(stream, &self.levels, &table)?;
+                let _ = self.live.set(live); // or it was known
+                visible
+            } else {
+                Visible::Unknown
+            };
+            Ok(Indexed { table, visible })
+        })?;
+        let _ = self.indexed.set(Arc::new(indexed));
+        Ok(())
+    }
+
+    /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays.
+    pub(super) fn prepare_for(&self, queries: usize) -> Result<(), Error> {
+        let asked = self.asked.fetch_add(queries as u64, Ordering::Relaxed) + queries as u64;
+        let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_index()).map(|(_, l)| l.len).sum();
+        let pays = self.indexed.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
+        match if pays { self.prepare() } else { Ok(()) } {
+            // Answers do not need it.
+            Err(Error::Gpu(error)) if error.is_out_of_memory() => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The table of the levels, with filters and indexes if they have been built and the method uses them.
+    pub(super) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
+        match (method, self.indexed.get()) {
+            (LookupMethod::Auto | LookupMethod::Sorted | LookupMethod::Flipped, Some(indexed)) => &indexed.table,
+            _ => &self.table,
+        }
+    }
+
+    /// Whether it is known, without looking, that each element is live and the only one of its key.
+    fn all_visible(&self) -> bool {
+        let resident = self.resident_len();
+        resident < u64::from(u32::MAX) && self.live.get() == Some(&resident)
+    }
+
+    /// What queries for ranges go by.
+    pub(super) fn sight(&self) -> Sight<'_> {
+        let table = self.table(LookupMethod::Auto).global();
+        let visible = match self.indexed.get().map(|indexed| &indexed.visible) {
+            Some(Visible::Words(words)) => Some((words.global(), false)),
+            Some(Visible::All) => Some((table, true)),
+            Some(Visible::Unknown) => None,
+            None => self.all_visible().then_some((table, true)),
+        };
+        Sight { table, visible, _tree: PhantomData }
+    }
+}
+
+impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
+    /// Whether there could be a filter and an index, and there is none.
+    fn lacks_index(&self) -> bool {
+        self.len >= LEAST && self.len < u32::MAX as usize && self.search_index.get().is_none()
+    }
+}

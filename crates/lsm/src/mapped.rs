@@ -1,0 +1,93 @@
+//! Dictionaries in memory-mapped files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use warpset_base::file::{self, MappedWords, at_path};
+
+use crate::cpu::Dictionary;
+use crate::format::{Place, SavedPolicy, directory};
+use crate::level::Sorted;
+use crate::policy::ReadOnly;
+use crate::run::Run;
+use crate::search_index::SearchIndex;
+use crate::{Error, OrderedKey, Value};
+
+/// A dictionary in a memory-mapped file, opened by [`Dictionary::map`]: answers every query, and processes that map the
+/// same file share its memory.
+pub type Mapped<K, V> = Dictionary<K, V, ReadOnly, InFile<K>>;
+/// An [`Lsm`](crate::Lsm) in a memory-mapped file.
+pub type MappedLsm<K, V> = Mapped<K, V>;
+/// A [`SortedArray`](crate::SortedArray) in a memory-mapped file.
+pub type MappedSortedArray<K, V> = Mapped<K, V>;
+
+/// A level in a memory-mapped file.
+pub struct InFile<K> {
+    words: Arc<MappedWords<u64>>,
+    place: Place,
+    search_index: SearchIndex<K>,
+}
+
+impl<K: OrderedKey, V: Value> Sorted<K, V> for InFile<K> {
+    #[inline]
+    fn run(&self) -> Run<'_, K, V> {
+        self.place.run((*self.words).as_ref())
+    }
+
+    fn search_index(&self) -> &SearchIndex<K> {
+        &self.search_index
+    }
+}
+
+/// Mapping.
+impl<K: OrderedKey, V: Value, P: SavedPolicy> Dictionary<K, V, P> {
+    /// Maps a saved dictionary into memory: nothing is copied, and processes share the memory. The whole file is read
+    /// twice, for its checksum and the order of the keys.
+    ///
+    /// ```
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let path = std::env::temp_dir().join("warpset-lsm-map.warpset");
+    /// Lsm::<u32, u64>::builder().build_from(&[3, 1, 2], &[30, 10, 20])?.save(&path)?;
+    /// // SAFETY: no process changes the file as long as it is mapped; `save` would replace it.
+    /// let prices = unsafe { Lsm::<u32, u64>::map(&path)? };
+    /// assert_eq!(prices.range(2..).collect::<Vec<_>>(), [(2, 20), (3, 30)]);
+    /// # std::fs::remove_file(&path).ok();
+    /// # Ok::<(), warpset_lsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`] with the path and what is wrong.
+    ///
+    /// # Safety
+    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
+    ///   remove it is allowed: the map keeps the old one.
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<Mapped<K, V>, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::map_as(path.as_ref(), true) }
+    }
+
+    /// [`map`](Self::map) without checksum and order: opens in constant time and reads the header and the directory of
+    /// the levels only. Damaged elements make wrong answers, nothing worse.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the path and what is wrong.
+    ///
+    /// # Safety
+    /// - As for [`map`](Self::map).
+    pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Mapped<K, V>, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::map_as(path.as_ref(), false) }
+    }
+
+    /// # Safety
+    /// No process changes or cuts the file until the dictionary is dropped.
+    unsafe fn map_as(path: &Path, verified: bool) -> Result<Mapped<K, V>, Error> {
+        // SAFETY: the caller's promise.
+        let (_, words) = unsafe { file::map::<Self>(path, verified)? };
+        let words = Arc::new(words);
+        let places = at_path(path, "map", || directory::<K, V>((*words).as_ref()))?;
+        let level = |place| InFile { words: words.clone(), place, search_index: SearchIndex::default() };
+        Ok(Dictionary::from_levels(ReadOnly, places.into_iter().map(level).collect()))
+    }
+}

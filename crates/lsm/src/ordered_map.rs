@@ -1,0 +1,211 @@
+//! What dictionaries have in common, on every backend: for code that works with any of them.
+
+use std::ops::RangeBounds;
+
+use crate::cpu::Dictionary;
+use crate::policy::MergePolicy;
+use crate::{Error, OrderedKey, Ranges, Value};
+
+/// An ordered dictionary that takes updates in batches. The types have inherent methods of the same names, with their
+/// exact results: use the trait where the type is open.
+///
+/// ```
+/// use warpset_lsm::{OrderedMap, Error, Lsm, SortedArray};
+///
+/// fn overwritten(mut of: impl OrderedMap<u32, u32>) -> Result<Vec<Option<u32>>, Error> {
+///     of.insert_bulk(&[1, 2], &[10, 20])?;
+///     of.insert_bulk(&[2], &[22])?;
+///     of.get_bulk(&[1, 2, 3])
+/// }
+/// let expected = [Some(10), Some(22), None];
+/// assert_eq!(overwritten(Lsm::builder().build()?)?, expected);
+/// assert_eq!(overwritten(SortedArray::builder().build()?)?, expected);
+/// # Ok::<(), Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no dictionary with keys `{K}` and values `{V}`",
+    note = "`Lsm<K, V>` and `SortedArray<K, V>` are, on the host and on devices"
+)]
+pub trait OrderedMap<K: OrderedKey, V: Value> {
+    /// Inserts keys with their values; of equal keys the last one counts.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], and no memory on the host or device.
+    fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error>;
+    /// Removes keys.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error>;
+    /// Removes the keys whose flag is set, and inserts the others; a key that is in both is removed.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], and no memory on the host or device.
+    fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error>;
+    /// Gives one key the value that `change` makes of the one that it has: `None` removes it. Says which value the key
+    /// has now.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn update(&mut self, key: K, change: impl FnOnce(Option<V>) -> Option<V>) -> Result<Option<V>, Error> {
+        let before = self.get_bulk(&[key])?[0];
+        let after = change(before);
+        match after {
+            _ if after == before => {}
+            Some(value) => self.insert_bulk(&[key], &[value])?,
+            None => self.remove_bulk(&[key])?,
+        }
+        Ok(after)
+    }
+    /// Removes all keys of a range, and says how many had a value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn remove_range<R: RangeBounds<K> + Sync>(&mut self, range: R) -> Result<u64, Error> {
+        let found = self.range_bulk(&[range])?;
+        self.remove_bulk(&found.keys)?;
+        Ok(found.keys.len() as u64)
+    }
+    /// Removes the keys for which `keep`, which is asked on the host once for each key with its value, ascending, says
+    /// no.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn retain(&mut self, mut keep: impl FnMut(K, V) -> bool) -> Result<(), Error> {
+        let Ranges { mut keys, values, .. } = self.range_bulk(&[K::MIN..=K::MAX])?;
+        let mut values = values.into_iter();
+        keys.retain(|&key| values.next().is_some_and(|value| !keep(key, value)));
+        self.remove_bulk(&keys)
+    }
+    /// Drops what does not live.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn cleanup(&mut self) -> Result<(), Error>;
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn clear(&mut self) -> Result<(), Error>;
+    /// The values of keys.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error>;
+    /// Whether keys have values.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error>;
+    /// How many keys of each range have a value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error>;
+    /// The keys of each range that have a value, with their values.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error>;
+    /// The smallest key above each key that has a value, with its value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error>;
+    /// The largest key below each key that has a value, with its value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error>;
+    /// The smallest key that has a value, with its value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn first_key_value(&self) -> Result<Option<(K, V)>, Error>;
+    /// The largest key that has a value, with its value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn last_key_value(&self) -> Result<Option<(K, V)>, Error>;
+    /// How many keys have a value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn len(&self) -> Result<u64, Error>;
+    /// Whether no key has a value.
+    ///
+    /// # Errors
+    /// No memory on the host or device.
+    fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
+    }
+    /// Elements that are stored.
+    fn resident_len(&self) -> u64;
+    /// Bytes of memory that they and their search indexes take.
+    fn memory_bytes(&self) -> u64;
+}
+
+/// Trees and sorted arrays in host memory.
+impl<K: OrderedKey, V: Value, P: MergePolicy> OrderedMap<K, V> for Dictionary<K, V, P> {
+    fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
+        self.insert_bulk(keys, values)
+    }
+    fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.remove_bulk(keys)
+    }
+    fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
+        self.update_bulk(keys, values, removed)
+    }
+    fn update(&mut self, key: K, change: impl FnOnce(Option<V>) -> Option<V>) -> Result<Option<V>, Error> {
+        self.update(key, change)
+    }
+    fn remove_range<R: RangeBounds<K> + Sync>(&mut self, range: R) -> Result<u64, Error> {
+        self.remove_range(range)
+    }
+    fn retain(&mut self, keep: impl FnMut(K, V) -> bool) -> Result<(), Error> {
+        self.retain(keep)
+    }
+    fn cleanup(&mut self) -> Result<(), Error> {
+        self.cleanup()
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.clear();
+        Ok(())
+    }
+    fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
+        Ok(self.get_bulk(keys))
+    }
+    fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        Ok(self.contains_bulk(keys))
+    }
+    fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
+        Ok(self.count_range_bulk(ranges))
+    }
+    fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        self.range_bulk(ranges)
+    }
+    fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+        Ok(self.successor_bulk(keys))
+    }
+    fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+        Ok(self.predecessor_bulk(keys))
+    }
+    fn first_key_value(&self) -> Result<Option<(K, V)>, Error> {
+        Ok(self.first_key_value())
+    }
+    fn last_key_value(&self) -> Result<Option<(K, V)>, Error> {
+        Ok(self.last_key_value())
+    }
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.len())
+    }
+    fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.is_empty())
+    }
+    fn resident_len(&self) -> u64 {
+        self.resident_len()
+    }
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}

@@ -1,0 +1,150 @@
+//! What makes lookups in a level fast and follows from its keys: fences and a filter, built when the level has been
+//! asked for enough keys, and never saved.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use warpset_base::parallel;
+use warpset_core::lsm::{filter_hash, filter_mask, filter_word, filter_words};
+
+use crate::OrderedKey;
+use crate::fences::Fences;
+
+/// A level of fewer elements is small enough for the caches, and has no filter.
+const LEAST_FILTERED: usize = 1 << 10;
+/// A filter of fewer words is built by one thread.
+const FEW_WORDS: usize = 1 << 14;
+/// Keys that a task looks at.
+const PART: usize = 1 << 16;
+
+/// The search index of one level.
+pub struct SearchIndex<K> {
+    fences: OnceLock<Fences<K>>,
+    filter: OnceLock<Filter>,
+    /// Keys that lookups in batches have asked of the level so far.
+    asked: AtomicU64,
+    /// Whether no two elements have the same key.
+    distinct: OnceLock<bool>,
+}
+
+impl<K> Default for SearchIndex<K> {
+    fn default() -> Self {
+        SearchIndex {
+            fences: OnceLock::new(),
+            filter: OnceLock::new(),
+            asked: AtomicU64::new(0),
+            distinct: OnceLock::new(),
+        }
+    }
+}
+
+impl<K: OrderedKey> SearchIndex<K> {
+    /// The fences, if they have been built.
+    pub(crate) fn fences(&self) -> Option<&Fences<K>> {
+        self.fences.get()
+    }
+
+    /// The filter, if it has been built.
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.filter.get()
+    }
+
+    /// The fences for a search for one key among `keys`. As long as there are none, each such search counts as one key
+    /// asked; afterwards threads that search only read.
+    #[inline]
+    pub(crate) fn fences_for_one(&self, keys: &[K]) -> Option<&Fences<K>> {
+        self.fences.get().or_else(|| self.prepare(keys, 1, false).0)
+    }
+
+    /// Fences and filter for a lookup of one key among `keys`, as [`SearchIndex::fences_for_one`].
+    #[inline]
+    pub(crate) fn both_for_one(&self, keys: &[K]) -> (Option<&Fences<K>>, Option<&Filter>) {
+        match (self.fences.get(), self.filter.get()) {
+            (Some(fences), filter) if filter.is_some() || keys.len() < LEAST_FILTERED => (Some(fences), filter),
+            _ => self.prepare(keys, 1, true),
+        }
+    }
+
+    /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: fences
+    /// after a sixty-fourth of as many keys as there are, a filter after a quarter.
+    pub(crate) fn prepare(&self, keys: &[K], asked: usize, with_filter: bool) -> (Option<&Fences<K>>, Option<&Filter>) {
+        let asked = self.asked.fetch_add(asked as u64, Ordering::Relaxed) + asked as u64;
+        let len = keys.len() as u64;
+        if asked >= len / 64 {
+            self.fences.get_or_init(|| Fences::new(keys));
+        }
+        if with_filter && asked >= len / 4 && keys.len() >= LEAST_FILTERED {
+            self.filter.get_or_init(|| Filter::new(keys));
+        }
+        (self.fences.get(), if with_filter { self.filter.get() } else { None })
+    }
+
+    /// Whether no two of the keys, which are the level's, are equal.
+    pub(crate) fn is_distinct(&self, keys: &[K]) -> bool {
+        *self.distinct.get_or_init(|| {
+            let parts = parallel::map((0..keys.len()).step_by(PART), |begin| {
+                let part = &keys[begin..keys.len().min(begin + PART + 1)];
+                part.windows(2).all(|two| two[0] != two[1])
+            });
+            parts.into_iter().all(|distinct| distinct)
+        })
+    }
+
+    /// Says so without looking.
+    pub(crate) fn assume_distinct(self) -> Self {
+        SearchIndex { distinct: OnceLock::from(true), ..self }
+    }
+
+    /// Bytes of what has been built.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let fences = self.fences.get().map_or(0, Fences::memory_bytes);
+        fences + self.filter.get().map_or(0, |filter| 8 * filter.words.len() as u64)
+    }
+}
+
+/// A blocked Bloom filter of a level's keys: all bits of a key in one word of 64 bits.
+pub(crate) struct Filter {
+    words: Vec<u64>,
+}
+
+impl Filter {
+    fn new<K: OrderedKey>(keys: &[K]) -> Filter {
+        let mut words = vec![0; filter_words(keys.len() as u64) as usize];
+        let len = words.len() as u64;
+        if words.len() < FEW_WORDS || rayon::current_num_threads() == 1 {
+            for &key in keys {
+                let hash = filter_hash(key.to_u64());
+                words[filter_word(hash, len) as usize] |= filter_mask(hash);
+            }
+        } else {
+            // SAFETY: `AtomicU64` has the size of `u64` and here its alignment, and the mutable borrow keeps others
+            // out.
+            let words = unsafe { &*(std::ptr::from_mut(&mut words[..]) as *const [AtomicU64]) };
+            parallel::for_each(keys.chunks(PART), |keys| {
+                for &key in keys {
+                    let hash = filter_hash(key.to_u64());
+                    words[filter_word(hash, len) as usize].fetch_or(filter_mask(hash), Ordering::Relaxed);
+                }
+            });
+        }
+        Filter { words }
+    }
+
+    /// The place of a key's word.
+    #[inline]
+    pub(crate) fn place(&self, hash: u64) -> usize {
+        filter_word(hash, self.words.len() as u64) as usize
+    }
+
+    /// The words.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether a key with this hash may be in the level.
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        let mask = filter_mask(hash);
+        self.words[self.place(hash)] & mask == mask
+    }
+}

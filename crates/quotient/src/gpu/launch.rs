@@ -1,0 +1,34 @@
+//! What every launch needs: what kernels get to know of a layout, how many threads they take, how keys are hashed, and
+//! zero words.
+
+use warpset_gpu::batch::Hashing;
+use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::quotient::layout::BLOCK;
+use warpset_kernels::quotient::memory::Parameters;
+
+use crate::{Error, Layout, OutOfMemory};
+
+/// A layout as kernels take it.
+pub(crate) fn parameters(layout: &Layout) -> u32 {
+    Parameters::new(layout.split, layout.container, layout.keeps_duplicates()).0
+}
+
+/// One thread per item.
+pub(crate) fn grid(n: usize) -> LaunchConfig {
+    LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
+}
+
+/// How the keys of a filter are hashed.
+pub(super) fn hashing(layout: &Layout) -> Hashing {
+    Hashing::seeded(layout.seed())
+}
+
+/// How many words a filter of this layout has.
+pub(super) fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
+    usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
+}
+
+/// The words of an empty filter.
+pub(crate) fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
+    Ok(stream.alloc_zeroed(word_count(layout)?)?)
+}

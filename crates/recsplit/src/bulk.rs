@@ -1,0 +1,47 @@
+//! Lookups of many keys, on all threads and in batches.
+
+use crate::batch::BATCH;
+use crate::function::Lookup;
+use crate::{HashKind, Number};
+use rayon::prelude::*;
+use warpset_base::key::{Hash128, Key};
+
+/// Keys that a thread takes at a time: some 100 microseconds of work. Fewer stay on the calling thread.
+const CHUNK: usize = 1 << 12;
+
+/// Lets `work` answer for all keys, on the threads of the current pool: it gets some keys, and the places of their
+/// answers, one place for `PER` keys. There are as many places as that takes.
+pub(crate) fn in_chunks<const PER: usize, K: Sync, A: Send>(
+    keys: &[K],
+    answers: &mut [A],
+    work: impl Fn(&[K], &mut [A]) + Sync,
+) {
+    const { assert!(CHUNK.is_multiple_of(PER)) };
+    if keys.len() < 2 * CHUNK || rayon::current_num_threads() == 1 {
+        return work(keys, answers);
+    }
+    let chunks = keys.par_chunks(CHUNK).zip(answers.par_chunks_mut(CHUNK / PER));
+    chunks.for_each(|(keys, answers)| work(keys, answers));
+}
+
+impl<M: HashKind> Lookup<'_, M> {
+    /// The numbers of many keys on the calling thread; the slices have the same length.
+    pub(crate) fn get_here<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) {
+        let seed = self.parameters.header.seed;
+        for (keys, numbers) in keys.chunks(BATCH).zip(numbers.chunks_mut(BATCH)) {
+            let (mut hashes, mut found) = ([Hash128::default(); BATCH], [0; BATCH]);
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = key.hash128(seed);
+            }
+            M::get_batch(self, &hashes[..keys.len()], &mut found[..keys.len()]);
+            numbers.iter_mut().zip(found).for_each(|(number, found)| *number = N::narrow(found));
+        }
+    }
+
+    /// The numbers of keys by their hashes, on the calling thread; the slices have the same length.
+    pub(crate) fn get_hashes(self, hashes: &[Hash128], numbers: &mut [u64]) {
+        for (hashes, numbers) in hashes.chunks(BATCH).zip(numbers.chunks_mut(BATCH)) {
+            M::get_batch(self, hashes, numbers);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Lookups in static filters, from host memory and from device memory.
+
+use rayon::prelude::*;
+use warpset_base::filter::{Filter, Take, same_length};
+use warpset_gpu::batch::{Answers, Chunk, DeviceKeys128, Reply, expect_room};
+use warpset_gpu::{Device, DeviceSliceMut, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::recsplit::lookup::NO_ANSWERS;
+use warpset_primitives::DeviceFilter;
+
+use super::function::Numbers;
+use super::{DeviceHashKind, StaticFilterOf};
+use crate::format::COMMON_WORDS;
+use crate::{Bitmap, Error, Key, Number};
+
+impl<M: DeviceHashKind> StaticFilterOf<M> {
+    /// Bits of a fingerprint.
+    pub fn width(&self) -> u32 {
+        self.parameters.width
+    }
+
+    /// The probability that a key that is no member looks like one: 2^-width, and 0 for an empty filter.
+    pub fn fpr(&self) -> f64 {
+        self.parameters.fpr()
+    }
+}
+
+/// Questions about keys in host memory: staged through pinned memory in chunks. Keys of any kind; those that are no
+/// integers are hashed on the host.
+impl<M: DeviceHashKind> StaticFilterOf<M> {
+    fn run<K: Key>(
+        &self,
+        keys: &[K],
+        reply: Reply,
+        work: impl FnMut(&Chunk<'_>) -> Result<(), Error>,
+        take: impl FnMut(std::ops::Range<usize>, &[u64]),
+    ) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.staging()?.run(keys, reply, work, take)
+    }
+
+    /// The number of each key, below [`len`](Self::len), unless it is certain that it is no member.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
+        let mut numbers = vec![0u64; keys.len()];
+        let found = self.get_bulk_into(keys, &mut numbers)?;
+        Ok(found.iter().zip(numbers).map(|(found, number)| found.then_some(number)).collect())
+    }
+
+    /// [`get_bulk`](Self::get_bulk) into a slice of the same length, of `u64` or of `u32`: which keys have a number;
+    /// the others get zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a filter of more than 2^32 members;
+    /// [`Error::Gpu`].
+    pub fn get_bulk_into<K: Key, N: Number>(&self, keys: &[K], numbers: &mut [N]) -> Result<Bitmap, Error> {
+        same_length(keys.len(), numbers.len())?;
+        N::check(self.len())?;
+        let mut found = vec![0; keys.len().div_ceil(64)];
+        let work = |chunk: &Chunk<'_>| {
+            let numbers = Numbers::replies_or_ones(chunk.replies);
+            let none = Answers { words: chunk.replies, form: NO_ANSWERS };
+            // SAFETY: a chunk has room for its replies; the filter is borrowed until `run` has waited.
+            unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), none, numbers) }
+        };
+        self.run(keys, Reply::Words, work, |range, words| {
+            let bits = &mut found[range.start / 64..][..range.len().div_ceil(64)];
+            let numbers = numbers[range].par_chunks_mut(64 * TASK);
+            let all = numbers.zip(words.par_chunks(64 * TASK)).zip(bits.par_chunks_mut(TASK));
+            all.for_each(|((numbers, words), bits)| take_apart(numbers, words, bits));
+        })?;
+        Ok(Bitmap::from_words(found, keys.len()))
+    }
+}
+
+impl<M: DeviceHashKind> Filter for StaticFilterOf<M> {
+    type Error = Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        let work = |chunk: &Chunk<'_>| {
+            let answers = Answers::bits_at(chunk.replies);
+            // SAFETY: a chunk has room for its replies; the filter is borrowed until `run` has waited.
+            unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), answers, Numbers::none()) }
+        };
+        self.run(keys, Reply::Bits, work, |range, words| take(range.start, words))
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilterOf<M> {
+    unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.look_up_async(stream, keys, others, answers, Numbers::none()) }
+    }
+}
+
+/// Words of bits that one task makes of replies.
+const TASK: usize = 1 << 9;
+
+/// Replies to numbers, and to bits that say which keys have one.
+fn take_apart<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
+    for ((numbers, words), bits) in numbers.chunks_mut(64).zip(words.chunks(64)).zip(bits) {
+        for (i, (number, &word)) in numbers.iter_mut().zip(words).enumerate() {
+            let is_member = word != u64::MAX;
+            *bits |= u64::from(is_member) << i;
+            *number = N::narrow(if is_member { word } else { 0 });
+        }
+    }
+}
+
+/// Questions about keys in device memory.
+impl<M: DeviceHashKind> StaticFilterOf<M> {
+    /// The number of each key, below [`len`](Self::len), unless it is certain that it is no member: bit `i % 64` of
+    /// word `i / 64` of `found` says whether key `i` has a number, which is place `i` of `numbers` then, of `u64`
+    /// or `u32`, and zero otherwise.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; [`Error::NumbersTooLarge`] for `u32` and
+    /// a filter of more than 2^32 members; memory of another device.
+    pub fn get_device<K: DeviceKeys128, N: Number>(
+        &self,
+        keys: K,
+        numbers: DeviceSliceMut<'_, N>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_async(stream, keys, numbers, found) })
+    }
+
+    /// Queues [`get_device`](Self::get_device).
+    ///
+    /// # Errors
+    /// The errors of [`get_device`](Self::get_device).
+    ///
+    /// # Safety
+    /// As for [`DeviceFilter::contains_async`], `numbers` and `found` being the answers.
+    pub unsafe fn get_async<K: DeviceKeys128, N: Number>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut numbers: DeviceSliceMut<'_, N>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        expect_room(keys.count(), numbers.len())?;
+        N::check(self.len())?;
+        let there = [found.device(), numbers.device()];
+        let answers = Answers::bits(found, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.look_up_async(stream, keys, &there, answers, Numbers::at(numbers.global_mut())) }
+    }
+
+    /// Queues answers and numbers; `devices` are those of all that the caller lends besides keys and stream.
+    ///
+    /// # Safety
+    /// As for the others; answers and numbers have room.
+    unsafe fn look_up_async<K: DeviceKeys128>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        devices: &[&Device],
+        answers: Answers,
+        numbers: Numbers,
+    ) -> Result<(), Error> {
+        // SAFETY: there is room from each `first` on; the rest is the caller's promise.
+        unsafe {
+            self.in_parts(stream, keys, devices, |keys, first, n| {
+                self.queue(stream, keys, n, answers.from(first), numbers.from(first))
+            })
+        }
+    }
+
+    /// Queues the lookup of `n > 0` keys.
+    ///
+    /// # Safety
+    /// - `keys` are valid for `n` keys; `answers` and `numbers`, if there are some, have room for as many.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
+    ///   the answers.
+    unsafe fn queue(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        numbers: Numbers,
+    ) -> Result<(), Error> {
+        let words = self.words.slice(COMMON_WORDS..).global();
+        let fingerprints = (self.words.len() - COMMON_WORDS - self.parameters.function_words()) as u64;
+        // SAFETY: the tables were made from these words, which the fingerprints follow; the rest is the caller's
+        // promise.
+        unsafe { M::queue_answers(&self.tables, stream, words, fingerprints, keys, n, answers, numbers) }
+    }
+}

@@ -1,0 +1,228 @@
+//! Structures in device memory, and their way from and to the host.
+
+use std::fmt;
+
+use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, DeviceKeys128, Hashing, Staging, download_large, upload_many};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+
+use super::DeviceHashKind;
+use crate::format::{self, COMMON_WORDS};
+use crate::stored::Structure;
+use crate::{Error, Fingerprints, Function, function, static_filter};
+
+/// A [structure](Structure) that can be in device memory. Sealed.
+pub trait DeviceStructure: Structure {
+    /// What lookups need besides words.
+    type Tables: Send + Sync;
+
+    /// What its lookups are called in errors.
+    const LOOKUP: &'static str;
+
+    /// What lookups in a structure of this many words need.
+    ///
+    /// # Errors
+    /// Memory of the device.
+    fn device_tables(device: &Device, parameters: &Self::Parameters, words: usize) -> Result<Self::Tables, Error>;
+
+    /// Computes the checksums in words that came from a device, where they may be missing.
+    fn seal(parameters: &Self::Parameters, words: &mut [u64]);
+}
+
+impl<M: DeviceHashKind> DeviceStructure for Function<M> {
+    type Tables = M::DeviceTables;
+    const LOOKUP: &'static str = "a lookup in a function";
+
+    fn device_tables(
+        device: &Device,
+        parameters: &function::Parameters<M>,
+        words: usize,
+    ) -> Result<M::DeviceTables, Error> {
+        M::device_tables(device, parameters, words as u64, 0)
+    }
+
+    fn seal(_parameters: &function::Parameters<M>, words: &mut [u64]) {
+        words[COMMON_WORDS - 1] = format::checksum(words);
+    }
+}
+
+impl<M: DeviceHashKind> DeviceStructure for Fingerprints<M> {
+    type Tables = M::DeviceTables;
+    const LOOKUP: &'static str = "a lookup in a static filter";
+
+    fn device_tables(
+        device: &Device,
+        parameters: &static_filter::Parameters<M>,
+        _words: usize,
+    ) -> Result<M::DeviceTables, Error> {
+        M::device_tables(device, &parameters.function, parameters.function_words() as u64, parameters.width)
+    }
+
+    fn seal(parameters: &static_filter::Parameters<M>, words: &mut [u64]) {
+        let function = &mut words[COMMON_WORDS..][..parameters.function_words()];
+        function[COMMON_WORDS - 1] = format::checksum(function);
+        words[COMMON_WORDS - 1] = format::checksum(words);
+    }
+}
+
+/// A [`crate::Stored`] in device memory: the same words, asked by kernels.
+///
+/// [`PerfectHash`](super::PerfectHash) and [`StaticFilterOf`](super::StaticFilterOf) are the structures.
+pub struct Stored<S: DeviceStructure> {
+    device: Device,
+    pub(super) words: DeviceVec<u64>,
+    pub(super) parameters: S::Parameters,
+    pub(super) tables: S::Tables,
+    /// Keys of a host slice that travel at a time.
+    chunk_keys: usize,
+}
+
+impl<S: DeviceStructure> Stored<S> {
+    /// The structure in these words on `device`, which its parameters describe. The checksums in it may be missing:
+    /// they are computed where the words come to the host.
+    pub(crate) fn from_parts(device: &Device, words: DeviceVec<u64>, parameters: S::Parameters) -> Result<Self, Error> {
+        device.expect_same(words.device(), "the words of a structure")?;
+        let tables = S::device_tables(device, &parameters, words.len())?;
+        Ok(Self { device: device.clone(), words, parameters, tables, chunk_keys: DEFAULT_CHUNK_KEYS })
+    }
+
+    /// A copy of a structure in host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]: too little device memory, say.
+    pub fn from_host<W: AsRef<[u64]>>(device: &Device, stored: &crate::Stored<S, W>) -> Result<Self, Error> {
+        let mut words = device.alloc_uninit(stored.words().len())?;
+        upload_many(&device.new_stream()?, vec![(stored.words(), words.as_mut_slice())])?;
+        Self::from_parts(device, words, stored.parameters().clone())
+    }
+
+    /// A copy on another device, or on this one.
+    pub(super) fn copied_to(&self, device: &Device) -> Result<Self, Error> {
+        let mut words = device.alloc_uninit(self.words.len())?;
+        let stream = device.new_stream()?;
+        stream.copy(&mut words, &self.words)?;
+        stream.synchronize()?;
+        Self::from_parts(device, words, self.parameters.clone())
+    }
+
+    /// A copy in host memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn to_host(&self) -> Result<crate::Stored<S>, Error> {
+        self.device.synchronize()?;
+        let mut words = vec![0; self.words.len()];
+        download_large(&self.device.new_stream()?, self.words.as_slice(), &mut words)?;
+        S::seal(&self.parameters, &mut words);
+        Ok(crate::Stored::trusted(words, self.parameters.clone()))
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The words on the device, in the saved form, but that the checksums, word 15 of a function and of a filter, may
+    /// be zero. Copies of them are refused by [`from_words`](crate::Stored::from_words) then: take those of
+    /// [`to_host`](Self::to_host), which computes the checksums.
+    pub fn words(&self) -> DeviceSlice<'_, u64> {
+        self.words.as_slice()
+    }
+
+    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (16 bytes per
+    /// integer of 64 bits, of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.chunk_keys = keys;
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        S::keys(&self.parameters)
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Seed of the keys' hash.
+    pub fn seed(&self) -> u64 {
+        S::seed(&self.parameters)
+    }
+
+    /// Bytes of device memory that the words take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.words.byte_len() as u64
+    }
+
+    /// Bits of the words for each key.
+    pub fn bits_per_key(&self) -> f64 {
+        self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
+    }
+
+    /// Takes keys of the host to the device; work that the caller queued on other streams comes first.
+    pub(super) fn staging(&self) -> Result<Staging<'_>, Error> {
+        self.device.synchronize()?;
+        Ok(Staging::new(&self.device, Hashing::wide(self.seed())).chunk_keys(self.chunk_keys))
+    }
+
+    /// Lets `queue` queue the lookups of keys on the device, with the number of the first, a multiple of 64, among all
+    /// of them and their number; `devices` are those of all else that takes part.
+    ///
+    /// # Safety
+    /// - `queue` only queues work on `stream`.
+    /// - Until `stream` has passed this work, the keys stay allocated, and nothing writes them.
+    pub(super) unsafe fn in_parts<K: DeviceKeys128>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        devices: &[&Device],
+        mut queue: impl FnMut(KeySlice, usize, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
+        self.device.expect_all_here(lent, S::LOOKUP)?;
+        // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
+        unsafe { keys.for_each_part(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
+    }
+}
+
+impl<S: DeviceStructure> fmt::Debug for Stored<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct(S::NAME);
+        f.field("len", &self.len());
+        S::debug(&self.parameters, &mut f);
+        f.field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl<S: DeviceStructure, W: AsRef<[u64]>> crate::Stored<S, W> {
+    /// A copy in device memory; [`Stored::to_host`] is the way back.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]: too little device memory, say.
+    pub fn to_device(&self, device: &Device) -> Result<Stored<S>, Error> {
+        Stored::from_host(device, self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::RecSplit;
+
+    #[test]
+    fn words_without_their_checksum_get_it_on_the_host() {
+        let device = Device::emulator(Default::default());
+        let keys: Vec<u64> = (0..1_000).collect();
+        let function = crate::RecSplit::builder().build_from(&keys).unwrap();
+        let mut words = function.words().to_vec();
+        words[COMMON_WORDS - 1] = 0;
+        let words = device.from_slice(&words).unwrap();
+        let on_device = RecSplit::from_parts(&device, words, function.parameters().clone()).unwrap();
+        assert!(on_device.to_host().unwrap() == function);
+        assert_eq!(on_device.space(), function.space());
+    }
+}

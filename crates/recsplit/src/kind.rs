@@ -1,0 +1,193 @@
+//! What a kind of perfect hash functions gives; everything else is the same for all kinds.
+//!
+//! The frame of every kind: the high half of a key's 128-bit hash picks its bucket, the kind turns the low halves of a
+//! bucket's keys into bits, its *code*, and two Elias-Fano lists say where the keys and the code of each bucket begin.
+//! Builders, partitions, sorting into buckets, external builds, the check for duplicates, the join, progress, files,
+//! storages, lookups of many keys and static filters use nothing else of a kind than the trait here.
+//!
+//! A new kind takes a folder of its own with an implementation of [`HashKind`], its kernels with one of
+//! [`gpu::DeviceHashKind`](crate::gpu), and a line in [`Kind`].
+
+use crate::bit_vec::BitVec;
+use crate::build::Settings;
+use crate::elias_fano::{Least, Lists};
+use crate::format::Header;
+use crate::function::Lookup;
+use crate::{Error, Estimate};
+use std::fmt::Debug;
+use warpset_base::file::{FileError, HEADER_BYTES, Structure};
+use warpset_base::key::Hash128;
+
+/// The kinds of functions, with the numbers that they have in the headers of saved functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u16)]
+pub enum Kind {
+    /// [`RecSplitKind`](crate::RecSplitKind): splitting trees.
+    RecSplit = Structure::RECSPLIT.number,
+}
+
+impl Kind {
+    /// All kinds of hash function.
+    pub const ALL: &'static [Kind] = &[Kind::RecSplit];
+
+    /// Its number in headers, with the version of its format.
+    pub(crate) const fn structure(self) -> Structure {
+        match self {
+            Kind::RecSplit => Structure::RECSPLIT,
+        }
+    }
+
+    /// The kind of a saved function, by its first 128 bytes; of the rest nothing is checked.
+    ///
+    /// ```
+    /// use warpset_recsplit::{Kind, RecSplit};
+    ///
+    /// let function = RecSplit::builder().build_from(&["one", "two"])?;
+    /// assert_eq!(Kind::of_bytes(&function.to_bytes())?, Kind::RecSplit);
+    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`FileError`] if the bytes do not begin with the header of a function.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Kind, FileError> {
+        let (needed, found) = (HEADER_BYTES as u64, bytes.len() as u64);
+        let head = bytes.first_chunk().ok_or(FileError::Truncated { needed, found })?;
+        let mut outcome = Err(FileError::BadMagic);
+        for &kind in Kind::ALL {
+            outcome = warpset_base::file::Header::parse(head, kind.structure()).map(|_| kind);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+}
+
+/// A kind of perfect hash functions: how the keys of a bucket become bits, and how a lookup reads them. Sealed;
+/// [`RecSplitKind`](crate::RecSplitKind) implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no kind of perfect hash functions",
+    note = "use `RecSplit` or `StaticFilter`, or the kind `RecSplitKind`"
+)]
+pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
+    /// The number in headers.
+    const KIND: Kind;
+    /// For messages: "RecSplit function".
+    const NAME: &'static str;
+
+    /// What the setters of a builder set, besides what all kinds have.
+    type Options: Copy + Debug + Default + Send + Sync;
+    /// The parameters of the codes, as headers have them.
+    type Code: Copy + Debug + Eq + Send + Sync;
+    /// What follows from a header and makes lookups fast.
+    type Tables: Clone + Send + Sync;
+    /// What the search for the codes of all buckets has in common.
+    type Search: Send + Sync;
+    /// Space that a thread keeps from search to search.
+    type Scratch: Default + Send;
+
+    /// The parameters that these options give.
+    ///
+    /// # Errors
+    /// There are no functions with these options.
+    fn code(options: &Self::Options) -> Result<Self::Code, Error>;
+
+    /// What functions with these parameters are predicted to cost.
+    fn estimate(code: &Self::Code, bucket_size: u32) -> Estimate;
+
+    /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
+    fn choose_for_space(options: &mut Self::Options, bits_per_key: f64) -> Option<u32>;
+
+    /// The parameters for the header: five bytes and a word.
+    fn to_fields(code: &Self::Code) -> ([u8; 5], u64);
+
+    /// The parameters of a header; `bytes` is the whole field that begins with the five, for messages.
+    ///
+    /// # Errors
+    /// [`FileError`] for fields that no function has.
+    fn from_fields(fields: [u8; 5], word: u64, bytes: u64) -> Result<Self::Code, FileError>;
+
+    /// Whether there can be a function with this header, of which all that the kinds have in common was checked.
+    fn is_possible(header: &Header<Self>) -> bool;
+
+    /// Whether the functions map `n` keys to `0..n`.
+    fn is_minimal(code: &Self::Code) -> bool;
+
+    /// All values of a function are below.
+    fn values(header: &Header<Self>) -> u64;
+
+    /// The tables of a function.
+    fn tables(header: &Header<Self>, lists: &Lists) -> Self::Tables;
+
+    /// The value of the key with this hash under the function's seed; 0 if there are no keys.
+    fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64;
+
+    /// The values of at most `BATCH` keys; the slices have the same length.
+    fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]);
+
+    /// Prepares the search for the codes of buckets of at most `largest` keys.
+    fn search(settings: &Settings<Self>, largest: u32) -> Self::Search;
+
+    /// Whether a bucket of this many keys takes so long that threads had better take one each.
+    fn is_slow(search: &Self::Search, keys: u32) -> bool;
+
+    /// Whether [`HashKind::encode`] wants the keys of a bucket in the order of their lowest byte.
+    fn wants_lowest_byte_first(code: &Self::Code) -> bool;
+
+    /// Finds the codes of consecutive buckets, and says in `found` what each bucket has. If `are_few`, there are few
+    /// partitions left, and idle threads may help with one bucket.
+    ///
+    /// # Errors
+    /// `Unsolved` names a bucket without a code.
+    fn encode(
+        search: &Self::Search,
+        are_few: bool,
+        buckets: Buckets<'_>,
+        found: &mut [Bucket],
+        least: &mut Least,
+        scratch: &mut Self::Scratch,
+    ) -> Result<Part, Unsolved>;
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+/// Keys of consecutive buckets.
+pub struct Buckets<'a> {
+    /// Low halves of hashes, bucket after bucket. A search may leave each bucket's keys in any order.
+    pub keys: &'a mut [u64],
+    /// Where each bucket begins within `keys`, and where the last one ends.
+    pub bounds: &'a [u32],
+}
+
+/// A bucket, counted from the first one, that is too large or has no code: two keys have the same hash, or the hashes
+/// are against us, which is far less likely than any hardware fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsolved {
+    /// The number of the bucket.
+    pub bucket: usize,
+}
+
+/// What a bucket has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bucket {
+    /// Number of keys in the bucket.
+    pub keys: u32,
+    /// Bits of its code.
+    pub bits: u32,
+}
+
+/// The codes of consecutive buckets.
+#[derive(Default)]
+pub struct Part {
+    /// Number of buckets.
+    pub buckets: usize,
+    /// Keys in all buckets.
+    pub keys: u64,
+    /// Keys in the largest.
+    pub largest: u32,
+    /// The codes, one after the other.
+    pub(crate) bits: BitVec,
+}

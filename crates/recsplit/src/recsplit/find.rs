@@ -1,0 +1,110 @@
+//! Finding the numbers of trees, which is nearly all of the work of a build.
+//!
+//! A finder takes the keys of consecutive buckets and writes the number of every node of their trees to a flat array;
+//! [`super::encode`] makes bits of the numbers afterwards. Each number is the *smallest* that solves its node, so that
+//! all finders, also that of devices, give the same function.
+//!
+//! **Order of numbers.** Bucket after bucket; within a bucket in preorder: the number of a node, then all numbers of
+//! its first child's subtree, then of its second child's, and so on. Nodes that store nothing have none. The subtree of
+//! `k` keys therefore has `nodes[k].nodes` consecutive numbers, and the numbers of child `c` begin
+//! `1 + c * nodes[unit].nodes` after that of its parent. So a finder may also go level by level, from lists of nodes,
+//! and write each number to its place.
+//!
+//! Files: [`cpu`] is the finder for CPUs; [`walk`] goes from node to node; [`node`] says what is searched for in one
+//! node; [`one_by_one`], [`simd_leaf`] and [`simd_splitting`] search it.
+
+pub(crate) mod cpu;
+mod fit_rotations;
+mod node;
+mod one_by_one;
+mod portable;
+mod simd_hash;
+mod simd_leaf;
+mod simd_splitting;
+mod u32_vector;
+pub(super) mod walk;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub(crate) use crate::kind::{Buckets, Unsolved};
+
+use std::sync::Arc;
+use warpset_core::recsplit::{Node, Remix, TreeShape};
+
+/// What all trees of a function have in common.
+#[derive(Clone)]
+pub(crate) struct Trees {
+    pub shape: TreeShape,
+    pub remix: Remix,
+    /// By number of keys, up to that of the largest bucket.
+    nodes: Arc<[Node]>,
+    len: usize,
+    /// Trials after which a search gives up, by number of keys.
+    pub budgets: Vec<u64>,
+    /// Hashes that are expected to be taken for the whole subtree, by number of keys.
+    pub works: Vec<f64>,
+}
+
+impl Trees {
+    /// Trees of at most `largest` keys.
+    pub(crate) fn new(shape: TreeShape, remix: Remix, largest: u32) -> Self {
+        let (nodes, len) = (super::shape_tables::nodes(&shape, largest), largest as usize + 1);
+        let (budgets, works) = (budgets(&shape, &nodes[..len]), works(&shape, &nodes[..len]));
+        Self { shape, remix, nodes, len, budgets, works }
+    }
+
+    /// The nodes by number of keys, up to that of the largest bucket.
+    #[inline]
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes[..self.len]
+    }
+
+    /// The numbers that buckets have which begin and end at these positions; or the first bucket that is too large.
+    pub(crate) fn count(&self, bounds: &[u32]) -> Result<usize, Unsolved> {
+        let nodes = self.nodes();
+        let of = |(bucket, bounds): (usize, &[u32])| match nodes.get((bounds[1] - bounds[0]) as usize) {
+            Some(node) => Ok(usize::from(node.nodes)),
+            None => Err(Unsolved { bucket }),
+        };
+        bounds.windows(2).enumerate().map(of).sum()
+    }
+}
+
+/// Which instructions search for numbers. All choices give the same function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Simd {
+    /// The fastest of the others on this CPU.
+    #[default]
+    Auto,
+    /// One trial at a time, without vectors.
+    Sequential,
+    /// Portable vectors of eight trials (crate `wide`).
+    Portable,
+    /// AVX2; falls back to `Portable` where there is none.
+    Avx2,
+    /// AVX-512 with population count; falls back to `Avx2` where there is none.
+    Avx512,
+}
+
+/// [`Trees::works`].
+fn works(shape: &TreeShape, nodes: &[Node]) -> Vec<f64> {
+    let mut works: Vec<f64> = Vec::with_capacity(nodes.len());
+    for (keys, node) in nodes.iter().enumerate() {
+        let trials = if keys > 1 { shape.expected_candidates(keys as u32) / f64::from(node.candidates) } else { 0.0 };
+        let full = usize::from(node.fanout).saturating_sub(1);
+        let last = works.get(keys - full * usize::from(node.unit)).copied().unwrap_or(0.0);
+        let units = works.get(usize::from(node.unit)).map_or(0.0, |unit| unit * full as f64);
+        works.push(trials * keys as f64 + units + last);
+    }
+    works
+}
+
+/// [`Trees::budgets`]: enough with certainty. Beyond them, with probability e^-64, something is wrong with the keys.
+/// Multiples of every vector's length.
+fn budgets(shape: &TreeShape, nodes: &[Node]) -> Vec<u64> {
+    let budget = |(keys, node): (usize, &Node)| {
+        ((shape.expected_candidates(keys as u32) / f64::from(node.candidates)) as u64 + 64) * 64
+    };
+    nodes.iter().enumerate().map(budget).collect()
+}

@@ -1,0 +1,68 @@
+//! Trial hashes of one key for many trials, one trial in each lane.
+//!
+//! Source: section 5.3.1. Departure: the fold of 64 to 32 bits costs two instructions instead of two additions, two
+//! blends and an exclusive or. The halves of a key are broadcast, the trial numbers are added to the low half, and the
+//! carry into the high half, which comes once in 2^32 trials, is known not to happen up to a trial that the largest key
+//! gives ([`carry_from`]). Beyond it runs a version with carry.
+
+use super::u32_vector::U32Vector;
+use warpset_core::recsplit::hash::{MULTIPLIER_1, MULTIPLIER_2};
+
+/// Vectors that hold the constants of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Hasher<V> {
+    start: V,
+    multiplier_1: V,
+    multiplier_2: V,
+}
+
+impl<V: U32Vector> Hasher<V> {
+    /// # Safety
+    /// - The conditions of [`U32Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn new(start: u32) -> Self {
+        // SAFETY: the caller vouches for the instructions.
+        unsafe {
+            Self { start: V::splat(start), multiplier_1: V::splat(MULTIPLIER_1), multiplier_2: V::splat(MULTIPLIER_2) }
+        }
+    }
+
+    /// Trial hashes of `key` for the trials `trial`; `trial_high` are their high halves.
+    ///
+    /// # Safety
+    /// - The conditions of [`U32Vector`].
+    /// - Without `CARRY`, no lane of `trial` carries beyond 32 bits when it is added to the key's low half.
+    #[inline(always)]
+    pub(super) unsafe fn hash<const CARRY: bool>(self, key: u64, trial: V, trial_high: u32) -> V {
+        // SAFETY: the caller vouches for the instructions.
+        unsafe {
+            let low = V::splat(key as u32).add(trial);
+            let mut high = V::splat((key >> 32) as u32);
+            if CARRY {
+                high = high.add(V::splat(trial_high)).add_if_less(low, trial, V::splat(1));
+            }
+            self.mix(low, high)
+        }
+    }
+
+    /// Folds and mixes the halves of sums.
+    ///
+    /// # Safety
+    /// - The conditions of [`U32Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn mix(self, low: V, high: V) -> V {
+        // SAFETY: the caller vouches for the instructions.
+        unsafe {
+            let mixed = low.xor3(high, self.start).mul(self.multiplier_1);
+            mixed.xor(mixed.shr::<15>()).mul(self.multiplier_2)
+        }
+    }
+}
+
+/// The first trial that may need the version with carry.
+#[inline(always)]
+pub(super) fn carry_from(keys: &[u64]) -> u64 {
+    let largest = keys.iter().fold(0, |largest, &key| largest.max(key as u32));
+    // A multiple of every vector's length.
+    u64::from(u32::MAX - largest) / 64 * 64
+}

@@ -1,0 +1,127 @@
+//! Numbers to bits on a device: see [`warpset_kernels::recsplit::encode`].
+
+use std::sync::Arc;
+
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::recsplit::encode::{self as kernels, BLOCK};
+use warpset_primitives::scan::{self, Sum};
+use warpset_simt::GlobalMut;
+
+use super::rows::Rows;
+use super::sizes::Sizes;
+use crate::Error;
+use crate::gpu::{FoundCodes, Sorted};
+use crate::recsplit::find::Trees;
+
+/// Numbers of a bucket from which on a whole warp takes it.
+const MANY: u16 = 12;
+
+/// The lanes that take a bucket together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lanes {
+    /// Four.
+    Few,
+    /// All of a warp.
+    Warp,
+}
+
+impl Lanes {
+    /// The lanes for buckets of about this many keys.
+    pub(super) fn of(trees: &Trees, bucket_size: u32) -> Self {
+        let nodes = trees.nodes();
+        let usual = (bucket_size as usize).min(nodes.len() - 1);
+        if nodes[usual].nodes < MANY { Self::Few } else { Self::Warp }
+    }
+
+    fn count(self) -> u32 {
+        match self {
+            Self::Few => 4,
+            Self::Warp => 32,
+        }
+    }
+}
+
+/// Trees whose numbers have been found.
+pub struct Found {
+    pub(super) lanes: Lanes,
+    pub(super) rows: Arc<Rows>,
+    pub(super) sorted: Sorted,
+    pub(super) sizes: Sizes,
+    pub(super) numbers: DeviceVec<u64>,
+}
+
+impl Found {
+    fn config(&self) -> LaunchConfig {
+        LaunchConfig::new(self.sorted.buckets.div_ceil((BLOCK / self.lanes.count()) as usize) as u32, BLOCK)
+    }
+}
+
+impl FoundCodes for Found {
+    fn largest(&self) -> u32 {
+        self.sizes.largest
+    }
+
+    unsafe fn queue_bits(
+        &self,
+        stream: &Stream,
+        mut bits_before: DeviceSliceMut<'_, u64>,
+        least: &mut DeviceVec<u64>,
+    ) -> Result<(), Error> {
+        macro_rules! launch {
+            ($kernel:ident) => {
+                kernels::$kernel {
+                    bounds: self.sorted.bounds.global(),
+                    buckets: self.sorted.buckets,
+                    rows: self.rows.global(),
+                    first_number: self.sizes.first_number.global(),
+                    numbers: self.numbers.global(),
+                    bits_before: bits_before.global_mut().at(1),
+                    least: least.global_mut(),
+                }
+                .launch(stream, self.config())?
+            };
+        }
+        // SAFETY: there are rows and words of `least` for all buckets, numbers for all nodes; the rest is the caller's
+        // promise.
+        unsafe {
+            match self.lanes {
+                Lanes::Few => launch!(recsplit_bits_few),
+                Lanes::Warp => launch!(recsplit_bits),
+            }
+            scan::inclusive_in_place_async::<Sum<u64>>(stream, bits_before)?;
+        }
+        Ok(())
+    }
+
+    unsafe fn queue_words(
+        &self,
+        stream: &Stream,
+        bits_before: DeviceSlice<'_, u64>,
+        origin: u64,
+        words: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        macro_rules! launch {
+            ($kernel:ident) => {
+                kernels::$kernel {
+                    bounds: self.sorted.bounds.global(),
+                    buckets: self.sorted.buckets,
+                    rows: self.rows.global(),
+                    first_number: self.sizes.first_number.global(),
+                    numbers: self.numbers.global(),
+                    bits_before: bits_before.global(),
+                    origin,
+                    words,
+                }
+                .launch(stream, self.config())?
+            };
+        }
+        // SAFETY: there are rows for all buckets, numbers for all nodes; the rest is the caller's promise.
+        unsafe {
+            match self.lanes {
+                Lanes::Few => launch!(recsplit_encode_few),
+                Lanes::Warp => launch!(recsplit_encode),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! The thesis's way: bucket by bucket, each on one of many streams, a launch or a few for each level of its tree.
+//!
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
+//! 5.10. [`Strategy::PerBucket`] names the departures.
+
+use super::launches::{AllKeys, Part, Work};
+use super::{DeviceTrees, Plan, SearchMix};
+use crate::recsplit::gpu::Strategy;
+use crate::recsplit::gpu::node_lists::List;
+use rayon::prelude::*;
+use warpset_gpu::{DeviceVec, GpuError, Stream};
+
+/// Buckets that are solved at the same time, each on a stream of its own.
+const STREAMS: usize = 128;
+/// Threads of the host that queue launches, each on its share of the streams (section 6.1). The emulator runs a launch
+/// where it is queued, and has one.
+const THREADS: usize = 8;
+
+/// What the buckets of one size have in common.
+struct OfSize<'a> {
+    parts: Vec<(&'a List, Part)>,
+    /// Where its lists begin, in the table of all sizes.
+    row: usize,
+}
+
+/// Solves the trees of all buckets, of which there are `known[k]` of `k` keys. `stream` waits for all of it.
+///
+/// # Safety
+/// As for [`Work::new`], of this stream.
+pub(super) unsafe fn find<M: SearchMix>(
+    stream: &Stream,
+    trees: &DeviceTrees,
+    all: AllKeys,
+    (bounds, first_number): (&DeviceVec<u32>, &DeviceVec<u32>),
+    known: &[u32],
+) -> Result<(), GpuError> {
+    let lists = trees.lists.all().len();
+    let (mut firsts, mut most_items) = (Vec::new(), 0);
+    let mut plans = Vec::with_capacity(known.len());
+    for (keys, &count) in known.iter().enumerate() {
+        plans.push((count > 0).then(|| {
+            let mut one = vec![0; keys + 1];
+            one[keys] = 1;
+            Plan::new(trees, &one)
+        }));
+    }
+    let of_sizes: Vec<Option<OfSize<'_>>> = plans
+        .iter()
+        .map(|plan| {
+            let plan = plan.as_ref().filter(|plan| plan.items > 0)?;
+            let row = firsts.len();
+            firsts.extend_from_slice(&plan.firsts);
+            most_items = most_items.max(plan.items);
+            Some(OfSize { parts: plan.parts(trees).collect(), row })
+        })
+        .collect();
+    let firsts = stream.from_slice(&firsts)?;
+    let mut ends = vec![0; bounds.len()];
+    stream.download(bounds, &mut ends)?;
+    let searched = |of: &[u32]| of_sizes[(of[1] - of[0]) as usize].as_ref();
+    let buckets = ends.windows(2).map(searched).enumerate();
+    let buckets: Vec<_> = buckets.filter_map(|(bucket, of_size)| Some((bucket, of_size?))).collect();
+
+    let device = stream.device();
+    let streams = (0..STREAMS.min(bounds.len() - 1)).map(|_| device.new_stream());
+    let streams = streams.collect::<Result<Vec<_>, _>>()?;
+    let queue = |streams: &[Stream], buckets: &[(usize, &OfSize<'_>)]| {
+        let mut works = Vec::with_capacity(streams.len());
+        for own in streams {
+            own.wait_for(stream)?;
+            // SAFETY: the caller's promise; each bucket is one stream's, for which `stream` waits.
+            works.push(unsafe { Work::new(own, trees, Strategy::PerBucket, all, most_items)? });
+        }
+        let turns = works.len();
+        for (turn, &(bucket, of_size)) in buckets.iter().enumerate() {
+            let (own, work) = (&streams[turn % turns], &mut works[turn % turns]);
+            own.copy(&mut work.cursors, firsts.slice(of_size.row..of_size.row + lists))?;
+            own.fill_bytes(&mut work.taken, 0)?;
+            work.roots(bounds.slice(bucket..bucket + 2), first_number.slice(bucket..bucket + 1))?;
+            of_size.parts.iter().try_for_each(|&(list, part)| work.solve::<M>(list, part))?;
+        }
+        Ok(())
+    };
+    let threads = if device.is_emulator() { 1 } else { THREADS };
+    let of_threads = streams.par_chunks(streams.len().div_ceil(threads).max(1));
+    let buckets_each = buckets.len().div_ceil(of_threads.len().max(1)).max(1);
+    let queued = of_threads.zip(buckets.par_chunks(buckets_each));
+    let queued = queued.try_for_each(|(streams, buckets)| queue(streams, buckets));
+    // What has been queued uses memory of the caller's.
+    let waits = streams.iter().map(|own| stream.wait_for(own)).collect::<Vec<_>>();
+    queued.and(waits.into_iter().collect())
+}

@@ -1,0 +1,58 @@
+//! How many numbers the trees of buckets have, by the buckets' sizes.
+
+use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::recsplit::buckets::{LARGEST, SEEN, TOO_LARGE, recsplit_counts};
+use warpset_primitives::scan::{self, Sum};
+
+use super::rows::Rows;
+use crate::gpu::{AttemptError, Sorted, covering};
+
+/// What the sizes of buckets tell.
+pub(super) struct Sizes {
+    /// Where the numbers of each bucket begin, and where those of the last one end.
+    pub(super) first_number: DeviceVec<u32>,
+    /// All numbers.
+    pub(super) numbers: usize,
+    /// Keys of the largest bucket.
+    pub(super) largest: u32,
+}
+
+impl Sizes {
+    /// Adds up the numbers, and writes to `keys_before`, which has a word per bucket, the keys up to the end of each
+    /// bucket, of which there are `base` before these. Waits.
+    pub(super) fn of(
+        sorted: &Sorted,
+        stream: &Stream,
+        rows: &Rows,
+        base: u64,
+        keys_before: DeviceSliceMut<'_, u64>,
+    ) -> Result<Sizes, AttemptError> {
+        let mut keys_before = keys_before;
+        let buckets = sorted.buckets;
+        let mut first_number = stream.alloc_uninit(buckets + 1)?;
+        let mut seen = stream.alloc_zeroed::<u64>(SEEN)?;
+        let config = covering(stream.device(), buckets + 1);
+        // SAFETY: there are bounds and places for all buckets; memory is freed in the order of the stream.
+        unsafe {
+            recsplit_counts {
+                bounds: sorted.bounds.global(),
+                buckets,
+                rows: rows.global(),
+                largest: rows.largest(),
+                base,
+                counts: first_number.global_mut(),
+                keys_before: keys_before.global_mut(),
+                seen: seen.global_mut(),
+            }
+            .launch(stream, config)?;
+            scan::exclusive_in_place_async::<Sum<u32>>(stream, first_number.as_mut_slice())?;
+        }
+        let (mut said, mut all) = ([0; SEEN], [0]);
+        stream.download(&seen, &mut said)?;
+        stream.download(first_number.slice(buckets..), &mut all)?;
+        if said[TOO_LARGE] != 0 {
+            return Err(AttemptError::Seed(sorted.explain(stream, !said[TOO_LARGE] as usize)?));
+        }
+        Ok(Sizes { first_number, numbers: all[0] as usize, largest: said[LARGEST] as u32 })
+    }
+}

@@ -1,0 +1,328 @@
+//! Structures that never change, as the words of their saved form: in memory of their own, borrowed, or in a mapped
+//! file.
+
+use crate::Error;
+use crate::format::{self, COMMON_WORDS};
+use bytemuck::{cast_slice, cast_slice_mut};
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::Path;
+use warpset_base::file::{self, FileError, HEADER_BYTES, MappedWords};
+
+/// What is stored: a [`Function`](crate::Function), or [`Fingerprints`](crate::Fingerprints) next to one. Sealed.
+pub trait Structure: sealed::Structure {}
+
+pub(crate) mod sealed {
+    use super::*;
+
+    pub trait Structure: 'static {
+        /// Its number in headers, with the version of its format.
+        const STRUCTURE: file::Structure;
+        /// For messages: "static filter".
+        const NAME: &'static str;
+        /// What the header says, and what follows from it.
+        type Parameters: Clone + Send + Sync;
+
+        /// The parameters of a structure in these words, and in no others. All but the checksum is checked; what passes
+        /// may be wrong, and then gives wrong answers, but does no harm.
+        fn parse(words: &[u64]) -> Result<Self::Parameters, FileError>;
+
+        /// Number of keys.
+        fn keys(parameters: &Self::Parameters) -> u64;
+
+        /// Seed of the keys' hash.
+        fn seed(parameters: &Self::Parameters) -> u64;
+
+        /// Shows the parameters.
+        fn debug(parameters: &Self::Parameters, f: &mut fmt::DebugStruct<'_, '_>);
+    }
+}
+
+/// A structure that never changes, as the words of its saved form in `W`: `Vec<u64>` has them, `&[u64]` borrows them,
+/// and [`Mapped`] is a memory-mapped file. All answer the same questions.
+///
+/// [`PerfectHash`](crate::PerfectHash) and [`StaticFilterOf`](crate::StaticFilterOf) are the structures.
+pub struct Stored<S: Structure, W = Vec<u64>> {
+    words: W,
+    parameters: S::Parameters,
+}
+
+/// The words of a saved structure in a memory-mapped file.
+pub type Mapped = MappedWords<u64>;
+
+impl<S: Structure, W: AsRef<[u64]>> Stored<S, W> {
+    /// Takes words that [`words`](Self::words) of any storage gave, without copying them. They are checked: damaged or
+    /// foreign words are an error, and even words that were made to pass the checks can only give wrong numbers,
+    /// below those that are possible. (Words in device memory may lack their checksums, which do not pass either:
+    /// `to_host` of a structure on a device computes them.)
+    ///
+    /// # Errors
+    /// [`Error::WordCount`] for too few or too many words; [`Error::File`].
+    pub fn from_words(words: W) -> Result<Self, Error> {
+        let found = words.as_ref().len() as u64;
+        // No file has to do with it.
+        Self::verified(words).map_err(|error| match error {
+            FileError::Truncated { needed, .. } => Error::WordCount { needed: needed / 8, found },
+            FileError::TrailingBytes { extra } => Error::WordCount { needed: found - extra / 8, found },
+            other => other.into(),
+        })
+    }
+
+    fn verified(words: W) -> Result<Self, FileError> {
+        let stored = Self::unverified(words)?;
+        format::verify(stored.words())?;
+        Ok(stored)
+    }
+
+    fn unverified(words: W) -> Result<Self, FileError> {
+        let parameters = S::parse(words.as_ref())?;
+        Ok(Self { words, parameters })
+    }
+
+    /// The structure in words that have these parameters.
+    pub(crate) fn trusted(words: W, parameters: S::Parameters) -> Self {
+        Self { words, parameters }
+    }
+
+    #[inline(always)]
+    pub(crate) fn parameters(&self) -> &S::Parameters {
+        &self.parameters
+    }
+
+    /// The structure, borrowed.
+    pub fn view(&self) -> Stored<S, &[u64]> {
+        Stored { words: self.words(), parameters: self.parameters.clone() }
+    }
+
+    /// The words, in the saved form.
+    #[inline(always)]
+    pub fn words(&self) -> &[u64] {
+        self.words.as_ref()
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        S::keys(&self.parameters)
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Seed of the keys' hash.
+    pub fn seed(&self) -> u64 {
+        S::seed(&self.parameters)
+    }
+
+    /// Bytes of the words: all but the table that functions of one shape share in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        size_of_val(self.words()) as u64
+    }
+
+    /// Bits of the words for each key.
+    pub fn bits_per_key(&self) -> f64 {
+        self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
+    }
+
+    /// Writes the saved form, which `docs/formats.md` describes.
+    ///
+    /// # Errors
+    /// [`Error::File`] if `to` refuses.
+    pub fn write_to(&self, mut to: impl Write) -> Result<(), Error> {
+        to.write_all(cast_slice(self.words())).map_err(FileError::from)?;
+        Ok(())
+    }
+
+    /// The saved form in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        cast_slice(self.words()).to_vec()
+    }
+
+    /// Writes a file. A regular file that stands there, or that a link there leads to, is replaced at once, so that a
+    /// reader never sees half of it; into a pipe or a device the bytes go as they come.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the path and what the system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        file::replace(path.as_ref(), |file| self.write_to(file))
+    }
+}
+
+impl<S: Structure> Stored<S> {
+    pub(crate) fn into_parts(self) -> (Vec<u64>, S::Parameters) {
+        (self.words, self.parameters)
+    }
+
+    /// Reads what [`write_to`](Self::write_to) wrote, and not a byte more. Memory grows with what arrives, whatever the
+    /// header claims.
+    ///
+    /// # Errors
+    /// [`Error::File`]: these are not the bytes of such a structure, or reading fails.
+    pub fn read_from(from: impl Read) -> Result<Self, Error> {
+        Ok(Self::verified(read_words(from, S::STRUCTURE)?)?)
+    }
+
+    /// Copies the saved form, which may lie at any address.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, Error> {
+        let structure = Self::read_from(&mut bytes)?;
+        match bytes.len() as u64 {
+            0 => Ok(structure),
+            extra => Err(FileError::TrailingBytes { extra }.into()),
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the path and what is wrong.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        file::whole(path.as_ref(), |file, _| Self::read_from(file))
+    }
+
+    /// Maps a saved structure into memory: nothing is copied, and processes share the memory. The whole file is read
+    /// once, for its checksum.
+    ///
+    /// ```
+    /// use warpset_recsplit::RecSplit;
+    ///
+    /// let path = std::env::temp_dir().join("warpset-recsplit-map.warpset");
+    /// let function = RecSplit::builder().build_from(&["a", "b"])?;
+    /// function.save(&path)?;
+    /// // SAFETY: no process changes the file as long as it is mapped; `save` would replace it.
+    /// let mapped = unsafe { RecSplit::map(&path)? };
+    /// assert_eq!(mapped.get("b"), function.get("b"));
+    /// # std::fs::remove_file(&path).ok();
+    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`] with the path and what is wrong.
+    ///
+    /// # Safety
+    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
+    ///   remove it is allowed: the map keeps the old one.
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<Stored<S, Mapped>, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::map_as(path.as_ref(), Stored::verified) }
+    }
+
+    /// [`map`](Self::map) without the checksum: opens in constant time and reads the header only. Damaged words make
+    /// wrong answers, nothing worse.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the path and what is wrong.
+    ///
+    /// # Safety
+    /// - As for [`map`](Self::map).
+    pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Stored<S, Mapped>, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::map_as(path.as_ref(), Stored::unverified) }
+    }
+
+    /// # Safety
+    /// No process changes or cuts the file until the structure is dropped.
+    unsafe fn map_as(
+        path: &Path,
+        stored: fn(Mapped) -> Result<Stored<S, Mapped>, FileError>,
+    ) -> Result<Stored<S, Mapped>, Error> {
+        Ok(file::at_path(path, "map", || {
+            // SAFETY: the caller's promise.
+            let map = unsafe { Mapped::open(path)? };
+            as_words(map.bytes(), S::STRUCTURE)?;
+            stored(map)
+        })?)
+    }
+}
+
+impl<'a, S: Structure> Stored<S, &'a [u64]> {
+    /// Opens the bytes of the saved form without copying them; they are checked as in [`from_words`](Self::from_words).
+    /// They must lie at an address that is a multiple of 8.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
+        Ok(Self::verified(as_words(bytes, S::STRUCTURE)?)?)
+    }
+
+    /// [`from_bytes`](Self::from_bytes) without the checksum: touches the header only. Damaged words make wrong
+    /// answers, nothing worse.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
+        Ok(Self::unverified(as_words(bytes, S::STRUCTURE)?)?)
+    }
+}
+
+impl<S: Structure, W: Clone> Clone for Stored<S, W> {
+    fn clone(&self) -> Self {
+        Self { words: self.words.clone(), parameters: self.parameters.clone() }
+    }
+}
+
+/// Whether both are the same, bit for bit.
+impl<S: Structure, W: AsRef<[u64]>> PartialEq for Stored<S, W> {
+    fn eq(&self, other: &Self) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl<S: Structure, W: AsRef<[u64]>> fmt::Debug for Stored<S, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct(S::NAME);
+        f.field("len", &self.len());
+        S::debug(&self.parameters, &mut f);
+        f.finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<S: Structure, W: AsRef<[u64]>> serde::Serialize for Stored<S, W> {
+    /// The saved form as bytes.
+    fn serialize<T: serde::Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        serializer.serialize_bytes(cast_slice(self.words()))
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de, S: Structure> serde::Deserialize<'de> for Stored<S> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        file::deserialize_with(deserializer, S::NAME, |bytes| Self::read_from(bytes))
+    }
+}
+
+/// Reads the words of a whole structure, and not a byte more. Memory grows with what arrives, whatever the header
+/// claims.
+fn read_words(mut from: impl Read, structure: file::Structure) -> Result<Vec<u64>, Error> {
+    /// Words read at a time.
+    const CHUNK: usize = 1 << 16;
+    let mut words = vec![0; COMMON_WORDS];
+    file::read_exact(&mut from, cast_slice_mut(&mut words), 0, HEADER_BYTES as u64)?;
+    let payload = format::parse_common(&words, structure)?.payload_bytes;
+    let needed = HEADER_BYTES as u64 + payload;
+    let mut left = payload / 8;
+    while left > 0 {
+        let begin = words.len();
+        let now = left.min(CHUNK as u64);
+        words.resize(begin + now as usize, 0);
+        file::read_exact(&mut from, cast_slice_mut(&mut words[begin..]), 8 * begin as u64, needed)?;
+        left -= now;
+    }
+    Ok(words)
+}
+
+/// Bytes as the words that they are; another structure may end within a word.
+fn as_words(bytes: &[u8], structure: file::Structure) -> Result<&[u64], FileError> {
+    let whole = &bytes[..bytes.len() - bytes.len() % 8];
+    let words = bytemuck::try_cast_slice(whole).map_err(|_| FileError::Misaligned { alignment: 8 })?;
+    if whole.len() < bytes.len() {
+        format::parse_common(words, structure)?;
+        let needed = bytes.len().next_multiple_of(8) as u64;
+        return Err(FileError::Truncated { needed, found: bytes.len() as u64 });
+    }
+    Ok(words)
+}

@@ -1,0 +1,207 @@
+//! Bloom filters.
+
+use pyo3::prelude::*;
+use warpset::bloom::{self, BlockedBuilder, SplitBlockBuilder};
+
+use crate::device::Place;
+use crate::error::{Failure, Result};
+use crate::structure::{ALL_OF_IT, Where};
+use crate::threads::{Shared, run};
+use crate::{anywhere, class, structure};
+
+/// What `repr` says: size and rate.
+macro_rules! size_and_rate {
+    () => {
+        |value: &Where<Self>| {
+            let (bytes, fpr) = match value {
+                Where::Host(filter) => (filter.memory_bytes(), filter.fpr()),
+                Where::Mapped(filter, _) => (filter.memory_bytes(), filter.fpr()),
+                Where::Device(filter) => (filter.memory_bytes(), filter.fpr()?),
+            };
+            Ok(format!("{bytes} bytes, fpr={fpr:.2e}"))
+        }
+    };
+}
+
+structure!(SplitBlock = "SplitBlockBloom":
+    bloom::SplitBlockBloom, bloom::MappedSplitBlockBloom, bloom::gpu::SplitBlockBloom; size_and_rate!());
+structure!(Blocked = "BlockedBloom":
+    bloom::BlockedBloom, bloom::MappedBlockedBloom, bloom::gpu::BlockedBloom; size_and_rate!());
+
+/// The properties and operators of both Bloom filters, and the constructor.
+macro_rules! bloom_filter {
+    ($(#[$doc:meta])* $class:ident($family:ty) { $($own:tt)* }) => {
+        class! {
+            $(#[$doc])*
+            $class($family), filter {
+                /// Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
+                fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                    crate::structure::combine(&self.0, &other.0, py, |filter, other| Ok(filter.intersect(other)?),
+                        |filter, other| Ok(filter.intersect(other)?))
+                }
+
+                fn __and__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+                    let both = Self(crate::structure::copy(&self.0, py, None)?);
+                    both.intersect(py, other)?;
+                    Ok(both)
+                }
+
+                fn __iand__(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                    self.intersect(py, other)
+                }
+
+                /// About how many different keys there are, from the share of bits that are set.
+                fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+                    let len: f64 = self.0.read(py, None, ALL_OF_IT, |filter| Ok(match filter {
+                        Where::Host(filter) => filter.estimated_len(),
+                        Where::Mapped(filter, _) => filter.estimated_len(),
+                        Where::Device(filter) => filter.estimated_len()?,
+                    }))?;
+                    Ok(if len.is_finite() { len.round() as usize } else { isize::MAX as usize })
+                }
+
+                fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+                    Ok(self.0.read(py, None, ALL_OF_IT, |filter| Ok(match filter {
+                        Where::Host(filter) => filter.count_ones() > 0,
+                        Where::Mapped(filter, _) => filter.count_ones() > 0,
+                        Where::Device(filter) => filter.count_ones()? > 0,
+                    }))?)
+                }
+
+                /// Bytes of memory that the bits take.
+                #[getter]
+                fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+                    Ok(self.0.read(py, None, 1, |filter| Ok(anywhere!(filter, |filter| filter.memory_bytes())))?)
+                }
+
+                /// The rate of false positives as the filter is now.
+                #[getter]
+                fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
+                    Ok(self.0.read(py, None, ALL_OF_IT, |filter| Ok(match filter {
+                        Where::Host(filter) => filter.fpr(),
+                        Where::Mapped(filter, _) => filter.fpr(),
+                        Where::Device(filter) => filter.fpr()?,
+                    }))?)
+                }
+
+                $($own)*
+            }
+        }
+    };
+}
+
+bloom_filter! {
+    /// Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
+    ///
+    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
+    /// as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
+    ///
+    /// >>> import warpset
+    /// >>> seen = warpset.SplitBlockBloom(1_000_000, fpr=0.01)
+    /// >>> seen.update(["ash", "birch"])
+    /// >>> "ash" in seen, "oak" in seen
+    /// (True, False)
+    /// >>> seen.contains(["birch", "fir"]).tolist()
+    /// [True, False]
+    SplitBlockBloom(SplitBlock) {
+        #[new]
+        #[pyo3(signature = (n, *, fpr=None, bits_per_key=None, device=None))]
+        fn new(
+            py: Python<'_>,
+            n: u64,
+            fpr: Option<f64>,
+            bits_per_key: Option<f64>,
+            device: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            let place = Place::of(device)?;
+            let builder = sized(SplitBlockBuilder::new(n), fpr, bits_per_key)?;
+            let build = || {
+                Ok(match &place {
+                    Place::Cpu => Where::Host(builder.build()?),
+                    Place::On(device) => Where::Device(builder.on(device).build()?),
+                })
+            };
+            Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
+        }
+    }
+}
+
+bloom_filter! {
+    /// A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
+    ///
+    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
+    /// as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
+    /// not given; `seed`: other seeds make other false positives.
+    ///
+    /// >>> import warpset
+    /// >>> known = warpset.BlockedBloom(1000, fpr=0.0001, block_bits=512)
+    /// >>> known.add(7)
+    /// >>> 7 in known, 8 in known
+    /// (True, False)
+    BlockedBloom(Blocked) {
+        #[new]
+        #[pyo3(signature = (n, *, fpr=None, bits_per_key=None, block_bits=None, hashes=None, seed=None, device=None))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+        fn new(
+            py: Python<'_>,
+            n: u64,
+            fpr: Option<f64>,
+            bits_per_key: Option<f64>,
+            block_bits: Option<u32>,
+            hashes: Option<u32>,
+            seed: Option<u64>,
+            device: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            let place = Place::of(device)?;
+            let mut builder = sized(BlockedBuilder::new(n), fpr, bits_per_key)?;
+            if let Some(bits) = block_bits {
+                builder = builder.block_bits(bits);
+            }
+            if let Some(hashes) = hashes {
+                builder = builder.hashes(hashes);
+            }
+            if let Some(seed) = seed {
+                builder = builder.seed(seed);
+            }
+            let build = || {
+                Ok(match &place {
+                    Place::Cpu => Where::Host(builder.build()?),
+                    Place::On(device) => Where::Device(builder.on(device).build()?),
+                })
+            };
+            Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
+        }
+    }
+}
+
+/// A builder whose filters have a size.
+trait Sized {
+    fn fpr(self, fpr: f64) -> Self;
+    fn bits_per_key(self, bits: f64) -> Self;
+}
+macro_rules! sized_builders {
+    ($($builder:ty;)*) => {$(
+        impl Sized for $builder {
+            fn fpr(self, fpr: f64) -> Self {
+                self.fpr(fpr)
+            }
+            fn bits_per_key(self, bits: f64) -> Self {
+                self.bits_per_key(bits)
+            }
+        }
+    )*};
+}
+sized_builders! {
+    SplitBlockBuilder;
+    BlockedBuilder;
+}
+
+/// The builder with the size that the caller names.
+fn sized<B: Sized>(builder: B, fpr: Option<f64>, bits_per_key: Option<f64>) -> Result<B> {
+    match (fpr, bits_per_key) {
+        (Some(_), Some(_)) => Err(Failure::value("fpr and bits_per_key both say how large the filter is: give one")),
+        (Some(fpr), None) => Ok(builder.fpr(fpr)),
+        (None, Some(bits)) => Ok(builder.bits_per_key(bits)),
+        (None, None) => Ok(builder),
+    }
+}

@@ -1,0 +1,186 @@
+//! The methods that classes have in common, written once.
+
+/// A class of structures that can be saved, and its methods: those of every such class, those of filters if the kind is
+/// `filter`, and those in the block.
+#[macro_export]
+macro_rules! class {
+    (
+        $(#[$doc:meta])*
+        $class:ident($family:ty), $kind:ident { $($own:tt)* }
+    ) => {
+        $crate::class! { @methods $kind [$(#[$doc])*] $class $family { $($own)* } }
+    };
+    (@methods filter [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+        $crate::class! { @class [$($doc)*] $class $family {
+            /// Adds one key: an `int`, `str` or `bytes`.
+            fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+                $crate::filter::add::<$family>(&self.0, py, key)
+            }
+
+            /// Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+            ///
+            /// `threads` bounds the threads that work on it; by default as many as the machine has.
+            #[pyo3(signature = (keys, /, *, threads=None))]
+            fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+                $crate::filter::update::<$family>(&self.0, py, keys, threads)
+            }
+
+            /// Adds keys and says which were new: of equal keys at most the first is.
+            #[pyo3(signature = (keys, /, *, out=None, threads=None))]
+            fn test_and_add(
+                &self,
+                py: Python<'_>,
+                keys: &Bound<'_, PyAny>,
+                out: Option<&Bound<'_, PyAny>>,
+                threads: Option<usize>,
+            ) -> PyResult<Py<PyAny>> {
+                $crate::filter::test_and_add::<$family>(&self.0, py, keys, out, threads)
+            }
+
+            /// Removes all keys and keeps the memory.
+            fn clear(&self, py: Python<'_>) -> PyResult<()> {
+                Ok(self.0.write(py, None, $crate::structure::ALL_OF_IT, |filter| {
+                    $crate::changing!(filter, |filter| $crate::filter::Changes::remove_all(filter))
+                })?)
+            }
+
+            /// Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+            fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                use $crate::filter::Changes;
+                $crate::structure::combine(&self.0, &other.0, py, Changes::unite, Changes::unite)
+            }
+
+            fn __or__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+                let both = Self($crate::structure::copy(&self.0, py, None)?);
+                both.merge(py, other)?;
+                Ok(both)
+            }
+
+            fn __ior__(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                self.merge(py, other)
+            }
+
+            $($own)*
+        } lookups }
+    };
+    (@methods static_filter [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+        $crate::class! { @class [$($doc)*] $class $family { $($own)* } lookups }
+    };
+    (@methods other [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+        $crate::class! { @whole [$($doc)*] $class $family { $($own)* } }
+    };
+    (@class [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* } lookups) => {
+        $crate::class! { @whole [$($doc)*] $class $family {
+            fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+                $crate::filter::contains_one::<$family>(&self.0, py, key)
+            }
+
+            /// Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+            ///
+            /// For keys on a device the answers are there too.
+            #[pyo3(signature = (keys, /, *, out=None, threads=None))]
+            fn contains(
+                &self,
+                py: Python<'_>,
+                keys: &Bound<'_, PyAny>,
+                out: Option<&Bound<'_, PyAny>>,
+                threads: Option<usize>,
+            ) -> PyResult<Py<PyAny>> {
+                $crate::filter::contains::<$family>(&self.0, py, keys, out, threads)
+            }
+
+            /// How many of the keys may be in the filter.
+            #[pyo3(signature = (keys, /, *, threads=None))]
+            fn count_contained(
+                &self,
+                py: Python<'_>,
+                keys: &Bound<'_, PyAny>,
+                threads: Option<usize>,
+            ) -> PyResult<usize> {
+                $crate::filter::count_contained::<$family>(&self.0, py, keys, threads)
+            }
+
+            $($own)*
+        } }
+    };
+    (@whole [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+        $($doc)*
+        #[pyclass(frozen, module = "warpset")]
+        pub struct $class(pub $crate::structure::Object<$family>);
+
+        #[pymethods]
+        impl $class {
+            /// Writes a file, which every backend and every language that has Warpset reads.
+            fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+                $crate::structure::save(&self.0, py, &path)
+            }
+
+            /// Reads a file that `save` wrote.
+            #[staticmethod]
+            #[pyo3(signature = (path, /, *, device=None))]
+            fn load(py: Python<'_>, path: std::path::PathBuf, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+                $crate::structure::load(py, &path, device).map(Self)
+            }
+
+            /// Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+            /// changed. Nothing may write the file meanwhile; `save` may replace it.
+            #[staticmethod]
+            fn mmap(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
+                $crate::structure::map(py, path).map(Self)
+            }
+
+            /// From `bytes(…)` of such a structure.
+            #[staticmethod]
+            #[pyo3(signature = (data, /, *, device=None))]
+            fn from_bytes(py: Python<'_>, data: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+                $crate::structure::from_bytes(py, data, device).map(Self)
+            }
+
+            fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+                $crate::structure::to_bytes(&self.0, py)
+            }
+
+            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+                $crate::structure::reduce(&slf.get().0, slf.as_any())
+            }
+
+            /// A copy.
+            fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+                $crate::structure::copy(&self.0, py, None).map(Self)
+            }
+
+            fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+                self.copy(py)
+            }
+
+            fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+                self.copy(py)
+            }
+
+            /// A copy on another device, or on the host with `"cpu"`.
+            fn to(&self, py: Python<'_>, device: &Bound<'_, PyAny>) -> PyResult<Self> {
+                let place = $crate::device::Place::of(Some(device))?;
+                $crate::structure::copy(&self.0, py, Some(&place)).map(Self)
+            }
+
+            /// Where it is: `"cpu"`, `"cuda:0"` and so on.
+            #[getter]
+            fn device(&self, py: Python<'_>) -> PyResult<String> {
+                Ok(self.0.read(py, None, 1, |value| Ok(value.place()))?)
+            }
+
+            fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+                match other.cast::<Self>() {
+                    Ok(other) => $crate::structure::equal(&self.0, &other.get().0, py),
+                    Err(_) => Ok(false),
+                }
+            }
+
+            fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+                $crate::structure::describe(&self.0, py)
+            }
+
+            $($own)*
+        }
+    };
+}

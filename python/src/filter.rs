@@ -1,0 +1,341 @@
+//! What the classes of filters share: every method that takes keys.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use warpset::gpu::{ArrayItem, DeviceSlice, DeviceSliceMut, DeviceVec, GpuError};
+use warpset::prelude::{DeviceFilter, DeviceInsert, Filter, Insert, TestAndInsert};
+use warpset::primitives;
+
+use crate::device::{self, Adopted, DeviceArray, DeviceKeys};
+use crate::error::{Failure, Result};
+use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, one_key};
+use crate::output::{Flag, Output};
+use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
+use crate::{anywhere, changing, with_device_keys, with_key, with_keys};
+
+/// Lookups of keys on the host, whatever their type.
+pub trait Lookups: Send + Sync {
+    /// Whether one key may be there.
+    fn contains_one(&self, key: &OneKey<'_>) -> Result<bool>;
+    /// Whether each key may be there, as bytes 0 and 1.
+    fn contains_into(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()>;
+    /// How many of the keys may be there.
+    fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize>;
+}
+
+impl<F: Filter + Send + Sync> Lookups for F
+where
+    Failure: From<F::Error>,
+{
+    fn contains_one(&self, key: &OneKey<'_>) -> Result<bool> {
+        Ok(with_key!(key, |key| self.contains(key))?)
+    }
+
+    fn contains_into(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()> {
+        Ok(with_keys!(keys, |keys| self.contains_bytes_bulk_into(keys, answers))?)
+    }
+
+    fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize> {
+        Ok(with_keys!(keys, |keys| self.count_contained_bulk(keys))?)
+    }
+}
+
+/// Changes by keys on the host.
+pub trait Changes: Lookups {
+    /// Inserts one key.
+    fn insert_one(&mut self, key: &OneKey<'_>) -> Result<()>;
+    /// Inserts keys.
+    fn insert(&mut self, keys: HostKeys<'_>) -> Result<()>;
+    /// Inserts keys and says which were new.
+    fn test_and_insert(&mut self, keys: HostKeys<'_>) -> Result<Vec<bool>>;
+    /// Removes all keys.
+    fn remove_all(&mut self) -> Result<()>;
+    /// Adds what another one holds.
+    fn unite(&mut self, other: &Self) -> Result<()>;
+}
+
+impl<F: TestAndInsert + Send + Sync> Changes for F
+where
+    Failure: From<F::Error>,
+{
+    fn insert_one(&mut self, key: &OneKey<'_>) -> Result<()> {
+        Ok(with_key!(key, |key| Insert::insert(self, key))?)
+    }
+
+    fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
+        Ok(with_keys!(keys, |keys| self.insert_bulk(keys))?)
+    }
+
+    fn test_and_insert(&mut self, keys: HostKeys<'_>) -> Result<Vec<bool>> {
+        Ok(with_keys!(keys, |keys| self.test_and_insert_bulk(keys))?)
+    }
+
+    fn remove_all(&mut self) -> Result<()> {
+        Ok(Insert::clear(self)?)
+    }
+
+    fn unite(&mut self, other: &Self) -> Result<()> {
+        Ok(self.merge(other)?)
+    }
+}
+
+/// Lookups of keys on a device.
+pub trait DeviceLookups: Lookups {
+    /// Whether each key may be there, as bytes 0 and 1.
+    fn contains_on_device(&self, keys: &Adopted<'_>, answers: DeviceSliceMut<'_, u8>) -> Result<()>;
+    /// How many of the keys may be there.
+    fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize>;
+}
+
+impl<F, E> DeviceLookups for F
+where
+    F: Filter<Error = E>
+        + for<'k> DeviceFilter<DeviceSlice<'k, u32>>
+        + for<'k> DeviceFilter<DeviceSlice<'k, i32>>
+        + for<'k> DeviceFilter<DeviceSlice<'k, u64>>
+        + Send
+        + Sync,
+    E: std::error::Error + From<GpuError> + From<primitives::Error> + Send + Sync + 'static,
+    Failure: From<E>,
+{
+    fn contains_on_device(&self, keys: &Adopted<'_>, answers: DeviceSliceMut<'_, u8>) -> Result<()> {
+        Ok(with_device_keys!(keys, |keys| self.contains_device(keys, answers))?)
+    }
+
+    fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize> {
+        Ok(with_device_keys!(keys, |keys| self.count_contained_device(keys))?)
+    }
+}
+
+/// Changes by keys on a device.
+pub trait DeviceChanges: Changes {
+    /// Inserts keys.
+    fn insert_on_device(&mut self, keys: &Adopted<'_>) -> Result<()>;
+}
+
+impl<F: DeviceInsert + TestAndInsert + Send + Sync> DeviceChanges for F
+where
+    Failure: From<F::Error>,
+{
+    fn insert_on_device(&mut self, keys: &Adopted<'_>) -> Result<()> {
+        with_device_keys!(keys, |keys| self.insert_device(keys))?;
+        Ok(())
+    }
+}
+
+/// A structure whose types are filters.
+pub trait Asked: Structure<Host: Lookups, Mapped: Lookups, Device: DeviceLookups> {}
+impl<S: Structure<Host: Lookups, Mapped: Lookups, Device: DeviceLookups>> Asked for S {}
+
+/// A structure that keys can be added to.
+pub trait Grown: Asked + Structure<Host: Changes, Mapped: Lookups, Device: DeviceLookups + DeviceChanges> {}
+impl<S: Asked + Structure<Host: Changes, Mapped: Lookups, Device: DeviceLookups + DeviceChanges>> Grown for S {}
+
+/// Whether one key may be in the filter.
+pub fn contains_one<S: Asked>(object: &Object<S>, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let key = one_key(key)?;
+    Ok(object.read(py, None, 1, |filter| anywhere!(filter, |filter| filter.contains_one(&key)))?)
+}
+
+/// Whether each key may be in the filter; a null is in none.
+pub fn contains<S: Asked>(
+    object: &Object<S>,
+    py: Python<'_>,
+    keys: &Bound<'_, PyAny>,
+    out: Option<&Bound<'_, PyAny>>,
+    threads: Option<usize>,
+) -> PyResult<Py<PyAny>> {
+    let batch = Batch::of(keys)?;
+    let n = batch.len();
+    match batch {
+        Batch::Host(parts) => {
+            let mut answers = Output::<Flag>::new(py, n, out)?;
+            let items = bytemuck::cast_slice_mut(answers.items());
+            object.read(py, threads, n, |filter| {
+                answer_parts(&parts, items, 0, |keys, answers| {
+                    anywhere!(filter, |filter| filter.contains_into(keys, answers))
+                })
+            })?;
+            Ok(answers.finish())
+        }
+        Batch::Device(keys) => {
+            answer_on_device(object, py, &keys, out, threads, DeviceArray::flags, |filter, keys, answers| {
+                filter.contains_on_device(keys, answers)
+            })
+        }
+    }
+}
+
+/// Answers of a structure on a device for keys there: in `out`, or in a new array.
+pub fn answer_on_device<S: Structure, T: ArrayItem + Send>(
+    object: &Object<S>,
+    py: Python<'_>,
+    keys: &DeviceKeys,
+    out: Option<&Bound<'_, PyAny>>,
+    threads: Option<usize>,
+    array: impl FnOnce(DeviceVec<T>) -> DeviceArray,
+    work: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, T>) -> Result<()> + Send,
+) -> PyResult<Py<PyAny>> {
+    let device = object.read(py, None, 1, |value| match value {
+        Where::Device(there) => Ok(S::device(there).clone()),
+        _ => Err(keys_elsewhere("in host memory")),
+    })?;
+    let adopted = keys.adopt(&device)?;
+    let fill = |answers: DeviceSliceMut<'_, T>| {
+        object.read(py, threads, ALL_OF_IT, |value| match value {
+            Where::Device(there) => work(there, &adopted, answers),
+            _ => Err(keys_elsewhere("in host memory")),
+        })
+    };
+    match out {
+        Some(out) => {
+            fill(device::output::<T>(&device, out, keys.len())?.as_mut_slice())?;
+            Ok(out.clone().unbind())
+        }
+        None => {
+            let mut ours = device.alloc_zeroed::<T>(keys.len()).map_err(Failure::from)?;
+            fill(ours.as_mut_slice())?;
+            Ok(Py::new(py, array(ours))?.into_any())
+        }
+    }
+}
+
+/// How many of the keys may be in the filter.
+pub fn count_contained<S: Asked>(
+    object: &Object<S>,
+    py: Python<'_>,
+    keys: &Bound<'_, PyAny>,
+    threads: Option<usize>,
+) -> PyResult<usize> {
+    let batch = Batch::of(keys)?;
+    let n = batch.len();
+    Ok(match batch {
+        Batch::Host(parts) => object.read(py, threads, n, |filter| {
+            parts.iter().try_fold(0, |count, part| {
+                anywhere!(filter, |filter| filter.count_contained(part.keys())).map(|more| count + more)
+            })
+        })?,
+        Batch::Device(keys) => object.read(py, threads, ALL_OF_IT, |filter| {
+            let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
+            let adopted = keys.adopt(S::device(filter))?;
+            filter.count_contained_on_device(&adopted)
+        })?,
+    })
+}
+
+/// Inserts one key.
+pub fn add<S: Grown>(object: &Object<S>, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+    let key = one_key(key)?;
+    Ok(object.write(py, None, 1, |filter| changing!(filter, |filter| filter.insert_one(&key)))?)
+}
+
+/// Keys that are gathered from an iterable before they are inserted.
+const GATHERED: usize = 1 << 16;
+
+/// Inserts keys: those of an array, or of an iterable of keys and arrays, part after part.
+pub fn update<S: Grown>(
+    object: &Object<S>,
+    py: Python<'_>,
+    keys: &Bound<'_, PyAny>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    each_batch(keys, &mut |batch| insert(object, py, batch, threads))
+}
+
+/// Gives `work` the batch that an object is, or the batches that an iterable of keys and arrays comes to.
+pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyResult<()>) -> PyResult<()> {
+    if let Some(batch) = Batch::of_array(object)? {
+        return work(&batch);
+    }
+    let not_iterable = || PyTypeError::new_err("keys: pass an array, or an iterable of keys or of arrays");
+    let mut gathered = Gathered::default();
+    for item in object.try_iter().map_err(|_| not_iterable())? {
+        let item = item?;
+        if one_key(&item).is_ok() {
+            gathered.push(&item)?;
+            if gathered.len() == GATHERED {
+                work(&Batch::Host(vec![gathered.take()]))?;
+            }
+        } else if let Some(batch) = Batch::of_array(&item)? {
+            work(&batch)?;
+        } else {
+            gathered.push(&item)?; // says what a key is
+        }
+    }
+    if gathered.len() > 0 { work(&Batch::Host(vec![gathered.take()])) } else { Ok(()) }
+}
+
+fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<()> {
+    match batch {
+        Batch::Host(parts) => object.write(py, threads, batch.len(), |filter| {
+            for part in parts {
+                changing!(&mut *filter, |filter| filter.insert(part.keys()))?;
+            }
+            Ok(())
+        }),
+        Batch::Device(keys) => object.write(py, threads, ALL_OF_IT, |filter| {
+            let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
+            let adopted = keys.adopt(S::device(filter))?;
+            filter.insert_on_device(&adopted)
+        }),
+    }
+    .map_err(Into::into)
+}
+
+/// Inserts keys and says which were new; a null is not.
+pub fn test_and_add<S: Grown>(
+    object: &Object<S>,
+    py: Python<'_>,
+    keys: &Bound<'_, PyAny>,
+    out: Option<&Bound<'_, PyAny>>,
+    threads: Option<usize>,
+) -> PyResult<Py<PyAny>> {
+    let batch = Batch::of(keys)?;
+    let Batch::Host(parts) = &batch else {
+        return Err(PyValueError::new_err("test_and_add: the keys are on a device; copy them to the host first"));
+    };
+    let mut answers = Output::<Flag>::new(py, batch.len(), out)?;
+    let items = bytemuck::cast_slice_mut(answers.items());
+    object.write(py, threads, batch.len(), |filter| {
+        answer_parts(parts, items, 0, |keys, answers| {
+            let new = changing!(&mut *filter, |filter| filter.test_and_insert(keys))?;
+            answers.iter_mut().zip(new).for_each(|(answer, new)| *answer = u8::from(new));
+            Ok(())
+        })
+    })?;
+    Ok(answers.finish())
+}
+
+/// Answers for every place of an array in parts, as [`Part::answer`] does.
+pub fn answer_parts<T: Copy + Default + Send>(
+    parts: &[Part],
+    mut answers: &mut [T],
+    absent: T,
+    mut work: impl FnMut(HostKeys<'_>, &mut [T]) -> Result<()>,
+) -> Result<()> {
+    for part in parts {
+        let (here, after) = answers.split_at_mut(part.len());
+        part.answer(here, absent, &mut work)?;
+        answers = after;
+    }
+    Ok(())
+}
+
+impl Part {
+    /// Answers for every place of the array: `work` has the keys and room for as many answers; a null has `absent`.
+    pub fn answer<T: Copy + Default + Send>(
+        &self,
+        answers: &mut [T],
+        absent: T,
+        work: impl FnOnce(HostKeys<'_>, &mut [T]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(present) = self.present() else { return work(self.keys(), answers) };
+        let mut found = vec![T::default(); self.count()];
+        work(self.keys(), &mut found)?;
+        let mut found = found.into_iter();
+        for (answer, &is_there) in answers.iter_mut().zip(present) {
+            *answer = if is_there { found.next().unwrap_or(absent) } else { absent };
+        }
+        Ok(())
+    }
+}

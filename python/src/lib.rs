@@ -1,0 +1,29 @@
+//! Warpset for Python: the module `warpset._warpset`, which the package `warpset` passes on.
+//!
+//! No algorithm stands here: the classes turn what Python gives into slices, on the host or on a device, and call the
+//! crates.
+
+mod arrow;
+mod bloom;
+mod class;
+mod device;
+mod error;
+mod filter;
+mod keys;
+mod output;
+mod quotient;
+mod structure;
+mod threads;
+
+/// Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs.
+#[pyo3::pymodule(gil_used = false)]
+mod _warpset {
+    #[pymodule_export]
+    use super::bloom::{BlockedBloom, SplitBlockBloom};
+    #[pymodule_export]
+    use super::device::{Device, DeviceArray, devices};
+    #[pymodule_export]
+    use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
+    #[pymodule_export]
+    use super::quotient::QuotientFilter;
+}

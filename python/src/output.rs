@@ -1,0 +1,128 @@
+//! Where answers go: an array that the caller gives, or a new one.
+
+use std::marker::PhantomData;
+use std::slice;
+
+use pyo3::buffer::{ElementType, PyUntypedBuffer};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyMemoryView};
+
+/// An item of an array of answers.
+pub trait Item: bytemuck::Pod + Send + Sync {
+    /// Its name in NumPy.
+    const DTYPE: &'static str;
+    /// Its letter in `memoryview.cast`.
+    const LETTER: &'static str;
+
+    /// Whether a buffer with items of this type can take it.
+    fn fits(found: ElementType) -> bool;
+}
+
+/// A boolean of NumPy, 0 or 1.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Flag(pub u8);
+
+// SAFETY: a byte.
+unsafe impl bytemuck::Zeroable for Flag {}
+// SAFETY: a byte, of which any value is one.
+unsafe impl bytemuck::Pod for Flag {}
+
+impl Item for Flag {
+    const DTYPE: &'static str = "bool";
+    const LETTER: &'static str = "?";
+
+    fn fits(found: ElementType) -> bool {
+        matches!(found, ElementType::Bool | ElementType::UnsignedInteger { bytes: 1 })
+    }
+}
+
+macro_rules! items {
+    ($($item:ty: $dtype:literal $letter:literal $signed:ident;)*) => {$(
+        impl Item for $item {
+            const DTYPE: &'static str = $dtype;
+            const LETTER: &'static str = $letter;
+
+            fn fits(found: ElementType) -> bool {
+                matches!(found, ElementType::$signed { bytes: b } if b == size_of::<$item>())
+            }
+        }
+    )*};
+}
+items! {
+    u32: "uint32" "I" UnsignedInteger;
+    i32: "int32" "i" SignedInteger;
+    u64: "uint64" "Q" UnsignedInteger;
+    i64: "int64" "q" SignedInteger;
+}
+
+/// An array that answers are written to.
+pub struct Output<T> {
+    object: Py<PyAny>,
+    buffer: PyUntypedBuffer,
+    items: PhantomData<T>,
+}
+
+static NUMPY_EMPTY: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
+
+/// The function `numpy.empty`, where NumPy is installed.
+fn numpy_empty(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+    let find = || py.import("numpy").and_then(|numpy| numpy.getattr("empty")).ok().map(Bound::unbind);
+    NUMPY_EMPTY.get_or_init(py, find).as_ref().map(|empty| empty.bind(py))
+}
+
+impl<T: Item> Output<T> {
+    /// The array given as `out`, if it fits; else a new one of `n` items: of NumPy, or a `memoryview` where NumPy is
+    /// not installed.
+    pub fn new(py: Python<'_>, n: usize, out: Option<&Bound<'_, PyAny>>) -> PyResult<Output<T>> {
+        let object = match (out, numpy_empty(py)) {
+            (Some(out), _) => out.clone(),
+            (None, Some(empty)) => empty.call1((n, T::DTYPE))?,
+            (None, None) => {
+                let bytes = PyByteArray::new_with(py, n * size_of::<T>(), |_| Ok(()))?;
+                PyMemoryView::from(&bytes)?.call_method1("cast", (T::LETTER,))?
+            }
+        };
+        let buffer = PyUntypedBuffer::get(&object).map_err(|_| {
+            PyTypeError::new_err(format!("out: a writable array of {} is needed, such as one of NumPy", T::DTYPE))
+        })?;
+        let refuse = |why: &str| {
+            let (dtype, found) = (T::DTYPE, buffer.item_count());
+            Err(PyValueError::new_err(format!(
+                "out: {why}; pass a writable, contiguous array of {dtype} with {n} items (this one has {found})"
+            )))
+        };
+        if buffer.readonly() {
+            return refuse("the array is read-only");
+        }
+        if !T::fits(ElementType::from_format(buffer.format())) {
+            return refuse("the array has items of another type");
+        }
+        if buffer.item_count() != n || !buffer.is_c_contiguous() {
+            return refuse("the array has another length, or gaps");
+        }
+        if n > 0 && !buffer.buf_ptr().cast::<T>().is_aligned() {
+            return refuse("the array is not aligned");
+        }
+        Ok(Output { object: object.unbind(), buffer, items: PhantomData })
+    }
+
+    /// The items.
+    pub fn items(&mut self) -> &mut [T] {
+        let n = self.buffer.item_count();
+        if n == 0 {
+            return &mut [];
+        }
+        // SAFETY: `new` found that many writable, aligned items, which live as long as the buffer is held. Python code
+        // that touches the array in another thread while a method fills it sees some of the answers, as with NumPy's
+        // own functions.
+        unsafe { slice::from_raw_parts_mut(self.buffer.buf_ptr().cast(), n) }
+    }
+
+    /// The array.
+    pub fn finish(self) -> Py<PyAny> {
+        self.object
+    }
+}

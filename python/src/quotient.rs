@@ -1,0 +1,452 @@
+//! Quotient filters, both kinds as one class.
+
+use std::path::Path;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use warpset::gpu::{self, DeviceSliceMut};
+use warpset::prelude::Remove;
+use warpset::quotient::gpu::DeviceSlotKind;
+use warpset::quotient::{self, Builder, Duplicates, FileError};
+
+use crate::device::{Adopted, Place, SharedItem};
+use crate::error::{Failure, Result};
+use crate::filter::{Changes, DeviceChanges, DeviceLookups, Lookups, answer_on_device, answer_parts};
+use crate::keys::{Batch, HostKeys, OneKey, one_key};
+use crate::output::Output;
+use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
+use crate::threads::{Shared, run};
+use crate::{anywhere, changing, class, with_device_keys, with_key, with_keys};
+
+/// A filter of one of the two kinds.
+#[derive(Clone, PartialEq)]
+pub enum Either<R, S> {
+    RankSelect(R),
+    Standard(S),
+}
+
+type Host = Either<quotient::RankSelectQuotientFilter, quotient::StandardQuotientFilter>;
+type Mapped = Either<quotient::MappedRankSelectQuotientFilter, quotient::MappedStandardQuotientFilter>;
+type OnDevice = Either<quotient::gpu::RankSelectQuotientFilter, quotient::gpu::StandardQuotientFilter>;
+
+/// Runs `$body` with the filter under the name `$it`, whatever its kind.
+macro_rules! either {
+    ($either:expr, |$it:ident| $body:expr) => {
+        match $either {
+            Either::RankSelect($it) => $body,
+            Either::Standard($it) => $body,
+        }
+    };
+}
+
+/// A filter of the same kind, made of the one under the name `$it`.
+macro_rules! map_either {
+    ($either:expr, |$it:ident| $body:expr) => {
+        match $either {
+            Either::RankSelect($it) => Either::RankSelect($body),
+            Either::Standard($it) => Either::Standard($body),
+        }
+    };
+}
+
+impl<R: Lookups, S: Lookups> Lookups for Either<R, S> {
+    fn contains_one(&self, key: &OneKey<'_>) -> Result<bool> {
+        either!(self, |filter| filter.contains_one(key))
+    }
+
+    fn contains_into(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()> {
+        either!(self, |filter| filter.contains_into(keys, answers))
+    }
+
+    fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize> {
+        either!(self, |filter| filter.count_contained(keys))
+    }
+}
+
+impl<R: Changes, S: Changes> Changes for Either<R, S> {
+    fn insert_one(&mut self, key: &OneKey<'_>) -> Result<()> {
+        either!(self, |filter| filter.insert_one(key))
+    }
+
+    fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
+        either!(self, |filter| filter.insert(keys))
+    }
+
+    fn test_and_insert(&mut self, keys: HostKeys<'_>) -> Result<Vec<bool>> {
+        either!(self, |filter| filter.test_and_insert(keys))
+    }
+
+    fn remove_all(&mut self) -> Result<()> {
+        either!(self, |filter| filter.remove_all())
+    }
+
+    fn unite(&mut self, other: &Self) -> Result<()> {
+        match (self, other) {
+            (Either::RankSelect(here), Either::RankSelect(there)) => here.unite(there),
+            (Either::Standard(here), Either::Standard(there)) => here.unite(there),
+            _ => Err(other_kind()),
+        }
+    }
+}
+
+impl<R: DeviceLookups, S: DeviceLookups> DeviceLookups for Either<R, S> {
+    fn contains_on_device(&self, keys: &Adopted<'_>, answers: DeviceSliceMut<'_, u8>) -> Result<()> {
+        either!(self, |filter| filter.contains_on_device(keys, answers))
+    }
+
+    fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize> {
+        either!(self, |filter| filter.count_contained_on_device(keys))
+    }
+}
+
+impl<R: DeviceChanges, S: DeviceChanges> DeviceChanges for Either<R, S> {
+    fn insert_on_device(&mut self, keys: &Adopted<'_>) -> Result<()> {
+        either!(self, |filter| filter.insert_on_device(keys))
+    }
+}
+
+/// Why filters of two kinds do not go together.
+fn other_kind() -> Failure {
+    Failure::value("one filter is of kind \"rank-select\", the other \"standard\": build both with the same `kind`")
+}
+
+/// What is saved: `rank_select` reads it, or, if another structure is there, `standard`.
+fn of_either_kind<R, S>(
+    rank_select: Result<R, quotient::Error>,
+    standard: impl FnOnce() -> Result<S, quotient::Error>,
+) -> Result<Either<R, S>> {
+    match rank_select {
+        Ok(filter) => Ok(Either::RankSelect(filter)),
+        Err(quotient::Error::File(error)) if matches!(error.reason(), FileError::WrongStructure { .. }) => {
+            Ok(Either::Standard(standard()?))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The types of the class.
+pub struct Quotient;
+
+impl Structure for Quotient {
+    type Host = Host;
+    type Mapped = Mapped;
+    type Device = OnDevice;
+
+    const NAME: &'static str = "QuotientFilter";
+
+    fn to_device(host: &Host, device: &gpu::Device) -> Result<OnDevice> {
+        Ok(map_either!(host, |filter| filter.to_device(device)?))
+    }
+
+    fn to_host(there: &OnDevice) -> Result<Host> {
+        Ok(map_either!(there, |filter| filter.to_host()?))
+    }
+
+    fn device(there: &OnDevice) -> &gpu::Device {
+        either!(there, |filter| filter.device())
+    }
+
+    fn copy(host: &Host) -> Host {
+        host.clone()
+    }
+
+    fn to_bytes(host: &Host) -> Result<Vec<u8>> {
+        Ok(either!(host, |filter| filter.to_bytes()))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Host> {
+        of_either_kind(quotient::RankSelectQuotientFilter::from_bytes(bytes), || {
+            quotient::StandardQuotientFilter::from_bytes(bytes)
+        })
+    }
+
+    fn save(host: &Host, path: &Path) -> Result<()> {
+        Ok(either!(host, |filter| filter.save(path))?)
+    }
+
+    fn load(path: &Path) -> Result<Host> {
+        of_either_kind(quotient::RankSelectQuotientFilter::load(path), || quotient::StandardQuotientFilter::load(path))
+    }
+
+    unsafe fn map(path: &Path) -> Result<Mapped> {
+        // SAFETY: the caller's promise.
+        of_either_kind(unsafe { quotient::RankSelectQuotientFilter::map(path) }, || {
+            // SAFETY: the caller's promise.
+            unsafe { quotient::StandardQuotientFilter::map(path) }
+        })
+    }
+
+    fn describe(value: &Where<Self>) -> Result<String> {
+        let (kind, duplicates) = (kind_of(value), duplicates_of(value));
+        let bytes = anywhere!(value, |filter| either!(filter, |filter| filter.memory_bytes()));
+        Ok(format!("{bytes} bytes, fpr={:.2e}, kind={kind:?}, duplicates={duplicates:?}", fpr(value)?))
+    }
+}
+
+fn kind_of(value: &Where<Quotient>) -> &'static str {
+    anywhere!(value, |filter| match filter {
+        Either::RankSelect(_) => "rank-select",
+        Either::Standard(_) => "standard",
+    })
+}
+
+/// What is done with second copies, and the name of that.
+const DUPLICATES: [(&str, Duplicates); 3] =
+    [("dropped", Duplicates::Dropped), ("kept", Duplicates::Kept), ("counted", Duplicates::Counted)];
+
+fn duplicates_of(value: &Where<Quotient>) -> &'static str {
+    let duplicates = anywhere!(value, |filter| either!(filter, |filter| filter.layout().duplicates()));
+    DUPLICATES.iter().find(|named| named.1 == duplicates).map_or("?", |named| named.0)
+}
+
+fn fpr(value: &Where<Quotient>) -> Result<f64> {
+    Ok(match value {
+        Where::Host(filter) => either!(filter, |filter| filter.fpr()),
+        Where::Mapped(filter, _) => either!(filter, |filter| filter.fpr()),
+        Where::Device(filter) => either!(filter, |filter| filter.fpr()?),
+    })
+}
+
+/// The settings, whatever the kind of slots.
+struct Settings {
+    n: u64,
+    fpr: Option<f64>,
+    duplicates: Duplicates,
+    key_bits: Option<u32>,
+    max_load: Option<f64>,
+    seed: Option<u64>,
+}
+
+impl Settings {
+    /// An empty filter with slots of one kind.
+    fn build<K: DeviceSlotKind>(
+        &self,
+        place: &Place,
+        host: fn(quotient::QuotientFilter<K>) -> Host,
+        on_device: fn(quotient::gpu::QuotientFilter<K>) -> OnDevice,
+    ) -> Result<Where<Quotient>> {
+        let mut builder = Builder::<K>::with_capacity(self.n).duplicates(self.duplicates);
+        if let Some(fpr) = self.fpr {
+            builder = builder.fpr(fpr);
+        }
+        if let Some(bits) = self.key_bits {
+            builder = builder.exact(bits);
+        }
+        if let Some(max_load) = self.max_load {
+            builder = builder.max_load(max_load);
+        }
+        if let Some(seed) = self.seed {
+            builder = builder.seed(seed);
+        }
+        Ok(match place {
+            Place::Cpu => Where::Host(host(builder.build()?)),
+            Place::On(device) => Where::Device(on_device(builder.on(device).build()?)),
+        })
+    }
+}
+
+/// Removes one copy of each key, and says how many copies that took out.
+fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<u64> {
+    Ok(match batch {
+        Batch::Host(parts) => object.write(py, threads, batch.len(), |filter| {
+            parts.iter().try_fold(0, |removed, part| {
+                let more =
+                    changing!(&mut *filter, |filter| either!(filter, |filter| with_keys!(part.keys(), |keys| {
+                        Remove::remove_bulk(filter, keys).map_err(Failure::from)
+                    })))?;
+                Ok(removed + more)
+            })
+        })?,
+        Batch::Device(keys) => object.write(py, threads, ALL_OF_IT, |filter| {
+            let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
+            let adopted = keys.adopt(Quotient::device(filter))?;
+            Ok(either!(filter, |filter| with_device_keys!(&adopted, |keys| filter.remove_device(keys))?))
+        })?,
+    })
+}
+
+class! {
+    /// A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
+    ///
+    /// `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr` the
+    /// rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
+    /// `double()` makes room.
+    ///
+    /// - `kind`: `"rank-select"`, whose lookups cost the same at any load; or `"standard"`, for large batches into
+    ///   half-empty filters on a GPU.
+    /// - `duplicates`: what a second copy of a key does. `"dropped"`: nothing, the filter is a set. `"kept"`: it takes
+    ///   more room. `"counted"`: it is counted in little room, for `"rank-select"`.
+    /// - `key_bits`: makes the filter exact for integers from 0 to `2**key_bits - 1`: no key is taken for another.
+    ///   `fpr` then has no effect.
+    /// - `max_load`: the share of slots that may be used; `seed`: other seeds make other false positives.
+    ///
+    /// Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in. `len` is the number
+    /// of copies stored.
+    ///
+    /// >>> import warpset
+    /// >>> words = warpset.QuotientFilter(1000, fpr=1e-6, duplicates="counted")
+    /// >>> words.update(["ash", "birch", "ash"])
+    /// >>> words.count(["ash", "birch", "fir"]).tolist()
+    /// [2, 1, 0]
+    /// >>> words.remove(["ash", "fir"])
+    /// 1
+    /// >>> len(words), "ash" in words, words.discard("fir")
+    /// (2, True, False)
+    QuotientFilter(Quotient), filter {
+        #[new]
+        #[pyo3(signature = (
+            n, *, fpr=None, kind="rank-select", duplicates="dropped", key_bits=None, max_load=None, seed=None, device=None
+        ))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+        fn new(
+            py: Python<'_>,
+            n: u64,
+            fpr: Option<f64>,
+            kind: &str,
+            duplicates: &str,
+            key_bits: Option<u32>,
+            max_load: Option<f64>,
+            seed: Option<u64>,
+            device: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            let place = Place::of(device)?;
+            let named = DUPLICATES.iter().find(|named| named.0 == duplicates).ok_or_else(|| {
+                let why = format!("duplicates={duplicates:?}: there are \"dropped\", \"kept\" and \"counted\"");
+                PyValueError::new_err(why)
+            })?;
+            let settings = Settings { n, fpr, duplicates: named.1, key_bits, max_load, seed };
+            let built = run(py, None, ALL_OF_IT, || match kind {
+                "rank-select" => settings.build(&place, Either::RankSelect, Either::RankSelect),
+                "standard" => settings.build(&place, Either::Standard, Either::Standard),
+                _ => Err(Failure::value(format!("kind={kind:?}: there are \"rank-select\" and \"standard\""))),
+            });
+            Ok(Self(Shared::new(built?)))
+        }
+
+        /// How many copies of each key are stored, as an array of `uint64`, or `out` filled: never fewer than were
+        /// added, and 0 or 1 if duplicates are dropped. Nulls have none. For keys on a device the counts are there too.
+        #[pyo3(signature = (keys, /, *, out=None, threads=None))]
+        fn count(
+            &self,
+            py: Python<'_>,
+            keys: &Bound<'_, PyAny>,
+            out: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<Py<PyAny>> {
+            let batch = Batch::of(keys)?;
+            match &batch {
+                Batch::Host(parts) => {
+                    let mut counts = Output::<u64>::new(py, batch.len(), out)?;
+                    let items = counts.items();
+                    self.0.read(py, threads, batch.len(), |filter| {
+                        answer_parts(parts, items, 0, |keys, counts| {
+                            anywhere!(filter, |filter| either!(filter, |filter| {
+                                Ok(with_keys!(keys, |keys| filter.count_bulk_into(keys, counts))?)
+                            }))
+                        })
+                    })?;
+                    Ok(counts.finish())
+                }
+                Batch::Device(keys) => answer_on_device(&self.0, py, keys, out, threads, u64::share, |filter, keys, counts| {
+                    either!(filter, |filter| with_device_keys!(keys, |keys| filter.count_device(keys, counts))?);
+                    Ok(())
+                }),
+            }
+        }
+
+        /// How many copies of one key are stored: never fewer than were added.
+        fn count_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+            let (key, mut count) = (one_key(key)?, [0]);
+            self.0.read(py, None, 1, |filter| {
+                anywhere!(filter, |filter| either!(filter, |filter| {
+                    Ok(with_key!(&key, |key| filter.count_bulk_into(&[key], &mut count))?)
+                }))
+            })?;
+            Ok(count[0])
+        }
+
+        /// Removes one copy of each key, and says how many copies that took out.
+        ///
+        /// Remove only keys that were added: another key may look the same to the filter, and a copy of it be taken
+        /// out.
+        #[pyo3(signature = (keys, /, *, threads=None))]
+        fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<u64> {
+            remove(&self.0, py, &Batch::of(keys)?, threads)
+        }
+
+        /// Removes one copy of one key, and says whether there was one.
+        fn discard(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+            let key = one_key(key)?;
+            let removed = self.0.write(py, None, 1, |filter| {
+                changing!(filter, |filter| either!(filter, |filter| {
+                    Ok(with_key!(&key, |key| Remove::remove_bulk(filter, &[key]))?)
+                }))
+            })?;
+            Ok(removed > 0)
+        }
+
+        /// Makes room for twice as many keys, at the same rate of false positives per key.
+        fn double(&self, py: Python<'_>) -> PyResult<()> {
+            Ok(self.0.write(py, None, ALL_OF_IT, |filter| {
+                changing!(filter, |filter| either!(filter, |filter| Ok(filter.double()?)))
+            })?)
+        }
+
+        /// Halves the memory, if the keys fit in what is left.
+        fn halve(&self, py: Python<'_>) -> PyResult<()> {
+            Ok(self.0.write(py, None, ALL_OF_IT, |filter| {
+                changing!(filter, |filter| either!(filter, |filter| Ok(filter.halve()?)))
+            })?)
+        }
+
+        /// How many copies are stored; of equal keys one, if duplicates are dropped.
+        fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+            let len = self.0.read(py, None, 1, |filter| {
+                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.len())))
+            })?;
+            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+        }
+
+        /// The slots in use, as a share of all.
+        #[getter]
+        fn load_factor(&self, py: Python<'_>) -> PyResult<f64> {
+            Ok(self.0.read(py, None, 1, |filter| {
+                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.load_factor())))
+            })?)
+        }
+
+        /// The most slots that keys may take: different keys if duplicates are dropped, copies if they are kept.
+        #[getter]
+        fn capacity(&self, py: Python<'_>) -> PyResult<u64> {
+            Ok(self.0.read(py, None, 1, |filter| {
+                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.layout().limit())))
+            })?)
+        }
+
+        /// Bytes of memory that the slots take.
+        #[getter]
+        fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+            Ok(self.0.read(py, None, 1, |filter| {
+                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.memory_bytes())))
+            })?)
+        }
+
+        /// The rate of false positives as the filter is now.
+        #[getter]
+        fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
+            Ok(self.0.read(py, None, ALL_OF_IT, fpr)?)
+        }
+
+        /// `"rank-select"` or `"standard"`.
+        #[getter]
+        fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
+            Ok(self.0.read(py, None, 1, |filter| Ok(kind_of(filter)))?)
+        }
+
+        /// `"dropped"`, `"kept"` or `"counted"`.
+        #[getter]
+        fn duplicates(&self, py: Python<'_>) -> PyResult<&'static str> {
+            Ok(self.0.read(py, None, 1, |filter| Ok(duplicates_of(filter)))?)
+        }
+    }
+}

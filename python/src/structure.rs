@@ -1,0 +1,288 @@
+//! What all classes share: where a structure lives, copies, files.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use warpset::gpu;
+
+use crate::device::{self, Place};
+use crate::error::{Failure, Result};
+use crate::keys::Bytes;
+use crate::threads::{FEW_KEYS, Placed, Shared, run};
+
+/// A kind of structure: its types in host memory, in a mapped file and on a device.
+pub trait Structure: Sized + 'static {
+    /// In host memory.
+    type Host: Send + Sync + PartialEq;
+    /// In a mapped file.
+    type Mapped: Send + Sync;
+    /// On a device.
+    type Device: Send + Sync;
+
+    /// The class's name.
+    const NAME: &'static str;
+
+    /// A copy on a device.
+    fn to_device(host: &Self::Host, device: &gpu::Device) -> Result<Self::Device>;
+    /// A copy in host memory.
+    fn to_host(there: &Self::Device) -> Result<Self::Host>;
+    /// Where it is.
+    fn device(there: &Self::Device) -> &gpu::Device;
+    /// Another copy in host memory.
+    fn copy(host: &Self::Host) -> Self::Host;
+    /// The saved form.
+    fn to_bytes(host: &Self::Host) -> Result<Vec<u8>>;
+    /// From the saved form.
+    fn from_bytes(bytes: &[u8]) -> Result<Self::Host>;
+    /// Writes a file.
+    fn save(host: &Self::Host, path: &Path) -> Result<()>;
+    /// Reads a file.
+    fn load(path: &Path) -> Result<Self::Host>;
+    /// Maps a file.
+    ///
+    /// # Safety
+    /// No process changes the file as long as it is mapped.
+    unsafe fn map(path: &Path) -> Result<Self::Mapped>;
+    /// What `repr` says after the name.
+    fn describe(value: &Where<Self>) -> Result<String>;
+}
+
+/// Implements what all structures call by the same names.
+#[macro_export]
+macro_rules! structure {
+    ($family:ident = $name:literal: $host:ty, $mapped:ty, $device:ty; $describe:expr) => {
+        /// The types of the class.
+        pub struct $family;
+
+        impl $crate::structure::Structure for $family {
+            type Host = $host;
+            type Mapped = $mapped;
+            type Device = $device;
+
+            const NAME: &'static str = $name;
+
+            fn to_device(host: &$host, device: &warpset::gpu::Device) -> $crate::error::Result<$device> {
+                Ok(<$device>::from_host(device, host)?)
+            }
+            fn to_host(there: &$device) -> $crate::error::Result<$host> {
+                Ok(there.to_host()?)
+            }
+            fn device(there: &$device) -> &warpset::gpu::Device {
+                there.device()
+            }
+            fn copy(host: &$host) -> $host {
+                host.clone()
+            }
+            fn to_bytes(host: &$host) -> $crate::error::Result<Vec<u8>> {
+                Ok(host.to_bytes())
+            }
+            fn from_bytes(bytes: &[u8]) -> $crate::error::Result<$host> {
+                Ok(<$host>::from_bytes(bytes)?)
+            }
+            fn save(host: &$host, path: &std::path::Path) -> $crate::error::Result<()> {
+                Ok(host.save(path)?)
+            }
+            fn load(path: &std::path::Path) -> $crate::error::Result<$host> {
+                Ok(<$host>::load(path)?)
+            }
+            unsafe fn map(path: &std::path::Path) -> $crate::error::Result<$mapped> {
+                // SAFETY: the caller's promise.
+                Ok(unsafe { <$host>::map(path)? })
+            }
+            fn describe(value: &$crate::structure::Where<Self>) -> $crate::error::Result<String> {
+                #[allow(clippy::redundant_closure_call, reason = "the macro's argument is a closure")]
+                ($describe)(value)
+            }
+        }
+    };
+}
+
+/// A structure, wherever it lives.
+pub enum Where<S: Structure> {
+    /// In host memory.
+    Host(S::Host),
+    /// In a mapped file, which cannot be changed.
+    Mapped(S::Mapped, PathBuf),
+    /// On a device.
+    Device(S::Device),
+}
+
+/// Runs `$body` with the structure under the name `$it`, wherever it lives.
+#[macro_export]
+macro_rules! anywhere {
+    ($place:expr, |$it:ident| $body:expr) => {
+        match $place {
+            $crate::structure::Where::Host($it) => $body,
+            $crate::structure::Where::Mapped($it, _) => $body,
+            $crate::structure::Where::Device($it) => $body,
+        }
+    };
+}
+
+/// Runs `$body` with a structure that can change under the name `$it`; one in a mapped file is an error.
+#[macro_export]
+macro_rules! changing {
+    ($place:expr, |$it:ident| $body:expr) => {
+        match $place {
+            $crate::structure::Where::Host($it) => $body,
+            $crate::structure::Where::Device($it) => $body,
+            $crate::structure::Where::Mapped(_, path) => Err($crate::structure::read_only(path)),
+        }
+    };
+}
+
+/// Why a mapped structure is not changed.
+pub fn read_only(path: &Path) -> Failure {
+    Failure::value(format!("{}: mapped, so it cannot be changed or copied; `load` it instead", path.display()))
+}
+
+/// Device memory given to a structure on the host.
+pub fn keys_elsewhere(place: &str) -> Failure {
+    Failure::value(format!(
+        "the keys are on a device and the structure {place}: move one of them, as by `.to(\"cuda:0\")` or `.get()`"
+    ))
+}
+
+impl<S: Structure> Placed for Where<S> {
+    fn waits(&self) -> bool {
+        matches!(self, Where::Device(_))
+    }
+}
+
+/// The object of a class.
+pub type Object<S> = Shared<Where<S>>;
+
+impl<S: Structure> Where<S> {
+    /// A new structure, moved to its place.
+    pub fn at(host: S::Host, place: &Place) -> Result<Where<S>> {
+        Ok(match place {
+            Place::Cpu => Where::Host(host),
+            Place::On(device) => Where::Device(S::to_device(&host, device)?),
+        })
+    }
+
+    /// Runs `work` with the structure in host memory: itself, or a copy of it.
+    pub fn on_host<R>(&self, work: impl FnOnce(&S::Host) -> Result<R>) -> Result<R> {
+        match self {
+            Where::Host(host) => work(host),
+            Where::Device(there) => work(&S::to_host(there)?),
+            Where::Mapped(_, path) => Err(read_only(path)),
+        }
+    }
+
+    /// A copy, in that place; where it is, if none is named.
+    pub fn copy(&self, place: Option<&Place>) -> Result<Where<S>> {
+        let here = match self {
+            Where::Device(there) => &Place::On(S::device(there).clone()),
+            _ => &Place::Cpu,
+        };
+        self.on_host(|host| Where::at(S::copy(host), place.unwrap_or(here)))
+    }
+
+    /// The name of its place.
+    pub fn place(&self) -> String {
+        match self {
+            Where::Host(_) => "cpu".into(),
+            Where::Mapped(_, path) => format!("mapped from {}", path.display()),
+            Where::Device(there) => device::name_of(S::device(there)),
+        }
+    }
+}
+
+/// Work with a whole structure takes long enough to leave the interpreter.
+pub const ALL_OF_IT: usize = FEW_KEYS + 1;
+
+/// Writes a file.
+pub fn save<S: Structure>(object: &Object<S>, py: Python<'_>, path: &Path) -> PyResult<()> {
+    Ok(object.read(py, None, ALL_OF_IT, |value| value.on_host(|host| S::save(host, path)))?)
+}
+
+/// Reads a file.
+pub fn load<S: Structure>(py: Python<'_>, path: &Path, device: Option<&Bound<'_, PyAny>>) -> PyResult<Object<S>> {
+    let place = Place::of(device)?;
+    Ok(Shared::new(run(py, None, ALL_OF_IT, || Where::at(S::load(path)?, &place))?))
+}
+
+/// Maps a file.
+pub fn map<S: Structure>(py: Python<'_>, path: PathBuf) -> PyResult<Object<S>> {
+    // SAFETY: the documentation of the class asks that nothing writes the file as long as it is mapped.
+    let mapped = run(py, None, ALL_OF_IT, || unsafe { S::map(&path) })?;
+    Ok(Shared::new(Where::Mapped(mapped, path)))
+}
+
+/// From the saved form.
+pub fn from_bytes<S: Structure>(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Object<S>> {
+    let (place, bytes) = (Place::of(device)?, Bytes::of(data)?);
+    Ok(Shared::new(run(py, None, ALL_OF_IT, || Where::at(S::from_bytes(bytes.get())?, &place))?))
+}
+
+/// The saved form, as `bytes`.
+pub fn to_bytes<'py, S: Structure>(object: &Object<S>, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = object.read(py, None, ALL_OF_IT, |value| value.on_host(S::to_bytes))?;
+    Ok(PyBytes::new(py, &bytes))
+}
+
+/// How `pickle` makes the structure again: from its bytes and its device, or by mapping the same file.
+pub fn reduce<'py, S: Structure>(object: &Object<S>, slf: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, class) = (slf.py(), slf.get_type());
+    let path = object.read(py, None, 1, |value| match value {
+        Where::Mapped(_, path) => Ok(Some(path.clone())),
+        _ => Ok(None),
+    })?;
+    if let Some(path) = path {
+        return Ok((class.getattr(intern!(py, "mmap"))?, (path,)).into_pyobject(py)?.into_any());
+    }
+    let load = py.import(intern!(py, "warpset"))?.getattr(intern!(py, "_unpickle"))?;
+    let place = object.read(py, None, 1, |value| Ok(value.place()))?;
+    Ok((load, (class, to_bytes(object, py)?, place)).into_pyobject(py)?.into_any())
+}
+
+/// A copy, in that place; where it is, if none is named.
+pub fn copy<S: Structure>(object: &Object<S>, py: Python<'_>, place: Option<&Place>) -> PyResult<Object<S>> {
+    Ok(Shared::new(object.read(py, None, ALL_OF_IT, |value| value.copy(place))?))
+}
+
+/// Whether two structures have the same parameters and contents, wherever they are.
+pub fn equal<S: Structure>(object: &Object<S>, other: &Object<S>, py: Python<'_>) -> PyResult<bool> {
+    if std::ptr::eq(object, other) {
+        return Ok(true);
+    }
+    // One after the other: two threads that compare two structures both ways do not wait for each other.
+    let here = object.read(py, None, ALL_OF_IT, |value| value.on_host(|host| Ok(S::copy(host))))?;
+    Ok(other.read(py, None, ALL_OF_IT, |value| value.on_host(|there| Ok(here == *there)))?)
+}
+
+/// Changes a structure by what another one holds. The other one is copied first, unless it is the same, so that no two
+/// locks are held at a time.
+pub fn combine<S: Structure>(
+    object: &Object<S>,
+    other: &Object<S>,
+    py: Python<'_>,
+    on_host: impl FnOnce(&mut S::Host, &S::Host) -> Result<()> + Send,
+    on_device: impl FnOnce(&mut S::Device, &S::Device) -> Result<()> + Send,
+) -> PyResult<()> {
+    let place = object.read(py, None, 1, |value| match value {
+        Where::Host(_) => Ok(Place::Cpu),
+        Where::Device(there) => Ok(Place::On(S::device(there).clone())),
+        Where::Mapped(_, path) => Err(read_only(path)),
+    })?;
+    let other = other.read(py, None, ALL_OF_IT, |value| value.copy(Some(&place)))?;
+    Ok(object.write(py, None, ALL_OF_IT, |value| match (value, &other) {
+        (Where::Host(here), Where::Host(other)) => on_host(here, other),
+        (Where::Device(here), Where::Device(other)) => on_device(here, other),
+        _ => Err(Failure::internal("a structure does not change its place")),
+    })?)
+}
+
+/// What `repr` says.
+pub fn describe<S: Structure>(object: &Object<S>, py: Python<'_>) -> PyResult<String> {
+    let text =
+        object.read(py, None, 1, |value| Ok(format!("{}({}, {})", S::NAME, S::describe(value)?, value.place())))?;
+    Ok(text)
+}

@@ -1,0 +1,136 @@
+//! Work without the interpreter: detached from it, on as many threads as the caller asks for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, RwLock, TryLockError};
+
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use warpset_base::parallel::threads_for;
+
+use crate::error::{Failure, Result};
+
+/// Keys that are worked on by the caller's thread, with the interpreter attached: leaving it costs as much.
+pub const FEW_KEYS: usize = 256;
+
+/// The pools of this process by their number of threads. A process that was forked has none of its parent's threads, so
+/// the process is part of the key.
+static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
+
+/// Pools by process and number of threads.
+type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
+
+/// The pool of that many threads, 0 for all of the machine.
+fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let threads = threads_for(threads, u64::MAX);
+    let build = || {
+        let name = |number| format!("warpset-{number}");
+        let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build();
+        pool.map(Arc::new).map_err(|error| Failure::internal(format!("{threads} threads cannot be started: {error}")))
+    };
+    match POOLS.try_lock() {
+        Ok(mut pools) => {
+            let (pools, key) = (pools.get_or_insert_default(), (std::process::id(), threads));
+            if let Some(pool) = pools.get(&key) {
+                return Ok(pool.clone());
+            }
+            // The pools of the process that this one was forked from have no threads that could end.
+            pools.retain(|&(process, _), pool| {
+                let is_ours = process == key.0;
+                if !is_ours {
+                    std::mem::forget(pool.clone());
+                }
+                is_ours
+            });
+            let pool = build()?;
+            pools.insert(key, pool.clone());
+            Ok(pool)
+        }
+        // Another thread holds it, or held it when this process was forked.
+        Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => build(),
+    }
+}
+
+/// Runs `work`, on the caller's thread if it is for a few keys, else detached from the interpreter and on `threads`
+/// threads; `None` for all of the machine.
+pub fn run<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    keys: usize,
+    work: impl FnOnce() -> Result<R> + Send,
+) -> Result<R> {
+    if keys <= FEW_KEYS {
+        return work();
+    }
+    let pool = pool(threads.unwrap_or(0))?;
+    py.detach(|| pool.install(work))
+}
+
+/// What is shared by threads of Python.
+pub trait Placed: Send + Sync {
+    /// Whether its methods wait for a device, even for one key.
+    fn waits(&self) -> bool;
+}
+
+/// A value under a lock. Neither the lock nor a device is waited for with the interpreter attached: a thread that holds
+/// the lock could wait for the interpreter.
+pub struct Shared<T>(RwLock<T>);
+
+fn poisoned<T>(_: T) -> Failure {
+    Failure::internal("an earlier call on this object failed by a defect of this library: make it again")
+}
+
+impl<T: Placed> Shared<T> {
+    /// A value that threads share.
+    pub fn new(value: T) -> Shared<T> {
+        Shared(RwLock::new(value))
+    }
+
+    /// What `work` finds, while nothing changes the value.
+    pub fn read<R: Send>(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        keys: usize,
+        work: impl FnOnce(&T) -> Result<R> + Send,
+    ) -> Result<R> {
+        if keys <= FEW_KEYS {
+            match self.0.try_read() {
+                Ok(value) if !value.waits() => return work(&value),
+                Err(TryLockError::Poisoned(error)) => return Err(poisoned(error)),
+                // Not left from here, where the lock may be held.
+                Ok(_) | Err(TryLockError::WouldBlock) => {}
+            }
+            return py.detach(|| work(&*self.0.read().map_err(poisoned)?));
+        }
+        // The lock is taken before the pool's threads are: none of them waits for it.
+        let pool = pool(threads.unwrap_or(0))?;
+        py.detach(|| {
+            let value = &*self.0.read().map_err(poisoned)?;
+            pool.install(|| work(value))
+        })
+    }
+
+    /// What `work` does, while nothing else sees the value.
+    pub fn write<R: Send>(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        keys: usize,
+        work: impl FnOnce(&mut T) -> Result<R> + Send,
+    ) -> Result<R> {
+        if keys <= FEW_KEYS {
+            match self.0.try_write() {
+                Ok(mut value) if !value.waits() => return work(&mut value),
+                Err(TryLockError::Poisoned(error)) => return Err(poisoned(error)),
+                // Not left from here, where the lock may be held.
+                Ok(_) | Err(TryLockError::WouldBlock) => {}
+            }
+            return py.detach(|| work(&mut *self.0.write().map_err(poisoned)?));
+        }
+        let pool = pool(threads.unwrap_or(0))?;
+        py.detach(|| {
+            let value = &mut *self.0.write().map_err(poisoned)?;
+            pool.install(|| work(value))
+        })
+    }
+}

@@ -1,0 +1,14 @@
+"""Sets, filters, dictionaries and perfect hash functions for millions of keys, on CPUs and NVIDIA GPUs."""
+
+from . import _warpset
+from ._warpset import *  # noqa: F403
+
+__all__ = _warpset.__all__
+
+
+def _unpickle(kind, data, device):
+    """What `pickle` calls: the structure on its device, or on the host where that device is not there."""
+    try:
+        return kind.from_bytes(data, device=device)
+    except DeviceError:  # noqa: F405
+        return kind.from_bytes(data)

@@ -1,0 +1,11 @@
+//! What holds for every structure: the grammar of the API, keys of every type, stencils; and the pages of the
+//! repository.
+
+mod builders;
+mod grammar;
+mod grammar_names;
+mod integers;
+mod limits;
+mod markdown;
+mod messages;
+mod stencils;

@@ -1,0 +1,342 @@
+//! The messages of all errors, in one file to review: `tests/messages.txt`.
+//!
+//! After a change of wording, `WARPSET_WRITE_MESSAGES=1 cargo test -p warpset-tests --test all messages` writes the
+//! file again. The sources say which errors there are, so that none can be left out.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use warpset_base::file::{FileError, SavedType, Structure};
+use warpset_base::filter::LengthMismatch;
+use warpset_base::words::OutOfMemory;
+use warpset_gpu::emulator::{Fault, FaultKind};
+use warpset_gpu::{CudaVersion, Device, Dim3, DriverCode, GpuError};
+use warpset_quotient::{Container, Duplicates};
+
+/// Crates whose errors users meet.
+const CRATES: [&str; 8] = ["base", "bloom", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit"];
+
+/// The messages, and of which errors.
+#[derive(Default)]
+struct Messages {
+    text: String,
+    names: BTreeSet<String>,
+}
+
+impl Messages {
+    /// Takes up an error, under the name that it has in the sources: `bloom::Error::ZeroCapacity`.
+    fn add<E: Error>(&mut self, error: E) {
+        let path = std::any::type_name::<E>().trim_start_matches("warpset_");
+        let (of, name) = (path.split("::").next().unwrap(), path.rsplit("::").next().unwrap());
+        let debug = format!("{error:?}");
+        let variant = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap();
+        let name = if variant == name { format!("{of}::{name}") } else { format!("{of}::{name}::{variant}") };
+        writeln!(self.text, "{name}\n    {}", error.to_string().replace('\n', "\n    ")).unwrap();
+        self.names.insert(name);
+    }
+}
+
+macro_rules! add {
+    ($messages:ident: $($error:expr),* $(,)?) => { $($messages.add($error);)* };
+}
+
+/// The package's folder, where the tests run.
+fn package() -> PathBuf {
+    std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned()).into()
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The public errors in the sources of a crate, with their variants.
+fn names_in_sources(of: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    sources(&package().join("../crates").join(of).join("src"), &mut files);
+    let mut names = Vec::new();
+    for text in files.iter().map(|file| fs::read_to_string(file).unwrap()) {
+        for (at, _) in text.match_indices("thiserror::Error)]") {
+            let mut lines = text[at..].lines();
+            let public = lines.find_map(|line| {
+                let (kind, rest) = line.strip_prefix("pub ")?.split_once(' ')?;
+                Some((kind, rest.split(|c: char| !c.is_alphanumeric()).next()?))
+            });
+            match public {
+                Some(("enum", name)) => names.extend(lines.take_while(|line| *line != "}").filter_map(|line| {
+                    let variant = line.strip_prefix("    ")?.split(|c: char| !c.is_alphanumeric()).next()?;
+                    variant.starts_with(char::is_uppercase).then(|| format!("{of}::{name}::{variant}"))
+                })),
+                Some((_, name)) => names.push(format!("{of}::{name}")),
+                None => {}
+            }
+        }
+    }
+    names
+}
+
+fn base(messages: &mut Messages) {
+    use FileError as E;
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let saved = |structure: Structure, elements| SavedType { number: structure.number, elements };
+    add![messages:
+        LengthMismatch { what: "places or values for keys", needed: 1000, found: 999 },
+        OutOfMemory { bytes: 1 << 40 },
+        E::Truncated { needed: 4224, found: 4096 },
+        E::TrailingBytes { extra: 1 },
+        E::BadMagic,
+        E::UnsupportedVersion { found: 9, supported: 1 },
+        E::WrongStructure { expected: saved(Structure::SPLIT_BLOCK_BLOOM, None), found: saved(Structure::LSM, Some([4, 8])) },
+        E::Refused(Box::new(warpset_quotient::Error::ZeroCapacity)),
+        E::At { path: "/data/seen.warpset".into(), doing: "read", reason: Box::new(E::Io(missing())) },
+        E::Corrupted { expected: 0x0123_4567_89ab_cdef, found: 0xfedc_ba98_7654_3210 },
+        E::InvalidHeader { field: "quotient bits", value: 99 },
+        E::Misaligned { alignment: 8 },
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::Io(missing()),
+    ];
+}
+
+fn bloom(messages: &mut Messages) {
+    use warpset_bloom::{AskedSize, Error as E, PhysicalType};
+    let over = |size| E::OverMemoryLimit { keys: 1_000_000, size, needed: 2_000_000, limit: 1 << 20 };
+    add![messages:
+        E::ZeroCapacity,
+        E::InvalidFpr { fpr: 1.0 },
+        E::InvalidBitsPerKey { bits_per_key: -1.0 },
+        E::InvalidShape { block_bits: 2048, word_bits: 32, hashes: 8 },
+        E::InvalidBucket { bucket_words: 1, hashes: 8 },
+        E::InvalidChoices { choices: 3 },
+        E::InvalidLoadFactor { load_factor: 1.5 },
+        over(AskedSize::Fpr(0.001)),
+        over(AskedSize::BitsPerKey(16.0)),
+        E::OverMemoryLimit { keys: 1, size: AskedSize::MemoryLimit, needed: 32, limit: 31 },
+        E::UnreachableFpr { keys: 1_000_000, fpr: 1e-30 },
+        E::TooLarge { bytes: 1 << 40, limit: 1 << 37 },
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::Incompatible { field: "bytes", left: 3200, right: 3232 },
+        E::NoIntersection,
+        E::CannotFold { blocks: 100, factor: 3 },
+        E::LengthMismatch(LengthMismatch { what: "places for answers", needed: 1000, found: 1 }),
+        E::BucketOverflow { attempts: 8, limit: 4000, ones: 4001 },
+        E::File(FileError::BadMagic),
+        E::Parquet { what: "the number of bytes is missing" },
+        E::ColumnMismatch { column: PhysicalType::Int32, bytes: 8 },
+        E::WordCount { needed: 800, found: 792 },
+        E::Gpu(GpuError::NoDevice),
+        E::InvalidGrouping { bits: 25 },
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
+fn gpu(messages: &mut Messages) {
+    use GpuError as E;
+    // No driver has a text for it.
+    let code = DriverCode(4_000_000_000);
+    let fault = Fault {
+        kernel: "own_kernel",
+        block: Some(Dim3::new(3, 0, 0)),
+        thread: Some(Dim3::new(31, 0, 0)),
+        location: None,
+        seed: 7,
+        launch: 12,
+        kind: FaultKind::UseAfterFree { offset: 8, bytes: 64 },
+    };
+    add![messages:
+        E::NotBuiltIn,
+        E::NoDriver { reason: "libcuda.so.1: cannot open shared object file".into() },
+        E::NoDevice,
+        E::NoSuchDevice { ordinal: 8, count: 1 },
+        E::DriverTooOld { found: CudaVersion { major: 11, minor: 8 }, needed: CudaVersion { major: 12, minor: 0 } },
+        E::DeviceTooOld { name: "Tesla V100".into(), found: (7, 0), needed: (8, 0) },
+        E::Disabled { variable: "WARPSET_BACKEND", value: "cpu".into() },
+        E::InvalidSetting { variable: "WARPSET_BACKEND", value: "gpu".into(), allowed: "`cpu` or `cuda`" },
+        E::OutOfMemory { place: "NVIDIA H100".into(), asked: 1 << 40, free: 1 << 36 },
+        E::UnknownModule { module: "own".into() },
+        E::ModuleExists { module: "own".into() },
+        E::PtxRejected { module: "own".into(), code, log: "line 7: syntax error".into() },
+        E::UnknownKernel { module: "own".into(), kernel: "own_kernel".into() },
+        E::InvalidLaunch { kernel: "own_kernel", reason: "2048 threads per block, and 1024 are the most".into() },
+        E::LaunchFailed { kernel: "own_kernel", code },
+        E::DeviceLost { code, last_kernel: Some("own_kernel") },
+        E::DeviceLost { code, last_kernel: None },
+        E::LengthMismatch(LengthMismatch { what: "items in the target of a copy", needed: 2, found: 1 }),
+        E::ForeignArray { field: "type", found: "f32".into(), expected: "u64".into() },
+        E::InvalidCast { bytes: 1, item_size: 8, alignment: 8 },
+        E::TooLarge { items: usize::MAX, item_size: 1 },
+        E::OtherDevice {
+            operation: "two quotient filters",
+            expected: "Warpset emulator 1".into(),
+            found: "Warpset emulator 2".into(),
+        },
+        E::EmptyDeviceList,
+        E::SameDeviceTwice { device: "NVIDIA H100 (device 0)".into() },
+        E::MissingOffsets,
+        E::InvalidOffsets { index: 3, bytes: 40 },
+        E::EventNotRecorded,
+        E::Emulator(fault),
+        E::Driver { call: "cuStreamCreate", code },
+    ];
+}
+
+fn kmers(messages: &mut Messages) {
+    use warpset_kmers::Error as E;
+    let path = || PathBuf::from("reads.fastq.gz");
+    let source = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    add![messages:
+        E::InvalidK { k: 33 },
+        E::Read { path: path(), source: source() },
+        E::Write { path: path(), source: source() },
+        E::NotSequence { path: path(), reason: "line 2001 does not begin with `@`".into() },
+        E::NoInput,
+        E::NoKmers { k: 31 },
+        E::BudgetTooSmall { asked: 1 << 20, least: 1 << 24, threads: 8 },
+        E::OverBudget { kmers: 1_000_000_000, needed: 1 << 34, allowed: 1 << 33 },
+        E::TooManyKmers { kmers: 1 << 40, k: 17 },
+        E::NotTable { path: "counts.kmers".into() },
+        E::Table(Box::new(FileError::BadMagic.into())),
+        E::DifferentK { left: 21, right: 31 },
+        E::NotKmer { kmer: "ACGU".into(), k: 4 },
+        E::SameFile { path: path() },
+        E::Threads { threads: 100_000 },
+        E::Device(Box::new(GpuError::NoDevice)),
+        E::Primitives(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+        E::Filter(Box::new(OutOfMemory { bytes: 1 << 40 }.into())),
+    ];
+}
+
+fn lsm(messages: &mut Messages) {
+    use warpset_lsm::Error as E;
+    add![messages:
+        E::InvalidBatchSize { batch_size: 1000 },
+        E::InvalidStaleShare { share: 1.0 },
+        E::NoBatches,
+        E::LengthMismatch(LengthMismatch { what: "values", needed: 1000, found: 999 }),
+        E::BatchTooLong { keys: 1000, batch_size: 256 },
+        E::KeyTooLarge { key: 1 << 63, bits: 63 },
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::File(FileError::BadMagic),
+        E::Invalid { level: 3, what: "keys do not ascend after", place: 70 },
+        E::RangesTooLarge { elements: 1 << 34, bytes: 1 << 38, free: 1 << 36 },
+        E::Gpu(GpuError::NoDevice),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
+fn primitives(messages: &mut Messages) {
+    use warpset_primitives::Error as E;
+    add![messages:
+        E::InvalidDigit { shift: 60, bits: 8 },
+        E::InvalidBits { bits: 25 },
+        E::LengthMismatch(LengthMismatch { what: "selected items", needed: 1000, found: 1 }),
+        E::InvalidBitRange { begin: 5, end: 70, width: 64 },
+        E::Overlap { what: "input and output of a scan" },
+        E::TooLong { len: 1 << 40, max: 1 << 30 },
+        E::InvalidOffsets { offset: 7, limit: 5 },
+        E::TooManyRuns { runs: 100, max: 32 },
+        E::Gpu(GpuError::NoDevice),
+    ];
+}
+
+fn quotient(messages: &mut Messages) {
+    use warpset_quotient::Error as E;
+    let full = |duplicates| E::Full { items: 199_458, limit: 117_964, duplicates };
+    add![messages:
+        E::ZeroCapacity,
+        E::OverMemoryLimit { needed: 2_000_000, limit: 1 << 20 },
+        E::TooManyKeys { keys: 1 << 50, most: 253_327_948_639_436 },
+        E::InvalidFpr { fpr: 1.0 },
+        E::InvalidMaxLoad { max_load: 1.0 },
+        E::InvalidBits { quotient_bits: 50, remainder_bits: 7 },
+        E::UnreachableFpr { keys: 1_000_000, fpr: 1e-20, least: 1e6 * 0.5f64.powi(64) },
+        E::InvalidKeyBits { key_bits: 65 },
+        E::TooManyExactKeys { keys: 60_000, key_bits: 16, most: 29_491 },
+        E::OtherKeyBits { key_bits: 16, bits: 15 },
+        E::WrongContainer { structure: "rank-and-select quotient filter", container: Container::Bytes },
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        full(Duplicates::Dropped),
+        full(Duplicates::Kept),
+        full(Duplicates::Counted),
+        E::OverflowRegionFull { slot: 1200, limit: 1151 },
+        E::CannotDouble { limit: 117_964 },
+        E::CannotHalve { limit: 1 },
+        E::NoCounters { structure: "standard quotient filter" },
+        E::KeyTooWide { bits: 40 },
+        E::NotExact,
+        E::TooManyCopies,
+        E::Incompatible { field: "seed", left: 0, right: 7 },
+        E::DifferentDuplicates { left: Duplicates::Kept, right: Duplicates::Counted },
+        E::DifferentKeyBits { left: Some(40), right: None },
+        E::FewerBits { left: 21, right: 20 },
+        E::InvalidFingerprint { fingerprint: 1 << 20, bits: 20 },
+        E::NotAscending { fingerprint: 7 },
+        E::LengthMismatch(LengthMismatch { what: "places or values for keys", needed: 1, found: 0 }),
+        E::File(FileError::BadMagic),
+        E::InvalidSlots { slot: 70 },
+        E::Gpu(GpuError::NoDevice),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
+fn recsplit(messages: &mut Messages) {
+    use warpset_recsplit::{Error as E, Stage};
+    let no_threads = || {
+        let spawn = |_| Err(io::Error::from(io::ErrorKind::WouldBlock));
+        rayon::ThreadPoolBuilder::new().num_threads(1).spawn_handler(spawn).build().err().unwrap()
+    };
+    add![messages:
+        E::DuplicateKey { first: 3, second: 70, key: "\"north\"".into() },
+        E::InvalidShape { leaf_size: 25, first_fanout: 9, second_fanout: 9 },
+        E::InvalidBucketSize { bucket_size: 0, largest: 1 << 20 },
+        E::InvalidParameter { what: "load factor", value: 0.5, allowed: "above 0.75 and at most 1" },
+        E::HashesCollide { seeds: 8 },
+        E::InputChanged { first: 1000, later: 999 },
+        E::PartialKey { width: 16, rest: 1 },
+        E::LengthMismatch(LengthMismatch { what: "places or values for keys", needed: 1000, found: 999 }),
+        E::File(FileError::BadMagic),
+        E::WordCount { needed: 800, found: 792 },
+        E::Interrupted { stage: Stage::Hashing, keys_done: 1000, keys: 2000 },
+        E::Interrupted { stage: Stage::Building, keys_done: 1000, keys: 2000 },
+        E::Threads(no_threads()),
+        E::Io(io::Error::from(io::ErrorKind::NotFound)),
+        E::NumbersTooLarge { values: 1 << 33 },
+        E::TableTooShort { values: 1000, found: 999 },
+        E::Gpu(GpuError::NoDevice),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
+#[test]
+fn messages_are_those_of_the_file() {
+    let mut messages = Messages::default();
+    for of in [base, bloom, gpu, kmers, lsm, primitives, quotient, recsplit] {
+        of(&mut messages);
+    }
+    let in_sources: BTreeSet<String> = CRATES.iter().flat_map(|of| names_in_sources(of)).collect();
+    let missing: Vec<_> = in_sources.symmetric_difference(&messages.names).collect();
+    assert!(missing.is_empty(), "errors of the sources and of this test differ: {missing:?}");
+
+    let file = package().join("messages.txt");
+    if std::env::var_os("WARPSET_WRITE_MESSAGES").is_some() {
+        fs::write(&file, &messages.text).unwrap();
+    }
+    let saved = fs::read_to_string(&file).unwrap();
+    let changed = saved.lines().zip(messages.text.lines()).find(|(before, now)| before != now);
+    assert!(saved == messages.text, "{changed:?}: to accept it, set WARPSET_WRITE_MESSAGES=1 and run this test again");
+}
+
+/// Two devices of one kind are told apart.
+#[test]
+fn devices_have_names_of_their_own() {
+    let [one, other] = [1, 2].map(|_| Device::emulator(Default::default()).to_string());
+    assert!(one != other, "{one}");
+}

@@ -1,0 +1,299 @@
+//! Functions and static filters asked on the emulator, with schedules drawn too, and on the CUDA device where one
+//! answers: what the host says, for every kind of function and of key.
+
+use warpset_base::file::FileError;
+use warpset_base::filter::Filter;
+use warpset_gpu::{Device, testing};
+use warpset_primitives::DeviceFilter;
+use warpset_recsplit::gpu::{self, StringVec};
+use warpset_recsplit::{Error, Hash128, Hashed, Key, Method, RecSplit, RecSplitView, Remix, StaticFilter};
+
+fn keys(n: u64) -> Vec<u64> {
+    (0..n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234).collect()
+}
+
+/// The numbers that `get_bulk_into` gives in both types, and all `_device` methods, are those of the host.
+fn agrees(function: &RecSplit, device: &Device, asked: &[u64]) {
+    let mut there = function.to_device(device).unwrap();
+    there.set_chunk_keys(1 << 10);
+    assert_eq!((there.len(), there.values()), (function.len(), function.values()));
+    assert_eq!((there.space(), there.shape(), there.seed()), (function.space(), function.shape(), function.seed()));
+    assert_eq!((there.memory_bytes(), there.bits_per_key()), (function.memory_bytes(), function.bits_per_key()));
+
+    let expected = function.get_bulk(asked);
+    assert!(there.get_bulk(asked).unwrap() == expected, "{function:?}");
+    let narrow: Vec<u32> = expected.iter().map(|&number| number as u32).collect();
+    let mut numbers = vec![7u32; asked.len()];
+    there.get_bulk_into(asked, &mut numbers).unwrap();
+    assert!(numbers == narrow);
+
+    let on_device = device.from_slice(asked).unwrap();
+    let mut wide = device.alloc_uninit::<u64>(asked.len()).unwrap();
+    there.get_device(on_device.as_slice(), wide.as_mut_slice()).unwrap();
+    assert!(wide.to_vec().unwrap() == expected);
+    let mut half = device.alloc_uninit::<u32>(asked.len() + 3).unwrap();
+    there.get_device(on_device.as_slice(), half.as_mut_slice()).unwrap();
+    assert!(half.slice(..asked.len()).to_vec().unwrap() == narrow);
+
+    let table: Vec<u64> = (0..function.values().max(1)).map(|i| i * i + 1).collect();
+    let small: Vec<f32> = table.iter().map(|&value| value as f32).collect();
+    let (of_words, of_floats) = (device.from_slice(&table).unwrap(), device.from_slice(&small).unwrap());
+    there.gather_device(on_device.as_slice(), of_words.as_slice(), wide.as_mut_slice()).unwrap();
+    assert!(wide.to_vec().unwrap().iter().zip(&expected).all(|(&value, &number)| value == table[number as usize]));
+    let mut floats = device.alloc_uninit::<f32>(asked.len()).unwrap();
+    there.gather_device(on_device.as_slice(), of_floats.as_slice(), floats.as_mut_slice()).unwrap();
+    assert!(floats.to_vec().unwrap().iter().zip(&expected).all(|(&value, &number)| value == small[number as usize]));
+}
+
+#[test]
+fn functions_of_every_shape() {
+    let [emulator, rest @ ..] = &testing::devices(3)[..] else { return };
+    let mut checked = 0;
+    for (leaf, bucket) in
+        [(2, 1), (3, 40), (5, 5), (8, 100), (8, 2000), (12, 9), (14, 50), (16, 2000), (18, 700), (24, 24)]
+    {
+        for method in [Method::BruteForce, Method::Rotation, Method::Grouped] {
+            if leaf > if method == Method::Grouped { 24 } else { 8 } {
+                continue;
+            }
+            for remix in [Remix::Bits32, Remix::Bits64] {
+                let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).method(method).remix(remix);
+                for n in [0, 1, 2, 77, 3_000] {
+                    if leaf > 16 && n > 77 && remix == Remix::Bits64 {
+                        continue;
+                    }
+                    let keys = keys(n);
+                    let function = builder.clone().build_from(&keys).unwrap();
+                    let asked = [&keys[..], &[1, 2, 3]].concat();
+                    agrees(&function, emulator, &asked);
+                    rest.iter().for_each(|device| agrees(&function, device, &asked));
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 100);
+}
+
+#[test]
+fn functions_of_many_keys() {
+    for device in testing::devices(4) {
+        let n = if device.is_emulator() { 20_000 } else { 1_000_000 };
+        for (leaf, bucket) in [(8, 100), (16, 2000), (5, 5)] {
+            let keys = keys(n);
+            agrees(&RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap(), &device, &keys);
+        }
+    }
+}
+
+#[test]
+fn functions_that_are_not_minimal() {
+    for device in testing::devices(5) {
+        let keys = keys(3_000);
+        for (leaf, bucket) in [(8, 100), (12, 2000)] {
+            let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket);
+            agrees(&builder.clone().load_factor(0.8).build_from(&keys).unwrap(), &device, &keys);
+            agrees(&builder.clone().load_factor(0.95).build_from(&keys).unwrap(), &device, &keys);
+        }
+        for per_value in [4, 16] {
+            let builder = RecSplit::builder().keys_per_value(per_value).bucket_size(200);
+            agrees(&builder.build_from(&keys).unwrap(), &device, &keys);
+        }
+    }
+}
+
+/// All ways to ask for keys of one type.
+fn same_numbers<K: Key>(device: &Device, keys: &[K]) {
+    let function = RecSplit::builder().leaf_size(8).bucket_size(100).seed(9).build_from(keys).unwrap();
+    let mut there = function.to_device(device).unwrap();
+    there.set_chunk_keys(64);
+    assert!(there.get_bulk(keys).unwrap() == function.get_bulk(keys));
+    let filter = StaticFilter::builder().width(12).seed(9).build_from(keys).unwrap();
+    let there = filter.to_device(device).unwrap();
+    assert_eq!(there.count_contained_bulk(keys).unwrap(), keys.len());
+}
+
+#[test]
+fn keys_of_every_kind() {
+    for device in testing::devices(6) {
+        let words = keys(700);
+        let strings: Vec<String> = words.iter().map(|word| format!("{word:x}").repeat((word % 40) as usize)).collect();
+        let strings: Vec<String> = strings.iter().zip(0..).map(|(string, i)| format!("{i}{string}")).collect();
+        let pairs: Vec<Hash128> = words.iter().map(|&low| Hash128 { high: low.rotate_left(9), low }).collect();
+        same_numbers(&device, &words);
+        same_numbers(&device, &words.iter().map(|&word| word as i64).collect::<Vec<_>>());
+        same_numbers(&device, &(0..700).map(|i| i * 77_777 - 20_000_000).collect::<Vec<i32>>());
+        same_numbers(&device, &(0..700).map(|i| i * 93).collect::<Vec<u16>>());
+        same_numbers(&device, &words.iter().map(|&word| u128::from(word) << 50).collect::<Vec<_>>());
+        same_numbers(&device, &words.iter().map(|&word| Hashed(word)).collect::<Vec<_>>());
+        same_numbers(&device, &pairs);
+        same_numbers(&device, &strings);
+
+        // Strings and ready-made hashes on the device.
+        let function = RecSplit::builder().seed(9).build_from(&strings).unwrap();
+        let on_device = StringVec::from_slice(&device, &strings).unwrap();
+        let mut numbers = device.alloc_uninit::<u32>(strings.len()).unwrap();
+        let there = function.to_device(&device).unwrap();
+        there.get_device(on_device.as_strings(), numbers.as_mut_slice()).unwrap();
+        let expected: Vec<u32> = function.get_bulk(&strings).into_iter().map(|number| number as u32).collect();
+        assert!(numbers.to_vec().unwrap() == expected);
+
+        for seed in [0, 9] {
+            let function = RecSplit::builder().seed(seed).build_from(&pairs).unwrap();
+            let there = function.to_device(&device).unwrap();
+            let halves: Vec<[u64; 2]> = pairs.iter().map(|hash| [hash.high, hash.low]).collect();
+            let halves = device.from_slice(&halves).unwrap();
+            let mut numbers = device.alloc_uninit::<u64>(pairs.len()).unwrap();
+            there.get_device(halves.as_slice(), numbers.as_mut_slice()).unwrap();
+            assert!(numbers.to_vec().unwrap() == function.get_bulk(&pairs));
+        }
+    }
+}
+
+#[test]
+fn filters_of_every_width() {
+    for device in testing::devices(7) {
+        let members = keys(500);
+        let asked: Vec<u64> = members.iter().copied().chain(1..=300).collect();
+        let on_device = device.from_slice(&asked).unwrap();
+        for width in 1..=32 {
+            let filter =
+                StaticFilter::builder().width(width).leaf_size(6).bucket_size(30).build_from(&members).unwrap();
+            let mut there = filter.to_device(&device).unwrap();
+            there.set_chunk_keys(64);
+            assert_eq!((there.len(), there.width(), there.fpr()), (filter.len(), width, filter.fpr()));
+            assert!(there.to_host().unwrap() == filter);
+            let expected = filter.contains_bulk(&asked);
+            assert!(there.contains_bulk(&asked).unwrap() == expected, "{width}");
+
+            let mut bytes = device.alloc_uninit::<u8>(asked.len()).unwrap();
+            there.contains_device(on_device.as_slice(), bytes.as_mut_slice()).unwrap();
+            assert!(bytes.to_vec().unwrap().iter().zip(&expected).all(|(&byte, &answer)| byte == u8::from(answer)));
+            let mut bits = device.alloc_uninit::<u64>(asked.len().div_ceil(64)).unwrap();
+            there.contains_bitmap_device(on_device.as_slice(), bits.as_mut_slice()).unwrap();
+            let words = bits.to_vec().unwrap();
+            assert!(expected.iter().enumerate().all(|(i, &answer)| answer == (words[i / 64] >> (i % 64) & 1 == 1)));
+            let count = expected.iter().filter(|&&answer| answer).count();
+            assert_eq!(there.count_contained_device(on_device.as_slice()).unwrap(), count);
+
+            let numbers: Vec<Option<u64>> = asked.iter().map(|&key| filter.get(key)).collect();
+            assert!(there.get_bulk(&asked).unwrap() == numbers);
+            let plain: Vec<u32> = numbers.iter().map(|number| number.unwrap_or(0) as u32).collect();
+            let mut narrow = vec![9u32; asked.len()];
+            let found = there.get_bulk_into(&asked, &mut narrow).unwrap();
+            assert!(narrow == plain && found.iter().eq(expected.iter().copied()));
+            let mut narrow = device.alloc_uninit::<u32>(asked.len()).unwrap();
+            there.get_device(on_device.as_slice(), narrow.as_mut_slice(), bits.as_mut_slice()).unwrap();
+            assert!(narrow.to_vec().unwrap() == plain && bits.to_vec().unwrap() == words);
+            let mut wide = device.alloc_uninit::<u64>(asked.len()).unwrap();
+            there.get_device(on_device.as_slice(), wide.as_mut_slice(), bits.as_mut_slice()).unwrap();
+            assert!(wide.to_vec().unwrap().iter().zip(&plain).all(|(&wide, &narrow)| wide == u64::from(narrow)));
+        }
+        // Nothing is in an empty one.
+        let empty = StaticFilter::builder().width(3).build_from::<u64>(&[]).unwrap().to_device(&device).unwrap();
+        assert_eq!(empty.count_contained_bulk(&asked).unwrap(), 0);
+        assert!(empty.get_bulk(&asked).unwrap().iter().all(Option::is_none));
+    }
+}
+
+#[test]
+fn to_devices_and_back() {
+    let keys = keys(2_000);
+    let function = RecSplit::builder().leaf_size(8).build_from(&keys).unwrap();
+    let filter = StaticFilter::builder().width(9).build_from(&keys).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["function", "filter"].map(|name| folder.path().join(name));
+    function.save(&a).unwrap();
+    filter.save(&b).unwrap();
+    // SAFETY: nothing else writes these files.
+    let (mapped, mapped_filter) = unsafe { (RecSplit::map(&a).unwrap(), StaticFilter::map(&b).unwrap()) };
+    for device in testing::devices(8) {
+        assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
+        assert!(gpu::RecSplit::from_host(&device, &function).unwrap().to_host().unwrap() == function);
+        assert!(mapped.to_device(&device).unwrap().to_host().unwrap() == function);
+        assert!(
+            RecSplitView::from_words(function.words()).unwrap().to_device(&device).unwrap().to_host().unwrap()
+                == function
+        );
+        assert!(mapped_filter.to_device(&device).unwrap().to_host().unwrap() == filter);
+        assert!(filter.view().to_device(&device).unwrap().to_host().unwrap() == filter);
+    }
+}
+
+/// Writes the right checksum over damaged words.
+fn sealed(words: &mut [u64]) -> Option<RecSplit> {
+    match RecSplit::from_words(words.to_vec()) {
+        Err(Error::File(FileError::Corrupted { found, .. })) => {
+            words[15] = found;
+            RecSplit::from_words(words.to_vec()).ok()
+        }
+        other => other.ok(),
+    }
+}
+
+#[test]
+fn damaged_words_give_numbers_below_the_values() {
+    for device in testing::devices(9) {
+        let keys = keys(900);
+        let mut opened = 0;
+        for (leaf, bucket) in [(8, 100), (5, 5), (16, 2000)] {
+            let function = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap();
+            let whole = function.words();
+            let places = (3..15).chain(16..whole.len()).step_by(if device.is_emulator() { 5 } else { 1 });
+            for place in places {
+                for damage in [1, 1 << 17, u64::MAX, 0x5555 << 24] {
+                    let mut words = whole.to_vec();
+                    words[place] ^= damage;
+                    let Some(damaged) = sealed(&mut words) else { continue };
+                    let there = damaged.to_device(&device).unwrap();
+                    let values = there.values();
+                    assert!(there.get_bulk(&keys).unwrap().iter().all(|&number| number < values.max(1)));
+                    opened += 1;
+                }
+            }
+        }
+        assert!(opened > 50, "{opened}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for device in testing::devices(10) {
+        let keys = keys(300);
+        let function = RecSplit::builder().build_from(&keys).unwrap().to_device(&device).unwrap();
+        let filter = StaticFilter::builder().width(8).build_from(&keys).unwrap().to_device(&device).unwrap();
+        let on_device = device.from_slice(&keys).unwrap();
+        let asked = on_device.as_slice();
+        let mismatch =
+            |result: Result<(), Error>| assert!(matches!(result, Err(Error::LengthMismatch(_))), "{result:?}");
+        let mut few = device.alloc_zeroed::<u64>(299).unwrap();
+        let mut bytes = device.alloc_zeroed::<u8>(299).unwrap();
+        let mut bits = device.alloc_zeroed::<u64>(5).unwrap();
+        mismatch(function.get_bulk_into(&keys, &mut [0u64; 301]));
+        mismatch(function.get_device(asked, few.as_mut_slice()));
+        mismatch(filter.contains_device(asked, bytes.as_mut_slice()));
+        mismatch(filter.contains_bitmap_device(asked, bits.slice_mut(..4)));
+        mismatch(filter.get_device(asked, few.as_mut_slice(), bits.as_mut_slice()));
+        mismatch(filter.get_bulk_into(&keys, &mut [0u32; 2]).map(|_| ()));
+        let mut places = device.alloc_zeroed::<u64>(300).unwrap();
+        let refused = function.gather_device(asked, few.as_slice(), places.as_mut_slice());
+        assert!(matches!(refused, Err(Error::TableTooShort { values: 300, found: 299 })), "{refused:?}");
+        mismatch(function.gather_device(asked, places.as_slice(), few.as_mut_slice()));
+
+        let other = Device::emulator(Default::default());
+        let elsewhere = other.from_slice(&keys).unwrap();
+        let told = function.get_device(elsewhere.as_slice(), places.as_mut_slice()).unwrap_err().to_string();
+        assert!(told.contains("a lookup in a function: on "), "{told}");
+        let mut foreign = other.alloc_zeroed::<u64>(300).unwrap();
+        assert!(function.get_device(asked, foreign.as_mut_slice()).is_err());
+        assert!(function.gather_device(asked, foreign.as_slice(), places.as_mut_slice()).is_err());
+        assert!(filter.contains_bitmap_device(asked, foreign.as_mut_slice()).is_err());
+        assert!(filter.count_contained_device(elsewhere.as_slice()).is_err());
+
+        // No keys are no error, and touch nothing.
+        function.get_device(asked.slice(..0), places.slice_mut(..0)).unwrap();
+        function.gather_device(asked.slice(..0), places.slice(..0), few.slice_mut(..0)).unwrap();
+        assert_eq!(filter.count_contained_device(asked.slice(..0)).unwrap(), 0);
+        assert!(function.get_bulk::<u64>(&[]).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,62 @@
+//! What is measured: keys, and functions that number them.
+
+use super::peer_key::PeerKey;
+
+/// What every crate takes as a key.
+pub trait Key: warpset_recsplit::Key + PeerKey + Copy {
+    /// What they are, for the rows.
+    const KIND: &'static str;
+    /// This key, once `zero` is known: a query that waits for the number of the one before.
+    fn after(self, zero: u64) -> Self;
+}
+
+impl Key for u64 {
+    const KIND: &'static str = "u64";
+
+    #[inline]
+    fn after(self, zero: u64) -> u64 {
+        self ^ zero
+    }
+}
+
+impl Key for &[u8] {
+    const KIND: &'static str = "string";
+
+    #[inline]
+    fn after(self, zero: u64) -> Self {
+        &self[zero as usize..]
+    }
+}
+
+/// A finished function, ours or a peer's.
+pub trait Function<K>: Send + Sync {
+    /// Its size, if it tells.
+    fn bits_per_key(&self) -> Option<f64>;
+    /// The part of it that says where buckets begin, if there is such a part.
+    fn list_bits_per_key(&self) -> Option<f64> {
+        None
+    }
+    /// What its numbers are below, and how many of that many keys may have the same number.
+    fn numbers(&self, keys: usize) -> (usize, u8) {
+        (keys, 1)
+    }
+    /// Asks for the keys one by one.
+    fn each(&self, keys: &[K], numbers: &mut [u64]);
+    /// Asks for each key once the number of the one before is known: by [`chain`].
+    fn chain(&self, keys: &[K], numbers: &mut [u64]);
+    /// Asks for the keys together; false if it cannot.
+    fn batch(&self, _keys: &[K], _numbers: &mut [u64]) -> bool {
+        false
+    }
+}
+
+/// The numbers of the keys, each asked for after the answer to the one before.
+#[inline]
+pub fn chain<K: Key>(keys: &[K], numbers: &mut [u64], get: impl Fn(&K) -> u64) {
+    let mut zero = 0;
+    for (key, number) in keys.iter().zip(numbers) {
+        *number = get(&key.after(zero));
+        // Always zero, but the compiler does not know.
+        zero = std::hint::black_box(*number >> 63);
+    }
+}
