@@ -19,6 +19,8 @@ mod threads;
 #[pyo3::pymodule(gil_used = false)]
 mod _warpset {
     #[pymodule_export]
+    use super::arrow::BooleanArray;
+    #[pymodule_export]
     use super::bloom::{BlockedBloom, SplitBlockBloom};
     #[pymodule_export]
     use super::device::{Device, DeviceArray, devices};
