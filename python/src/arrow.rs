@@ -34,8 +34,12 @@ pub fn parts(object: &Bound<'_, PyAny>) -> PyResult<Option<Parts>> {
         let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
         // SAFETY: capsules of these names hold these structures, and the interface says that who asked for them may
         // move the array out; what is left is marked as released. The schema stays with its capsule.
-        let array = unsafe { ffi::from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
-        let part = part(make_array(array.map_err(broken)?));
+        let (array, schema) = unsafe { (FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
+        if array.is_released() {
+            return Err(PyValueError::new_err("the Arrow array was given away already: export it again"));
+        }
+        // SAFETY: it is one of the interface, with its schema.
+        let part = part(make_array(unsafe { ffi::from_ffi(array, schema) }.map_err(broken)?));
         return Ok(Some(Box::new(std::iter::once(part))));
     }
     let Some(export) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? else { return Ok(None) };

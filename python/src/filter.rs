@@ -8,7 +8,7 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys};
 use crate::error::{Failure, Result};
-use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, one_key};
+use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key};
 use crate::output::Answers;
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
@@ -258,15 +258,16 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
     let mut gathered = Gathered::default();
     for item in object.try_iter().map_err(|_| not_iterable())? {
         let item = item?;
-        if one_key(&item).is_ok() {
-            gathered.push(&item)?;
-            if gathered.len() == GATHERED {
-                work(&Batch::Host(vec![gathered.take()]))?;
-            }
-        } else if let Some(batch) = Batch::of_array(&item)? {
+        if !is_one_key(&item)
+            && one_key(&item).is_err()
+            && let Some(batch) = Batch::of_array(&item)?
+        {
             work(&batch)?;
-        } else {
-            gathered.push(&item)?; // says what a key is
+            continue;
+        }
+        gathered.push(&item)?;
+        if gathered.len() == GATHERED {
+            work(&Batch::Host(vec![gathered.take()]))?;
         }
     }
     if gathered.len() > 0 { work(&Batch::Host(vec![gathered.take()])) } else { Ok(()) }

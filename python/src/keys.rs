@@ -251,7 +251,7 @@ pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
 }
 
 /// Whether an object is one key, and no batch of them.
-fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyInt>() || object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>()
 }
 
@@ -362,6 +362,15 @@ fn is_missing(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(item.is_none() || is_nan() || item.get_type().name()? == "NAType")
 }
 
+/// The type of a buffer's items; unknown if their bytes are in another order than the machine's.
+pub fn element_type(buffer: &PyUntypedBuffer) -> ElementType {
+    let other_order = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<', b'<'] };
+    match buffer.format().to_bytes() {
+        [order, size, ..] if other_order.contains(order) && *size != b'B' && *size != b'b' => ElementType::Unknown,
+        _ => ElementType::from_format(buffer.format()),
+    }
+}
+
 /// The keys in a buffer.
 fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     if buffer.dimensions() != 1 {
@@ -373,7 +382,7 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     let (len, size) = (buffer.shape()[0], buffer.item_size());
     let address = buffer.buf_ptr().cast_const().cast::<u8>();
     let stride = if len > 1 { buffer.strides()[0] } else { size as isize };
-    let is_signed = match ElementType::from_format(buffer.format()) {
+    let is_signed = match element_type(&buffer) {
         ElementType::SignedInteger { .. } => true,
         ElementType::UnsignedInteger { .. } => false,
         _ if format.ends_with('s') && format[..format.len() - 1].bytes().all(|b| b.is_ascii_digit()) => {

@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyMemoryView};
 
 use crate::arrow::BooleanArray;
+use crate::keys::element_type;
 
 /// An item of an array of answers.
 pub trait Item: bytemuck::Pod + Send + Sync {
@@ -152,7 +153,7 @@ impl<T: Item> Output<T> {
         if buffer.readonly() {
             return refuse("the array is read-only");
         }
-        if !T::fits(ElementType::from_format(buffer.format())) {
+        if !T::fits(element_type(&buffer)) {
             return refuse("the array has items of another type");
         }
         if buffer.item_count() != n || !buffer.is_c_contiguous() {
