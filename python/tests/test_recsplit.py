@@ -218,8 +218,8 @@ def test_bad_input():
 
 
 def slow(kind, **more):
-    """A build of many seconds."""
-    return kind(np.arange(3_000_000), leaf_size=16, **more)
+    """A build of seconds."""
+    return kind(np.arange(1_000_000), leaf_size=14, bucket_size=200, threads=2, **more)
 
 
 @pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])
@@ -240,7 +240,7 @@ def test_progress(kind):
 
 
 def test_signals_stop_a_build():
-    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         slow(PerfectHash)
