@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod filter;
 mod keys;
+mod kmers;
 mod output;
 mod quotient;
 mod recsplit;
@@ -25,6 +26,8 @@ mod _warpset {
     use super::device::{Device, DeviceArray, devices};
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
+    #[pymodule_export]
+    use super::kmers::KmerCounter;
     #[pymodule_export]
     use super::quotient::QuotientFilter;
     #[pymodule_export]
