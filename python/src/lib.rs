@@ -10,8 +10,10 @@ mod device;
 mod error;
 mod filter;
 mod keys;
+mod kmers;
 mod output;
 mod quotient;
+mod recsplit;
 mod structure;
 mod threads;
 
@@ -27,5 +29,9 @@ mod _warpset {
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
     #[pymodule_export]
+    use super::kmers::KmerCounter;
+    #[pymodule_export]
     use super::quotient::QuotientFilter;
+    #[pymodule_export]
+    use super::recsplit::{PerfectHash, StaticFilter};
 }
