@@ -207,6 +207,241 @@ class DeviceArray:
         """
 
 @final
+class KmerCounter:
+    """
+    Counts the k-mers of FASTA and FASTQ files exactly, plain or gzip, of both strands: a k-mer and its reverse
+    complement are the same one, named by the smaller of the two. Letters other than A, C, G, T end a k-mer.
+
+    `files` is a path or a list of paths; without any the counter begins empty. `k` is 1 to 32 bases.
+
+    - `min_count`: k-mers of which there are fewer copies are left out.
+    - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
+    - `device`: what counts, and where the counts lie then.
+    - `threads` bounds the threads that read and count; by default as many as the machine has.
+    - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C does.
+
+    K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
+    have to be those that `arrays` gives. `len` is the number of different k-mers.
+
+    >>> import warpset
+    >>> counter = warpset.KmerCounter(k=4)
+    >>> counter.update_sequences(["ACGTTGCAACGT", b"ttgc"])
+    >>> counter["ACGT"], counter["TTGC"], counter["GCAA"], "CCCC" in counter
+    (2, 3, 3, False)
+    >>> counter.count(["ACGT", "CCCC"]).tolist()
+    [2, 0]
+    """
+    def __add__(self, other: object, /) -> KmerCounter: ...
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, kmer: Any, /) -> bool: ...
+    def __copy__(self, /) -> KmerCounter: ...
+    def __deepcopy__(self, /, _memo: Any) -> KmerCounter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __getitem__(self, kmer: Any, /) -> int: ...
+    def __iadd__(self, other: object, /) -> None: ...
+    def __iter__(self, /) -> Any: ...
+    def __len__(self, /) -> int:
+        """
+        How many different k-mers there are.
+        """
+    def __new__(cls, /, files: Any | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> KmerCounter: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def arrays(self, /) -> tuple[Any, Any]:
+        """
+        All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`, in no
+        order.
+        """
+    def copy(self, /) -> KmerCounter:
+        """
+        A copy.
+        """
+    def count(self, kmers: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For k-mers on
+        a device the counts are there too.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> KmerCounter:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def histogram(self, /, most: SupportsIndex = 10000) -> Any:
+        """
+        How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last one
+        is how many have that many or more.
+        """
+    def items(self, /) -> Any:
+        """
+        All k-mers in letters, each with its number of copies, as they are now, in no order.
+        """
+    @property
+    def k(self, /) -> int:
+        """
+        Bases per k-mer.
+        """
+    def keep(self, /, min_count: SupportsIndex) -> None:
+        """
+        Removes k-mers of which there are fewer copies than `min_count`.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> KmerCounter:
+        """
+        Reads a file that `save` wrote.
+        """
+    def merge(self, /, other: KmerCounter) -> None:
+        """
+        Adds what another counter of the same `k` holds.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> KmerCounter:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that the counts take.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def screen(self, files: Any, /, *, matched: str | PathLike[str] | None = None, unmatched: str | PathLike[str] | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: Any | None = None) -> tuple[int, int]:
+        """
+        Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least `min_hits`
+        go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file they are only
+        counted. Returns how many match and how many do not.
+        """
+    def to(self, /, device: Any) -> KmerCounter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def total(self, /) -> int:
+        """
+        How many k-mers there are, copies included.
+        """
+    def update(self, files: Any, /, *, memory: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> None:
+        """
+        Adds the k-mers of more files: a path, or a list of paths.
+        """
+    def update_sequences(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its own.
+        """
+
+@final
+class PerfectHash:
+    """
+    A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in 1.5
+    to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+
+    `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
+    Nulls are left out.
+
+    - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24 (default
+      12), and `bucket_size` (default 1000): larger ones take less space and more time.
+    - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
+      `keys_per_value`: so many keys, 2 to 24, share a number.
+    - `seed`: other seeds give other numbers.
+    - `device`: where it is built and asked; keys that are on a device need that device here.
+    - `threads` bounds the threads that build; by default as many as the machine has.
+    - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them and
+      once as it builds. An exception in it stops the build, as Ctrl-C does.
+
+    Equal values are equal keys, whatever array they are in. Other keys have any of the numbers: a `StaticFilter`
+    knows most of them.
+
+    >>> import warpset
+    >>> function = warpset.PerfectHash(["ash", "birch", "fir", "oak"])
+    >>> sorted(function(["oak", "fir", "birch", "ash"]).tolist())
+    [0, 1, 2, 3]
+    >>> heights = [None] * len(function)
+    >>> heights[function.index_one("oak")] = 40
+    >>> heights[function.index_one("oak")]
+    40
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __call__(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        What `index` gives.
+        """
+    def __copy__(self, /) -> PerfectHash: ...
+    def __deepcopy__(self, /, _memo: Any) -> PerfectHash: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        How many keys there are.
+        """
+    def __new__(cls, /, keys: Any, *, bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> PerfectHash: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def copy(self, /) -> PerfectHash:
+        """
+        A copy.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> PerfectHash:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        The number of each key, as an array of `uint64`, or `out` filled. Other keys have any of the numbers, nulls
+        `2**64 - 1`. For keys on a device the numbers are there too.
+        """
+    def index_one(self, /, key: Any) -> int:
+        """
+        The number of one key: an `int`, `str` or `bytes`.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> PerfectHash:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> PerfectHash:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that it takes.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def to(self, /, device: Any) -> PerfectHash:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    @property
+    def values(self, /) -> int:
+        """
+        The bound that all numbers are below: the number of keys, unless there is a load factor or several keys share
+        a number.
+        """
+
+@final
 class QuotientFilter:
     """
     A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
@@ -493,6 +728,112 @@ class SplitBlockBloom:
         Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
         iterable, a chunked array or a stream are.
         `threads` bounds the threads that work on it; by default as many as the machine has.
+        """
+
+@final
+class StaticFilter:
+    """
+    A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It gives
+    each member a number of its own, and rejects other keys, but for a share of `fpr`.
+
+    `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
+    Nulls are left out.
+
+    - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are stored
+      of each key, for a rate of `2**-bits`.
+    - `leaf_size`, `bucket_size`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
+
+    >>> import warpset
+    >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
+    >>> "ash" in trees, "rose" in trees
+    (True, False)
+    >>> sorted(trees.index(["oak", "fir", "birch", "ash"]).tolist())
+    [0, 1, 2, 3]
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> StaticFilter: ...
+    def __deepcopy__(self, /, _memo: Any) -> StaticFilter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        How many keys there are.
+        """
+    def __new__(cls, /, keys: Any, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> StaticFilter: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits(self, /) -> int:
+        """
+        Bits that are stored of each key.
+        """
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> StaticFilter:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticFilter:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are surely
+        no members, have `2**64 - 1`.
+        """
+    def index_one(self, /, key: Any) -> int | None:
+        """
+        The number of one key, or `None` if it is surely no member.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticFilter:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> StaticFilter:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that it takes.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def to(self, /, device: Any) -> StaticFilter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
         """
 
 def devices() -> list[Device]:
