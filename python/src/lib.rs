@@ -12,6 +12,7 @@ mod filter;
 mod keys;
 mod output;
 mod quotient;
+mod sorted_map;
 mod structure;
 mod threads;
 
@@ -26,4 +27,6 @@ mod _warpset {
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
     #[pymodule_export]
     use super::quotient::QuotientFilter;
+    #[pymodule_export]
+    use super::sorted_map::{SortedMap, SortedMapIterator};
 }
