@@ -4,25 +4,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use warpset::gpu::Device;
-use warpset::lsm::{self, Bitmap, FileError, MappedLsm, OrderedKey, Ranges, gpu};
+use warpset::lsm::{self, Bitmap, FileError, MappedLsm, OrderedKey, gpu};
 use warpset_base::file::SIGNED;
 
 use super::cell::{Cell, Key, Value};
 use crate::anywhere;
 use crate::error::{Failure, Result};
-use crate::structure::{Structure, Where, read_only};
+use crate::structure::{Structure, Where};
 
 /// One end of a range; `pyo3::Bound` is another thing.
 pub use std::ops::Bound as End;
 
-/// Gives the macro `$then` its arguments and all pairs of types.
+/// Gives the macro `$then` its arguments and all pairs of types: each costs a copy of all code for host and device, and
+/// every key of the others has room in one of these.
 macro_rules! each_pair {
     ($then:ident!($($arguments:tt)*)) => {
         $then! { ($($arguments)*)
-            U32ToU32(u32, u32) U32ToU64(u32, u64) U32Set(u32, ())
-            U64ToU32(u64, u32) U64ToU64(u64, u64) U64Set(u64, ())
-            I32ToU32(i32, u32) I32ToU64(i32, u64) I32Set(i32, ())
-            I64ToU32(i64, u32) I64ToU64(i64, u64) I64Set(i64, ())
+            U64ToU64(u64, u64) U64ToU32(u64, u32) U64Set(u64, ())
+            U32ToU32(u32, u32)
+            I64ToU64(i64, u64) I64Set(i64, ())
         }
     };
 }
@@ -63,7 +63,7 @@ pub trait Types: 'static {
 /// Where dictionaries are.
 pub trait Family: 'static {
     /// Such a dictionary.
-    type Of<K: Key, V: Value>: Answers<K, V>;
+    type Of<K: Key, V: Value>: Single<K, V>;
 }
 
 macro_rules! typed {
@@ -84,6 +84,18 @@ macro_rules! typed {
             /// Its types.
             pub fn pair(&self) -> Pair {
                 match self { $(Typed::$name(_) => Pair::$name,)* }
+            }
+        }
+
+        impl Clone for Typed<OnHost> {
+            fn clone(&self) -> Self {
+                match self { $(Typed::$name(map) => Typed::$name(map.clone()),)* }
+            }
+        }
+
+        impl Typed<OnDevice> {
+            fn device(&self) -> &Device {
+                match self { $(Typed::$name(map) => map.device(),)* }
             }
         }
 
@@ -126,11 +138,8 @@ impl Pair {
     /// The types of these names.
     pub fn named(key: &str, value: Option<&str>) -> Result<Pair> {
         Pair::ALL.iter().copied().find(|pair| pair.names() == (key, value)).ok_or_else(|| {
-            let value = value.map_or("None".into(), |value| format!("{value:?}"));
-            Failure::value(format!(
-                "key={key:?}, value={value}: keys are \"uint64\", \"uint32\", \"int64\" or \"int32\"; values \"uint64\", \
-                 \"uint32\" or None"
-            ))
+            let known: Vec<String> = Pair::ALL.iter().map(|pair| pair.describe()).collect();
+            Failure::value(format!("key={key:?}, value={value:?}: there are maps from {}", known.join(", ")))
         })
     }
 
@@ -172,129 +181,78 @@ pub type Walk<K, V> = Box<dyn FnMut() -> Result<Vec<(K, V)>> + Send + Sync>;
 /// Elements that are asked for at a time.
 const CHUNK: usize = 1024;
 
-/// What dictionaries are asked, wherever they are.
-pub trait Answers<K, V>: Send + Sync {
-    fn get(&self, key: K) -> Result<Option<V>>;
-    fn get_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap>;
-    fn contains(&self, keys: &[K]) -> Result<Bitmap>;
-    fn count(&self, ranges: &[(End<K>, End<K>)]) -> Result<Vec<u64>>;
-    fn list(&self, ranges: &[(End<K>, End<K>)]) -> Result<Ranges<K, V>>;
-    fn successors(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>>;
-    fn predecessors(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>>;
-    fn first(&self) -> Result<Option<(K, V)>>;
-    fn last(&self) -> Result<Option<(K, V)>>;
-    fn live_len(&self) -> Result<u64>;
-    fn stored_len(&self) -> u64;
-    fn bytes(&self) -> u64;
+/// What dictionaries are asked, wherever they are, and have no common name for.
+pub trait Single<K, V>: Send + Sync {
+    /// The value of one key.
+    fn value(&self, key: K) -> Result<Option<V>>;
+    /// All elements, ascending.
     fn walk(&self) -> Result<Walk<K, V>>;
 }
 
-/// How dictionaries are changed.
-pub trait Changes<K, V>: Answers<K, V> {
-    fn put(&mut self, keys: &[K], values: &[V]) -> Result<()>;
-    fn delete(&mut self, keys: &[K]) -> Result<()>;
-    fn delete_range(&mut self, range: (End<K>, End<K>)) -> Result<()>;
-    fn remove_all(&mut self) -> Result<()>;
-    fn compact(&mut self) -> Result<()>;
-}
+macro_rules! single_on_host {
+    ($($map:ty)*) => {$(
+        impl<K: Key, V: Value> Single<K, V> for $map {
+            fn value(&self, key: K) -> Result<Option<V>> {
+                Ok(self.get(key))
+            }
 
-/// What the host answers without a doubt, as devices do.
-fn sure<T>(answer: T) -> Result<T, lsm::Error> {
-    Ok(answer)
-}
-
-macro_rules! answers {
-    ($($map:ty, $settle:path, $one:expr, $walk:expr;)*) => {$(
-        impl<K: Key, V: Value> Answers<K, V> for $map {
-            fn get(&self, key: K) -> Result<Option<V>> {
-                ($one)(self, key)
-            }
-            fn get_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap> {
-                Ok(self.get_bulk_into(keys, values)?)
-            }
-            fn contains(&self, keys: &[K]) -> Result<Bitmap> {
-                Ok($settle(self.contains_bitmap_bulk(keys))?)
-            }
-            fn count(&self, ranges: &[(End<K>, End<K>)]) -> Result<Vec<u64>> {
-                Ok($settle(self.count_range_bulk(ranges))?)
-            }
-            fn list(&self, ranges: &[(End<K>, End<K>)]) -> Result<Ranges<K, V>> {
-                Ok(self.range_bulk(ranges)?)
-            }
-            fn successors(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>> {
-                Ok($settle(self.successor_bulk(keys))?)
-            }
-            fn predecessors(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>> {
-                Ok($settle(self.predecessor_bulk(keys))?)
-            }
-            fn first(&self) -> Result<Option<(K, V)>> {
-                Ok($settle(self.first_key_value())?)
-            }
-            fn last(&self) -> Result<Option<(K, V)>> {
-                Ok($settle(self.last_key_value())?)
-            }
-            fn live_len(&self) -> Result<u64> {
-                Ok($settle(self.len())?)
-            }
-            fn stored_len(&self) -> u64 {
-                self.resident_len()
-            }
-            fn bytes(&self) -> u64 {
-                self.memory_bytes()
-            }
             fn walk(&self) -> Result<Walk<K, V>> {
-                ($walk)(self)
+                let (map, mut from) = (self.clone(), End::Unbounded);
+                Ok(Box::new(move || {
+                    let next: Vec<(K, V)> = map.range((from, End::Unbounded)).take(CHUNK).collect();
+                    from = next.last().map_or(from, |&(last, _)| End::Excluded(last));
+                    Ok(next)
+                }))
             }
         }
     )*};
 }
+single_on_host! {
+    lsm::Lsm<K, V>
+    Arc<MappedLsm<K, V>>
+}
 
-/// A walk by pieces of ranges.
-fn walk_by<K: Key, V: Value>(
-    piece: impl Fn((End<K>, End<K>)) -> Vec<(K, V)> + Send + Sync + 'static,
-) -> Result<Walk<K, V>> {
-    let mut from = End::Unbounded;
-    Ok(Box::new(move || {
-        let next = piece((from, End::Unbounded));
-        if let Some(&(last, _)) = next.last() {
-            from = End::Excluded(last);
+impl<K: Key, V: Value> Single<K, V> for gpu::Lsm<K, V> {
+    fn value(&self, key: K) -> Result<Option<V>> {
+        Ok(self.get_bulk(&[key])?.pop().flatten())
+    }
+
+    fn walk(&self) -> Result<Walk<K, V>> {
+        let mut elements = self.iter()?;
+        Ok(Box::new(move || Ok(elements.by_ref().take(CHUNK).collect::<Result<Vec<_>, lsm::Error>>()?)))
+    }
+}
+
+/// An answer of the host, or one of a device, which may fail.
+pub trait Settled {
+    /// The answer.
+    type Answer;
+    /// The answer, if there is one.
+    fn settled(self) -> Result<Self::Answer>;
+}
+
+impl<T> Settled for Result<T, lsm::Error> {
+    type Answer = T;
+    fn settled(self) -> Result<T> {
+        Ok(self?)
+    }
+}
+
+macro_rules! settled {
+    ($([$($item:ident)?] $answer:ty;)*) => {$(
+        impl$(<$item>)? Settled for $answer {
+            type Answer = $answer;
+            fn settled(self) -> Result<$answer> {
+                Ok(self)
+            }
         }
-        Ok(next)
-    }))
+    )*};
 }
-
-answers! {
-    lsm::Lsm<K, V>, sure, |map: &lsm::Lsm<K, V>, key| Ok(map.get(key)), |map: &lsm::Lsm<K, V>| {
-        let map = map.clone();
-        walk_by(move |range| map.range(range).take(CHUNK).collect())
-    };
-    Arc<MappedLsm<K, V>>, sure, |map: &MappedLsm<K, V>, key| Ok(map.get(key)), |map: &Arc<MappedLsm<K, V>>| {
-        let map = map.clone();
-        walk_by(move |range| map.range(range).take(CHUNK).collect())
-    };
-    gpu::Lsm<K, V>, Result::from, |map: &gpu::Lsm<K, V>, key| Ok(map.get_bulk(&[key])?.pop().flatten()),
-        |map: &gpu::Lsm<K, V>| {
-            let mut elements = map.iter()?;
-            Ok(Box::new(move || Ok(elements.by_ref().take(CHUNK).collect::<Result<Vec<_>, lsm::Error>>()?)) as Walk<K, V>)
-        };
-}
-
-impl<K: Key, V: Value, M: lsm::OrderedMap<K, V> + Answers<K, V>> Changes<K, V> for M {
-    fn put(&mut self, keys: &[K], values: &[V]) -> Result<()> {
-        Ok(self.insert_bulk(keys, values)?)
-    }
-    fn delete(&mut self, keys: &[K]) -> Result<()> {
-        Ok(self.remove_bulk(keys)?)
-    }
-    fn delete_range(&mut self, range: (End<K>, End<K>)) -> Result<()> {
-        Ok(self.remove_range(range).map(|_| ())?)
-    }
-    fn remove_all(&mut self) -> Result<()> {
-        Ok(self.clear()?)
-    }
-    fn compact(&mut self) -> Result<()> {
-        Ok(self.cleanup()?)
-    }
+settled! {
+    [] u64;
+    [] Bitmap;
+    [T] Vec<T>;
+    [T] Option<T>;
 }
 
 /// In host memory.
@@ -342,18 +300,10 @@ impl Structure for Sorted {
         by_pair!(there.pair(), |T| Ok(T::wrap(T::of(there)?.to_host()?)))
     }
     fn device(there: &Typed<OnDevice>) -> &Device {
-        macro_rules! each {
-            (($of:expr) $($name:ident($key:ty, $value:ty))*) => { match $of { $(Typed::$name(map) => map.device(),)* } };
-        }
-        each_pair!(each!(there))
+        there.device()
     }
     fn copy(host: &Typed<OnHost>) -> Typed<OnHost> {
-        macro_rules! each {
-            (($of:expr) $($name:ident($key:ty, $value:ty))*) => {
-                match $of { $(Typed::$name(map) => Typed::$name(map.clone()),)* }
-            };
-        }
-        each_pair!(each!(host))
+        host.clone()
     }
     fn to_bytes(host: &Typed<OnHost>) -> Result<Vec<u8>> {
         by_pair!(host.pair(), |T| Ok(T::of(host)?.to_bytes()))
@@ -372,36 +322,13 @@ impl Structure for Sorted {
         Pair::of_saved(|pair| by_pair!(pair, |T| unsafe { Lsm::<T>::map(path) }.map(|map| T::wrap(Arc::new(map)))))
     }
     fn describe(value: &Where<Sorted>) -> Result<String> {
-        let (stored, bytes) = by_pair!(pair_of(value), |T| {
-            let map = answers::<T>(value)?;
-            (map.stored_len(), map.bytes())
-        });
-        Ok(format!("{}, {stored} elements, {bytes} bytes", pair_of(value).describe()))
+        let (stored, bytes) = anywhere!(value, |map| by_pair!(map.pair(), |T| {
+            let map = T::of(map)?;
+            (map.resident_len(), map.memory_bytes())
+        }));
+        Ok(format!("{}, {stored} elements, {bytes} bytes", anywhere!(value, |map| map.pair()).describe()))
     }
 }
 
 /// The dictionary of these types in host memory.
 pub type Lsm<T> = lsm::Lsm<<T as Types>::K, <T as Types>::V>;
-
-/// The types of a map, wherever it is.
-pub fn pair_of(value: &Where<Sorted>) -> Pair {
-    anywhere!(value, |map| map.pair())
-}
-
-/// A map, to ask it.
-pub fn answers<T: Types>(value: &Where<Sorted>) -> Result<&dyn Answers<T::K, T::V>> {
-    Ok(match value {
-        Where::Host(map) => T::of(map)?,
-        Where::Mapped(map, _) => T::of(map)?,
-        Where::Device(map) => T::of(map)?,
-    })
-}
-
-/// A map, to change it.
-pub fn changes<T: Types>(value: &mut Where<Sorted>) -> Result<&mut dyn Changes<T::K, T::V>> {
-    Ok(match value {
-        Where::Host(map) => T::of_mut(map)?,
-        Where::Device(map) => T::of_mut(map)?,
-        Where::Mapped(_, path) => return Err(read_only(path)),
-    })
-}
