@@ -71,10 +71,13 @@ macro_rules! class {
         $crate::class! { @class [$($doc)*] $class $family { $($own)* } lookups }
     };
     (@methods other [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
-        $crate::class! { @whole [$($doc)*] $class $family { $($own)* } }
+        $crate::class! { @whole [$($doc)*] [] $class $family { $($own)* } }
+    };
+    (@methods mapping [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+        $crate::class! { @whole [$($doc)*] [mapping] $class $family { $($own)* } }
     };
     (@class [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* } lookups) => {
-        $crate::class! { @whole [$($doc)*] $class $family {
+        $crate::class! { @whole [$($doc)*] [] $class $family {
             fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 $crate::filter::contains_one::<$family>(&self.0, py, key)
             }
@@ -109,9 +112,9 @@ macro_rules! class {
             $($own)*
         } }
     };
-    (@whole [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+    (@whole [$($doc:tt)*] [$($option:ident)*] $class:ident $family:ty { $($own:tt)* }) => {
         $($doc)*
-        #[pyclass(frozen, module = "warpset")]
+        #[pyclass(frozen, module = "warpset" $(, $option)*)]
         pub struct $class(pub $crate::structure::Object<$family>);
 
         #[pymethods]

@@ -46,6 +46,17 @@ macro_rules! with_keys {
     };
 }
 
+/// What the words of integers of 64 bits say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Numbers from 0 to 2^64 - 1.
+    Unsigned,
+    /// Numbers from -2^63 to 2^63 - 1.
+    Signed,
+    /// A list has numbers below 0 and others above 2^63 - 1.
+    Mixed,
+}
+
 /// Where keys are; as long as the owner of the [`Part`] is there.
 enum Items {
     U32(&'static [u32]),
@@ -71,6 +82,7 @@ pub struct Part {
     owner: Owner,
     /// Which of the array's places hold a key; all of them unless it has nulls.
     present: Option<Vec<bool>>,
+    sign: Sign,
 }
 
 impl Part {
@@ -99,12 +111,17 @@ impl Part {
         self.present.as_deref()
     }
 
+    /// How integers of 64 bits are read where they are more than bits.
+    pub fn sign(&self) -> Sign {
+        self.sign
+    }
+
     /// Byte strings; `present` says where nulls were, which are not among them.
     ///
     /// # Safety
     /// The strings stay where they are and as they are as long as `owner` lives.
     pub unsafe fn strings(strings: Vec<&'static [u8]>, owner: Owner, present: Option<Vec<bool>>) -> Part {
-        Part { items: Items::Strings(strings), owner, present }
+        Part { items: Items::Strings(strings), owner, present, sign: Sign::Unsigned }
     }
 
     /// Integers in memory of another owner, copied if they have to be.
@@ -116,8 +133,9 @@ impl Part {
             && memory.size >= 4
             && memory.address.addr().is_multiple_of(memory.size)
             && present.as_deref().is_none_or(|present| present.iter().all(|&is_there| is_there));
+        let sign = if memory.is_signed { Sign::Signed } else { Sign::Unsigned };
         if memory.len == 0 {
-            return Part { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present };
+            return Part { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present, sign };
         }
         if is_in_place {
             // SAFETY: that many aligned integers of this size; they live as long as `owner`, which moves into the part.
@@ -128,7 +146,7 @@ impl Part {
                     _ => Items::U64(slice::from_raw_parts(memory.address.cast(), memory.len)),
                 }
             };
-            return Part { items, owner, present: None };
+            return Part { items, owner, present: None, sign };
         }
         let words = (0..memory.len)
             .filter(|&place| present.as_deref().is_none_or(|present| present[place]))
@@ -136,14 +154,14 @@ impl Part {
             .map(|place| unsafe { memory.word(place) })
             .collect();
         let present = present.filter(|present| present.contains(&false));
-        Part::words(words, present)
+        Part::words(words, present, sign)
     }
 
     /// Integers by their words of 64 bits.
-    fn words(words: Vec<u64>, present: Option<Vec<bool>>) -> Part {
+    fn words(words: Vec<u64>, present: Option<Vec<bool>>, sign: Sign) -> Part {
         // SAFETY: the vector moves into the part, and its memory stays where it is.
         let items = Items::U64(unsafe { slice::from_raw_parts(words.as_ptr(), words.len()) });
-        Part { items, owner: Owner::Words(words), present }
+        Part { items, owner: Owner::Words(words), present, sign }
     }
 
     /// Byte strings that lie one after the other in `bytes`, and end at `ends`.
@@ -160,7 +178,7 @@ impl Part {
                 string
             })
             .collect();
-        Part { items: Items::Strings(strings), owner: Owner::Words(words), present: None }
+        Part { items: Items::Strings(strings), owner: Owner::Words(words), present: None, sign: Sign::Unsigned }
     }
 }
 
@@ -417,6 +435,8 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
 #[derive(Default)]
 pub struct Gathered {
     words: Vec<u64>,
+    has_negative: bool,
+    has_large: bool,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -427,6 +447,9 @@ impl Gathered {
         let is_word = match one_key(object)? {
             OneKey::Word(word) => {
                 self.words.push(word);
+                if word >> 63 == 1 {
+                    *(if object.lt(0)? { &mut self.has_negative } else { &mut self.has_large }) = true;
+                }
                 true
             }
             OneKey::Bytes(bytes) => {
@@ -453,7 +476,12 @@ impl Gathered {
     /// All of them; none is left.
     pub fn take(&mut self) -> Part {
         if self.ends.is_empty() {
-            return Part::words(std::mem::take(&mut self.words), None);
+            let sign = match (std::mem::take(&mut self.has_negative), std::mem::take(&mut self.has_large)) {
+                (false, _) => Sign::Unsigned,
+                (true, false) => Sign::Signed,
+                (true, true) => Sign::Mixed,
+            };
+            return Part::words(std::mem::take(&mut self.words), None, sign);
         }
         Part::copied_strings(std::mem::take(&mut self.bytes), &std::mem::take(&mut self.ends))
     }

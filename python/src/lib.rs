@@ -14,6 +14,7 @@ mod kmers;
 mod output;
 mod quotient;
 mod recsplit;
+mod sorted_map;
 mod structure;
 mod threads;
 
@@ -34,4 +35,5 @@ mod _warpset {
     use super::quotient::QuotientFilter;
     #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
+    use super::sorted_map::{SortedMap, SortedMapIterator};
 }
