@@ -35,5 +35,6 @@ mod _warpset {
     use super::quotient::QuotientFilter;
     #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
+    #[pymodule_export]
     use super::sorted_map::{SortedMap, SortedMapIterator};
 }
