@@ -86,7 +86,10 @@ def test_files(tmp_path):
     assert mapped.count(kmers).tolist() == [counts[kmer] for kmer in kmers] and len(mapped) == len(counts)
     assert dict(mapped.items()) == counts and mapped[kmers[0]] == counts[kmers[0]] and "mapped from" in repr(mapped)
     assert pickle.loads(pickle.dumps(mapped)).total() == counts.total()
-    for change in (lambda: mapped.update(plain), lambda: mapped.keep(2), lambda: mapped.merge(ours)):
+    for change in (lambda: mapped.update(plain), lambda: mapped.update_sequences(first), lambda: mapped.screen(plain)):
+        with pytest.raises(ValueError, match="mapped"):
+            change()
+    for change in (lambda: mapped.keep(2), lambda: mapped.merge(ours), lambda: ours.merge(mapped)):
         with pytest.raises(ValueError, match="mapped"):
             change()
     assert repr(ours).startswith("KmerCounter(k=21, ") and ours.nbytes > 0

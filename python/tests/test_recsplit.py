@@ -236,6 +236,8 @@ def test_progress(kind):
         slow(kind, progress=stop)
     with pytest.raises(TypeError, match="not callable"):
         slow(kind, progress=7)
+    with pytest.raises(KeyError, match="enough"):
+        kind(KEYS[:500], device="emulator", progress=stop)
     assert time.monotonic() - start < 5
 
 
