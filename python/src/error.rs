@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
 use warpset::{bloom, lsm, quotient, recsplit};
@@ -34,6 +34,8 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Value,
+    Type,
+    Overflow,
     Full,
     Duplicate,
     Memory,
@@ -49,6 +51,16 @@ impl Failure {
     /// An argument that cannot be used, and what can be.
     pub fn value(message: impl Into<String>) -> Failure {
         Failure { kind: Kind::Value, message: message.into() }
+    }
+
+    /// An argument of a type that cannot be used, and what can be.
+    pub fn wrong_type(message: impl Into<String>) -> Failure {
+        Failure { kind: Kind::Type, message: message.into() }
+    }
+
+    /// A number out of range, and the range.
+    pub fn overflow(message: impl Into<String>) -> Failure {
+        Failure { kind: Kind::Overflow, message: message.into() }
     }
 
     /// A defect of this library.
@@ -152,6 +164,8 @@ impl From<Failure> for PyErr {
         let message = failure.message;
         match failure.kind {
             Kind::Value => PyValueError::new_err(message),
+            Kind::Type => PyTypeError::new_err(message),
+            Kind::Overflow => PyOverflowError::new_err(message),
             Kind::Full => FullError::new_err(message),
             Kind::Duplicate => DuplicateKeyError::new_err(message),
             Kind::Memory => OutOfMemoryError::new_err(message),

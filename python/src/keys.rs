@@ -5,9 +5,9 @@
 //! | NumPy arrays and other buffers of integers of 32 and 64 bits | where they are |
 //! | those of 8 and 16 bits; arrays with gaps, misaligned ones | copied |
 //! | arrays of fixed byte strings (`S`) | where they are; zeros at the end do not count |
-//! | Arrow arrays and streams (`arrow`) | where they are, without nulls |
+//! | Arrow arrays and streams (`arrow`) | where they are; integers among nulls, or of 8 and 16 bits, copied |
 //! | `__cuda_array_interface__` and DLPack (`device`) | where they are |
-//! | lists and other iterables of `int`, or of `str` and `bytes` | copied |
+//! | lists and other iterables of `int`, or of `str` and `bytes`; other strings of NumPy | copied |
 
 use std::slice;
 
@@ -15,7 +15,7 @@ use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyInt, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::arrow;
 use crate::device::{self, DeviceKeys};
@@ -46,6 +46,17 @@ macro_rules! with_keys {
     };
 }
 
+/// What the words of integers of 64 bits say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Numbers from 0 to 2^64 - 1.
+    Unsigned,
+    /// Numbers from -2^63 to 2^63 - 1.
+    Signed,
+    /// A list has numbers below 0 and others above 2^63 - 1.
+    Mixed,
+}
+
 /// Where keys are; as long as the owner of the [`Part`] is there.
 enum Items {
     U32(&'static [u32]),
@@ -59,7 +70,7 @@ pub enum Owner {
     /// A buffer of Python.
     Buffer(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer),
     /// An array of Arrow.
-    Arrow(#[allow(dead_code, reason = "held, not read")] arrow::Array),
+    Arrow(#[allow(dead_code, reason = "held, not read")] arrow_array::ArrayRef),
     /// Our copy, in words for their alignment.
     Words(#[allow(dead_code, reason = "held, not read")] Vec<u64>),
 }
@@ -71,6 +82,7 @@ pub struct Part {
     owner: Owner,
     /// Which of the array's places hold a key; all of them unless it has nulls.
     present: Option<Vec<bool>>,
+    sign: Sign,
 }
 
 impl Part {
@@ -99,12 +111,17 @@ impl Part {
         self.present.as_deref()
     }
 
+    /// How integers of 64 bits are read where they are more than bits.
+    pub fn sign(&self) -> Sign {
+        self.sign
+    }
+
     /// Byte strings; `present` says where nulls were, which are not among them.
     ///
     /// # Safety
     /// The strings stay where they are and as they are as long as `owner` lives.
     pub unsafe fn strings(strings: Vec<&'static [u8]>, owner: Owner, present: Option<Vec<bool>>) -> Part {
-        Part { items: Items::Strings(strings), owner, present }
+        Part { items: Items::Strings(strings), owner, present, sign: Sign::Unsigned }
     }
 
     /// Integers in memory of another owner, copied if they have to be.
@@ -116,8 +133,9 @@ impl Part {
             && memory.size >= 4
             && memory.address.addr().is_multiple_of(memory.size)
             && present.as_deref().is_none_or(|present| present.iter().all(|&is_there| is_there));
+        let sign = if memory.is_signed { Sign::Signed } else { Sign::Unsigned };
         if memory.len == 0 {
-            return Part { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present };
+            return Part { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present, sign };
         }
         if is_in_place {
             // SAFETY: that many aligned integers of this size; they live as long as `owner`, which moves into the part.
@@ -128,7 +146,7 @@ impl Part {
                     _ => Items::U64(slice::from_raw_parts(memory.address.cast(), memory.len)),
                 }
             };
-            return Part { items, owner, present: None };
+            return Part { items, owner, present: None, sign };
         }
         let words = (0..memory.len)
             .filter(|&place| present.as_deref().is_none_or(|present| present[place]))
@@ -136,14 +154,14 @@ impl Part {
             .map(|place| unsafe { memory.word(place) })
             .collect();
         let present = present.filter(|present| present.contains(&false));
-        Part::words(words, present)
+        Part::words(words, present, sign)
     }
 
     /// Integers by their words of 64 bits.
-    fn words(words: Vec<u64>, present: Option<Vec<bool>>) -> Part {
+    fn words(words: Vec<u64>, present: Option<Vec<bool>>, sign: Sign) -> Part {
         // SAFETY: the vector moves into the part, and its memory stays where it is.
         let items = Items::U64(unsafe { slice::from_raw_parts(words.as_ptr(), words.len()) });
-        Part { items, owner: Owner::Words(words), present }
+        Part { items, owner: Owner::Words(words), present, sign }
     }
 
     /// Byte strings that lie one after the other in `bytes`, and end at `ends`.
@@ -160,7 +178,7 @@ impl Part {
                 string
             })
             .collect();
-        Part { items: Items::Strings(strings), owner: Owner::Words(words), present: None }
+        Part { items: Items::Strings(strings), owner: Owner::Words(words), present: None, sign: Sign::Unsigned }
     }
 }
 
@@ -251,7 +269,7 @@ pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
 }
 
 /// Whether an object is one key, and no batch of them.
-fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyInt>() || object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>()
 }
 
@@ -290,15 +308,24 @@ impl Batch {
             return Ok(None);
         }
         if let Ok(buffer) = PyUntypedBuffer::get(object) {
-            return of_buffer(buffer).map(|part| Some(Batch::Host(vec![part])));
+            if buffer.dimensions() == 0 {
+                return Err(wrong_key(object)); // a number of NumPy
+            }
+            // Text of a fixed length, and objects, are the list that they make.
+            if !buffer.format().to_bytes().ends_with(b"w") && !buffer.format().to_bytes().ends_with(b"O") {
+                return of_buffer(buffer).map(|part| Some(Batch::Host(vec![part])));
+            }
         }
         if let Some(parts) = arrow::parts(object)? {
-            return Ok(Some(Batch::Host(parts)));
+            return Ok(Some(Batch::Host(parts.collect::<PyResult<_>>()?)));
         }
         if let Some(keys) = device::keys(object)? {
             return Ok(Some(keys));
         }
-        arrow::other_array(object)
+        match arrow::other_array(object)? {
+            Some(array) => of_array_of_objects(object, &array).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// How many keys and nulls there are.
@@ -318,6 +345,50 @@ fn no_batch(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
+/// The keys in an array that NumPy made of an object.
+fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Batch> {
+    let py = object.py();
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
+    match kind.as_str() {
+        _ if dimensions == 0 => Err(wrong_key(object)),
+        "U" | "T" | "O" if dimensions == 1 => {
+            let (mut gathered, mut present) = (Gathered::default(), Vec::new());
+            for item in array.call_method0(intern!(py, "tolist"))?.try_iter()? {
+                let item = item?;
+                present.push(!is_missing(&item)?);
+                if present.ends_with(&[true]) {
+                    gathered.push(&item)?;
+                }
+            }
+            let mut part = gathered.take();
+            part.present = present.contains(&false).then_some(present);
+            Ok(Batch::Host(vec![part]))
+        }
+        "i" | "u" | "S" if !array.is(object) => Ok(Batch::Host(vec![of_buffer(PyUntypedBuffer::get(array)?)?])),
+        _ => Err(PyTypeError::new_err(format!(
+            "an array of {dtype} holds no keys: pass integers of 8 to 64 bits (`.astype`), the bits of other numbers \
+             (`.view(numpy.uint64)`), or strings"
+        ))),
+    }
+}
+
+/// Whether an item of an array of objects stands for none: `None`, the float `nan`, and what pandas has for it.
+fn is_missing(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_nan = || item.cast::<PyFloat>().is_ok_and(|number| number.value().is_nan());
+    Ok(item.is_none() || is_nan() || item.get_type().name()? == "NAType")
+}
+
+/// The type of a buffer's items; unknown if their bytes are in another order than the machine's.
+pub fn element_type(buffer: &PyUntypedBuffer) -> ElementType {
+    let other_order = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<', b'<'] };
+    match buffer.format().to_bytes() {
+        [order, size, ..] if other_order.contains(order) && *size != b'B' && *size != b'b' => ElementType::Unknown,
+        _ => ElementType::from_format(buffer.format()),
+    }
+}
+
 /// The keys in a buffer.
 fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     if buffer.dimensions() != 1 {
@@ -329,7 +400,7 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     let (len, size) = (buffer.shape()[0], buffer.item_size());
     let address = buffer.buf_ptr().cast_const().cast::<u8>();
     let stride = if len > 1 { buffer.strides()[0] } else { size as isize };
-    let is_signed = match ElementType::from_format(buffer.format()) {
+    let is_signed = match element_type(&buffer) {
         ElementType::SignedInteger { .. } => true,
         ElementType::UnsignedInteger { .. } => false,
         _ if format.ends_with('s') && format[..format.len() - 1].bytes().all(|b| b.is_ascii_digit()) => {
@@ -364,6 +435,8 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
 #[derive(Default)]
 pub struct Gathered {
     words: Vec<u64>,
+    has_negative: bool,
+    has_large: bool,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -374,6 +447,9 @@ impl Gathered {
         let is_word = match one_key(object)? {
             OneKey::Word(word) => {
                 self.words.push(word);
+                if word >> 63 == 1 {
+                    *(if object.lt(0)? { &mut self.has_negative } else { &mut self.has_large }) = true;
+                }
                 true
             }
             OneKey::Bytes(bytes) => {
@@ -400,7 +476,12 @@ impl Gathered {
     /// All of them; none is left.
     pub fn take(&mut self) -> Part {
         if self.ends.is_empty() {
-            return Part::words(std::mem::take(&mut self.words), None);
+            let sign = match (std::mem::take(&mut self.has_negative), std::mem::take(&mut self.has_large)) {
+                (false, _) => Sign::Unsigned,
+                (true, false) => Sign::Signed,
+                (true, true) => Sign::Mixed,
+            };
+            return Part::words(std::mem::take(&mut self.words), None, sign);
         }
         Part::copied_strings(std::mem::take(&mut self.bytes), &std::mem::take(&mut self.ends))
     }

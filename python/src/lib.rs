@@ -14,12 +14,15 @@ mod kmers;
 mod output;
 mod quotient;
 mod recsplit;
+mod sorted_map;
 mod structure;
 mod threads;
 
 /// Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs.
 #[pyo3::pymodule(gil_used = false)]
 mod _warpset {
+    #[pymodule_export]
+    use super::arrow::BooleanArray;
     #[pymodule_export]
     use super::bloom::{BlockedBloom, SplitBlockBloom};
     #[pymodule_export]
@@ -32,4 +35,5 @@ mod _warpset {
     use super::quotient::QuotientFilter;
     #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
+    use super::sorted_map::{SortedMap, SortedMapIterator};
 }

@@ -1,0 +1,197 @@
+//! Keys and values of dictionaries: what Python gives for them, and what it gets.
+
+use std::borrow::Cow;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use warpset::gpu::DeviceSlice;
+use warpset::lsm::gpu::{DeviceKey, DeviceValue};
+use warpset::lsm::units;
+
+use crate::device::{Adopted, Kept, SharedItem};
+use crate::error::{Failure, Result};
+use crate::keys::{HostKeys, Part, Sign};
+use crate::output::Output;
+
+/// A key or a value.
+pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
+    /// The type's name in NumPy; none of `()`, the value of sets, which is Python's `None`.
+    const DTYPE: Option<&'static str>;
+
+    /// The number, if the type has it.
+    fn of_int(int: i128) -> Option<Self>;
+    /// From an object of Python.
+    fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self>;
+    /// As an object of Python.
+    fn object<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+    /// All that an array holds, without its nulls.
+    fn column(part: &Part) -> Result<Cow<'_, [Self]>>;
+    /// An array that `fill` fills: `out`, or a new one.
+    fn array(
+        py: Python<'_>,
+        n: usize,
+        out: Option<&Bound<'_, PyAny>>,
+        fill: impl FnOnce(&mut [Self]) -> PyResult<()>,
+    ) -> PyResult<Py<PyAny>>;
+
+    /// An array of these.
+    fn copied(py: Python<'_>, items: &[Self]) -> PyResult<Py<PyAny>> {
+        Self::array(py, items.len(), None, |places| {
+            places.copy_from_slice(items);
+            Ok(())
+        })
+    }
+}
+
+/// A key.
+pub trait Key: Cell + DeviceKey<Stored: DeviceItem> + SharedItem {}
+impl<T: Cell + DeviceKey<Stored: DeviceItem> + SharedItem> Key for T {}
+
+/// A value.
+pub trait Value: Cell + DeviceValue<Stored: DeviceItem> {}
+impl<T: Cell + DeviceValue<Stored: DeviceItem>> Value for T {}
+
+/// What device arrays of keys and values hold.
+pub trait DeviceItem: SharedItem {
+    /// The items of an array.
+    fn slice<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self>>;
+}
+
+fn out_of_range(int: impl std::fmt::Display, dtype: Option<&str>) -> String {
+    let name = dtype.unwrap_or_default();
+    format!(
+        "{int} is out of the range of {name}: make the map with a wider `key=` or `value=`, or one with another sign"
+    )
+}
+
+/// Integers as integers of another type: in place, if they have as many bytes.
+fn convert<S, T>(items: &[S]) -> Result<Cow<'_, [T]>>
+where
+    S: bytemuck::Pod + Into<i128>,
+    T: Cell + bytemuck::Pod + TryFrom<i128>,
+{
+    let converted = |item: S| T::try_from(item.into()).ok();
+    if !items.iter().fold(true, |all, &item| all & converted(item).is_some()) {
+        let wrong = items.iter().position(|&item| converted(item).is_none()).unwrap_or_default();
+        return Err(Failure::overflow(format!("item {wrong}: {}", out_of_range(items[wrong].into(), T::DTYPE))));
+    }
+    Ok(match size_of::<S>() == size_of::<T>() {
+        true => Cow::Borrowed(bytemuck::cast_slice(items)),
+        false => items.iter().filter_map(|&item| converted(item)).collect(),
+    })
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl Cell for $number {
+            const DTYPE: Option<&'static str> = Some(<$number as crate::output::Item>::DTYPE);
+
+            fn of_int(int: i128) -> Option<Self> {
+                int.try_into().ok()
+            }
+
+            fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+                object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
+                    true => PyOverflowError::new_err(out_of_range(object, Self::DTYPE)),
+                    false => error,
+                })
+            }
+
+            fn object<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                self.into_bound_py_any(py)
+            }
+
+            fn column(part: &Part) -> Result<Cow<'_, [Self]>> {
+                match (part.keys(), part.sign()) {
+                    (HostKeys::U32(items), _) => convert(items),
+                    (HostKeys::I32(items), _) => convert(items),
+                    (HostKeys::U64(items), Sign::Unsigned) => convert(items),
+                    (HostKeys::U64(items), Sign::Signed) => convert(bytemuck::cast_slice::<u64, i64>(items)),
+                    (HostKeys::U64(_), Sign::Mixed) => {
+                        Err(Failure::overflow("integers below 0 and above 2**63 - 1 in one list: no type has both"))
+                    }
+                    (HostKeys::Strings(_), _) => {
+                        Err(Failure::wrong_type("strings or bytes: keys and values of a map are integers"))
+                    }
+                }
+            }
+
+            fn array(
+                py: Python<'_>,
+                n: usize,
+                out: Option<&Bound<'_, PyAny>>,
+                fill: impl FnOnce(&mut [Self]) -> PyResult<()>,
+            ) -> PyResult<Py<PyAny>> {
+                let mut array = Output::new(py, n, out)?;
+                fill(array.items())?;
+                Ok(array.finish())
+            }
+        }
+    )*};
+}
+numbers!(u32 u64 i32 i64);
+
+impl Cell for () {
+    const DTYPE: Option<&'static str> = None;
+
+    fn of_int(_: i128) -> Option<()> {
+        Some(())
+    }
+
+    fn of_object(object: &Bound<'_, PyAny>) -> PyResult<()> {
+        match object.is_none() {
+            true => Ok(()),
+            false => Err(PyTypeError::new_err("with value=None all values are `None`: add keys by `update(keys)`")),
+        }
+    }
+
+    fn object<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(py.None().into_bound(py))
+    }
+
+    fn column(part: &Part) -> Result<Cow<'_, [()]>> {
+        Ok(units(part.count()).into())
+    }
+
+    fn array(
+        py: Python<'_>,
+        n: usize,
+        _: Option<&Bound<'_, PyAny>>,
+        fill: impl FnOnce(&mut [()]) -> PyResult<()>,
+    ) -> PyResult<Py<PyAny>> {
+        fill(&mut vec![(); n])?;
+        Ok(py.None())
+    }
+}
+
+macro_rules! on_device {
+    ($($item:ty: $variant:ident;)*) => {$(
+        impl DeviceItem for $item {
+            fn slice<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self>> {
+                match adopted {
+                    Adopted::$variant(kept) => Ok(Kept::as_slice(kept)),
+                    _ => Err(Failure::wrong_type(concat!(
+                        "device arrays for this map have items of ", stringify!($item),
+                        " (uint32 or uint64 elsewhere): `.astype`, or `.view` of integers that are not negative"
+                    ))),
+                }
+            }
+        }
+    )*};
+}
+on_device! {
+    u32: U32;
+    u64: U64;
+}
+
+/// The keys of a device array.
+pub fn keys_on_device<'a, K: Key>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, K::Stored>> {
+    if K::MIN != K::default() {
+        return Err(Failure::wrong_type(
+            "a map with signed keys takes no device arrays: make it with key=\"uint64\" and keys whose highest bit is \
+             flipped, which keeps their order, or pass arrays of the host",
+        ));
+    }
+    DeviceItem::slice(adopted)
+}
