@@ -9,7 +9,7 @@ use warpset::primitives;
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key};
-use crate::output::Answers;
+use crate::output::{Answers, Output};
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
 

@@ -289,7 +289,7 @@ class! {
                     match part.keys() {
                         HostKeys::Strings(strings) => all.extend_from_slice(strings),
                         _ if part.count() == 0 => {}
-                        _ => return Err(Failure::value("sequences: pass `str` or `bytes`, not integers")),
+                        _ => return Err(Failure::wrong_type("sequences: pass `str` or `bytes`, not integers")),
                     }
                 }
                 Ok(count_sequences(all, &settings)?)

@@ -76,7 +76,11 @@ fn as_one<R>(parts: &[Part], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Re
             for part in parts {
                 match part.keys() {
                     HostKeys::$kind(keys) => all.extend_from_slice(keys),
-                    _ => return Err(Failure::value("an array whose chunks have keys of different types: cast them")),
+                    _ => {
+                        return Err(Failure::wrong_type(
+                            "an array whose chunks have keys of different types: cast them",
+                        ));
+                    }
                 }
             }
             work(HostKeys::$kind(&all))

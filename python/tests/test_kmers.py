@@ -203,7 +203,7 @@ def test_bad_input(tmp_path):
     for key in (1.5, None, ["ACG"]):
         with pytest.raises(TypeError):
             ours[key]
-    with pytest.raises(ValueError, match="not integers"):
+    with pytest.raises(TypeError, match="not integers"):
         ours.update_sequences([1, 2])
     with pytest.raises(TypeError):
         ours.update_sequences("ACGT")
