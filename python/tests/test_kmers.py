@@ -140,6 +140,14 @@ def test_kmers_in_arrays():
     assert ours.count(["ACGT", b"CCCC"], out=out) is out and out.tolist() == [1, 0]
 
 
+def test_sequences_of_arrow():
+    pa = pytest.importorskip("pyarrow")
+    ours, counts = KmerCounter(k=3), model(["ACGTT", "TTGC"], 3)
+    ours.update_sequences(pa.chunked_array([["ACGTT", None], [], ["TTGC"]], pa.string()))
+    assert dict(ours.items()) == counts
+    assert ours.count(pa.chunked_array([["ACG", None], ["AAA"]], pa.string())).tolist() == [counts["ACG"], 0, 0]
+
+
 def test_damaged_files(tmp_path):
     ours = KmerCounter(k=9)
     ours.update_sequences(random(6, 5, 100))
