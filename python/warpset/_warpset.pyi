@@ -614,6 +614,200 @@ class QuotientFilter:
         """
 
 @final
+class SortedMap:
+    """
+    A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
+
+    `key`: `"uint64"`, `"uint32"`, `"int64"` or `"int32"`; `value`: `"uint64"`, `"uint32"`, or None for an ordered set,
+    whose values are all `None`. `batch_size`: keys of the updates that are expected, a power of two, 65536 unless
+    given; larger ones make updates cheaper. Removed and replaced elements take memory until a cleanup; `cleanup`
+    says when there is one: if more than such a share of all elements may be stale (0.5 unless given), after so many
+    updates (an `int`), or only when `cleanup()` is called (None).
+
+    It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and it
+    is equal only to maps of its own types. Key by key it costs what an update of one key costs: methods that take
+    arrays (`update`, `delete`, `get_many`) are made for more.
+
+    >>> import warpset
+    >>> prices = warpset.SortedMap(value="uint32")
+    >>> prices.update([30, 10, 20], [300, 100, 200])
+    >>> del prices[20]
+    >>> prices[10], prices.get(20), len(prices)
+    (100, None, 2)
+    >>> values, found = prices.get_many([10, 20, 30], default=7)
+    >>> values.tolist(), found.tolist()
+    ([100, 7, 300], [True, False, True])
+    >>> keys, values = prices[5:15]
+    >>> keys.tolist(), values.tolist()
+    ([10], [100])
+    >>> list(prices.items())
+    [(10, 100), (30, 300)]
+    """
+    def __bool__(self, /) -> bool: ...
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> SortedMap: ...
+    def __deepcopy__(self, /, _memo: Any) -> SortedMap: ...
+    def __delitem__(self, key: Any, /) -> None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __getitem__(self, key: Any, /) -> Any:
+        """
+        The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop, which
+        is not part of it.
+        """
+    def __ior__(self, other: object, /) -> SortedMap: ...
+    def __iter__(self, /) -> SortedMapIterator:
+        """
+        Iterates over the keys, ascending, as they are now, whatever happens to the map meanwhile.
+        """
+    def __len__(self, /) -> int:
+        """
+        How many keys there are. After an update, the first call walks through all of them.
+        """
+    def __new__(cls, /, *, key: str = "uint64", value: str | None = ..., batch_size: SupportsIndex | None = None, cleanup: SupportsIndex | SupportsFloat | None = ..., device: Any | None = None) -> SortedMap: ...
+    def __or__(self, other: object, /) -> SortedMap: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def cleanup(self, /) -> None:
+        """
+        Drops elements that were removed or replaced. Answers stay as they are, memory and time for them shrink.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes everything.
+        """
+    def contains(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key is there: an array of booleans, or `out` filled; nulls are not. For keys on a device the
+        answers are there too.
+        """
+    def copy(self, /) -> SortedMap:
+        """
+        A copy.
+        """
+    def count_range(self, lows: Any, highs: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        How many keys there are from each of `lows` to that of `highs`, both included, as an array of `uint64`, or
+        `out` filled. For ends on a device the counts are there too.
+        """
+    def delete(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Removes keys, whether they are there or not; nulls are left out.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    def first(self, /) -> tuple:
+        """
+        The smallest key, with its value; `KeyError` if the map is empty.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> SortedMap:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def get(self, key: Any, default: Any | None = None, /) -> Any | None:
+        """
+        The value of a key, or `default` if it is absent.
+        """
+    def get_many(self, keys: Any, /, default: SupportsIndex = 0, *, out: Any | None = None, found: Any | None = None, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+        """
+        The values of keys, `default` for absent ones and nulls, and an array of booleans that says which keys are
+        there: new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        """
+    def items(self, /) -> SortedMapIterator:
+        """
+        Iterates over pairs of keys and values, ascending, as they are now, whatever happens to the map meanwhile. As
+        arrays they are `map[:]`.
+        """
+    def keys(self, /) -> Any:
+        """
+        All keys, ascending, as an array.
+        """
+    def last(self, /) -> tuple:
+        """
+        The largest key, with its value; `KeyError` if the map is empty.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SortedMap:
+        """
+        Reads a file that `save` wrote.
+        """
+    def merge(self, /, other: SortedMap) -> None:
+        """
+        Inserts what another map of the same types has; where both have a key, the other one's value counts.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> SortedMap:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that elements and search indexes take.
+        """
+    def pop(self, key: Any, /, *default) -> Any:
+        """
+        Removes a key and gives its value; if it is absent, gives `default`, or raises `KeyError` if none is named.
+        """
+    def popitem(self, /) -> tuple:
+        """
+        Removes the largest key and gives it with its value; `KeyError` if the map is empty.
+        """
+    def predecessors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+        """
+        The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        """
+    def range(self, lows: Any, highs: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+        """
+        The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`, where
+        range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are there too.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def setdefault(self, key: Any, default: Any | None = None, /) -> Any | None:
+        """
+        The value of a key, which gets the value `default` before if it is absent.
+        """
+    @property
+    def stored(self, /) -> int:
+        """
+        Elements that are stored: keys with their values, and what the next cleanup drops.
+        """
+    def successors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+        """
+        The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        """
+    def to(self, /, device: Any) -> SortedMap:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def update(self, keys: Any, values: Any | None = None, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces the
+        values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
+        """
+    def values(self, /) -> Any:
+        """
+        All values, in the order of their keys, as an array; None for a set.
+        """
+
+@final
+class SortedMapIterator:
+    """
+    The keys of a map, or its keys with their values, ascending, as they were when the iteration began.
+    """
+    def __iter__(self, /) -> SortedMapIterator: ...
+    def __next__(self, /) -> Any: ...
+
+@final
 class SplitBlockBloom:
     """
     Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
