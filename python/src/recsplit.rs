@@ -68,33 +68,25 @@ macro_rules! built {
     };
 }
 
-/// Runs `work` with the keys of all parts as one slice; those of several parts are copied.
+/// Runs `work` with the keys of all parts as one slice; those of several parts are copied, integers as their words.
 fn as_one<R>(parts: &[Part], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
-    macro_rules! copied {
-        ($kind:ident) => {{
-            let mut all = Vec::with_capacity(parts.iter().map(Part::count).sum());
-            for part in parts {
-                match part.keys() {
-                    HostKeys::$kind(keys) => all.extend_from_slice(keys),
-                    _ => {
-                        return Err(Failure::wrong_type(
-                            "an array whose chunks have keys of different types: cast them",
-                        ));
-                    }
-                }
-            }
-            work(HostKeys::$kind(&all))
-        }};
+    let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(Part::keys).collect();
+    if parts.len() < 2 {
+        return work(parts.first().copied().unwrap_or(HostKeys::U64(&[])));
     }
-    match parts {
-        [] => work(HostKeys::U64(&[])),
-        [part] => work(part.keys()),
-        [first, ..] => match first.keys() {
-            HostKeys::U32(_) => copied!(U32),
-            HostKeys::I32(_) => copied!(I32),
-            HostKeys::U64(_) => copied!(U64),
-            HostKeys::Strings(_) => copied!(Strings),
-        },
+    let (mut words, mut strings) = (Vec::new(), Vec::new());
+    for keys in parts {
+        match keys {
+            HostKeys::U32(keys) => words.extend(keys.iter().map(|&key| u64::from(key))),
+            HostKeys::I32(keys) => words.extend(keys.iter().map(|&key| key as u64)),
+            HostKeys::U64(keys) => words.extend_from_slice(keys),
+            HostKeys::Strings(keys) => strings.extend_from_slice(keys),
+        }
+    }
+    match (words.is_empty(), strings.is_empty()) {
+        (_, true) => work(HostKeys::U64(&words)),
+        (true, _) => work(HostKeys::Strings(&strings)),
+        _ => Err(Failure::wrong_type("an array with chunks of integers and of strings: pass keys of one kind")),
     }
 }
 
