@@ -25,7 +25,7 @@ def generated():
     for line in text.splitlines():
         if line.startswith("class "):
             owner = line.removeprefix("class ").rstrip(":")
-        if re.match(r"    def __i(or|and)__\(", line):
+        if re.match(r"    def __i(or|and|add)__\(", line):
             line = line.replace("-> None", f"-> {owner}")
         if "Incomplete" not in line:
             lines.append(line)

@@ -6,10 +6,10 @@ use warpset::gpu::{ArrayItem, DeviceSlice, DeviceSliceMut, DeviceVec, GpuError};
 use warpset::prelude::{DeviceFilter, DeviceInsert, Filter, Insert, TestAndInsert};
 use warpset::primitives;
 
-use crate::device::{self, Adopted, DeviceArray, DeviceKeys};
+use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key};
-use crate::output::Answers;
+use crate::output::{Answers, Output};
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
 
@@ -201,6 +201,32 @@ pub fn answer_on_device<S: Structure, T: ArrayItem + Send>(
             fill(ours.as_mut_slice())?;
             Ok(Py::new(py, array(ours))?.into_any())
         }
+    }
+}
+
+/// A number for each key, as an array of `uint64`, or `out` filled; a null has `absent`.
+#[allow(clippy::too_many_arguments, reason = "those of the methods, and their work")]
+pub fn numbers<S: Structure>(
+    object: &Object<S>,
+    py: Python<'_>,
+    keys: &Bound<'_, PyAny>,
+    out: Option<&Bound<'_, PyAny>>,
+    threads: Option<usize>,
+    absent: u64,
+    on_host: impl Fn(&Where<S>, HostKeys<'_>, &mut [u64]) -> Result<()> + Sync,
+    on_device: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, u64>) -> Result<()> + Send,
+) -> PyResult<Py<PyAny>> {
+    let batch = Batch::of(keys)?;
+    match &batch {
+        Batch::Host(parts) => {
+            let mut numbers = Output::<u64>::new(py, batch.len(), out)?;
+            let items = numbers.items();
+            object.read(py, threads, batch.len(), |value| {
+                answer_parts(parts, items, absent, |keys, numbers| on_host(value, keys, numbers))
+            })?;
+            Ok(numbers.finish())
+        }
+        Batch::Device(keys) => answer_on_device(object, py, keys, out, threads, u64::share, on_device),
     }
 }
 

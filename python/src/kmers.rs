@@ -13,14 +13,14 @@ use warpset_kmers::{
     Backend, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,
 };
 
-use crate::device::{Place, SharedItem};
+use crate::device::Place;
 use crate::error::{Failure, Result};
-use crate::filter::{answer_on_device, answer_parts};
+use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::{Item, Output};
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, read_only};
-use crate::threads::{Shared, Watch, run_watched};
-use crate::{anywhere, class, with_device_keys};
+use crate::threads::{Shared, Watch, run, run_watched};
+use crate::{anywhere, ask, class, with_device_keys};
 
 /// Counts in a filter that is not in host memory.
 pub struct Elsewhere<F> {
@@ -115,7 +115,7 @@ impl Files {
 }
 
 /// What tells `watch` how much of the files has been read.
-fn progress(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
+fn heard_by(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
     let total = files.iter().map(|path| path.metadata().map_or(0, |file| file.len())).sum();
     let watch = watch.clone();
     Progress::calling(move |bytes| watch.note(bytes, total))
@@ -128,6 +128,21 @@ fn settings(k: K, place: &Place, threads: Option<usize>) -> Result<Settings> {
         Place::Cpu => settings.backend(Backend::Cpu),
         Place::On(device) => settings.on(device),
     })
+}
+
+/// The counts of files, with these settings.
+fn counted(
+    py: Python<'_>,
+    files: &Bound<'_, PyAny>,
+    mut settings: Settings,
+    memory: Option<u64>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Table> {
+    let files = Files::of(files)?;
+    if let Some(bytes) = memory {
+        settings = settings.memory(bytes);
+    }
+    run_watched(py, None, progress, |watch| Ok(count_files(&files, &settings.progress(heard_by(watch, &files)))?))
 }
 
 /// The numbers of canonical k-mers: those of letters, or integers as they are.
@@ -157,17 +172,25 @@ fn merge(object: &Object<Kmers>, py: Python<'_>, more: &Table) -> PyResult<()> {
 }
 
 impl KmerCounter {
-    fn k_and_place(&self, py: Python<'_>) -> PyResult<(K, Place)> {
-        Ok(self.0.read(py, None, 1, |value| match value {
-            Where::Host(table) => Ok((table.k(), Place::Cpu)),
-            Where::Device(there) => Ok((there.k, Place::On(Kmers::device(there).clone()))),
+    /// How to count what is added.
+    fn settings(&self, py: Python<'_>, threads: Option<usize>) -> Result<Settings> {
+        self.0.read(py, None, 1, |value| match value {
+            Where::Host(table) => settings(table.k(), &Place::Cpu, threads),
+            Where::Device(there) => settings(there.k, &Place::On(Kmers::device(there).clone()), threads),
             Where::Mapped(_, path) => Err(read_only(path)),
-        })?)
+        })
     }
 
     fn all(&self, py: Python<'_>) -> PyResult<(K, Vec<(u64, u64)>)> {
         Ok(self.0.read(py, None, ALL_OF_IT, |value| {
-            Ok(anywhere!(value, |table| (table.k(), table.filter().key_counts()?.into_iter().collect())))
+            Ok((
+                anywhere!(value, |table| table.k()),
+                match value {
+                    Where::Host(table) => table.filter().key_counts()?.collect(),
+                    Where::Mapped(there, _) => there.filter.key_counts()?.collect(),
+                    Where::Device(there) => there.filter.key_counts()?,
+                },
+            ))
         })?)
     }
 
@@ -196,7 +219,8 @@ class! {
     /// - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
     /// - `device`: what counts, and where the counts lie then.
     /// - `threads` bounds the threads that read and count; by default as many as the machine has.
-    /// - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C does.
+    /// - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
+    ///   does.
     ///
     /// K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
     /// have to be those that `arrays` gives. `len` is the number of different k-mers.
@@ -225,19 +249,11 @@ class! {
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, k) = (Place::of(device)?, K::new(k).map_err(Failure::from)?);
-            let Some(files) = files else {
-                let empty = Where::at(Table::empty(k).map_err(Failure::from)?, &place)?;
-                return Ok(Self(Shared::new(empty)));
+            let table = match files {
+                Some(files) => counted(py, files, settings(k, &place, threads)?.least(min_count), memory, progress)?,
+                None => Table::empty(k).map_err(Failure::from)?,
             };
-            let files = Files::of(files)?;
-            let counted = run_watched(py, threads, progress, |watch| {
-                let mut settings = settings(k, &place, threads)?.least(min_count).progress(self::progress(watch, &files));
-                if let Some(bytes) = memory {
-                    settings = settings.memory(bytes);
-                }
-                Where::at(count_files(&files, &settings)?, &place)
-            });
-            Ok(Self(Shared::new(counted?)))
+            Ok(Self(Shared::new(run(py, None, ALL_OF_IT, || Where::at(table, &place))?)))
         }
 
         /// Adds the k-mers of more files: a path, or a list of paths.
@@ -250,18 +266,12 @@ class! {
             threads: Option<usize>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<()> {
-            let ((k, place), files) = (self.k_and_place(py)?, Files::of(files)?);
-            let counted = run_watched(py, threads, progress, |watch| {
-                let mut settings = settings(k, &place, threads)?.progress(self::progress(watch, &files));
-                if let Some(bytes) = memory {
-                    settings = settings.memory(bytes);
-                }
-                Ok(count_files(&files, &settings)?)
-            });
-            merge(&self.0, py, &counted?)
+            let settings = self.settings(py, threads)?;
+            merge(&self.0, py, &counted(py, files, settings, memory, progress)?)
         }
 
-        /// Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its own.
+        /// Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its
+        /// own.
         #[pyo3(signature = (sequences, /, *, threads=None))]
         fn update_sequences(
             &self,
@@ -269,7 +279,7 @@ class! {
             sequences: &Bound<'_, PyAny>,
             threads: Option<usize>,
         ) -> PyResult<()> {
-            let ((k, place), batch) = (self.k_and_place(py)?, Batch::of(sequences)?);
+            let (settings, batch) = (self.settings(py, threads)?, Batch::of(sequences)?);
             let Batch::Host(parts) = &batch else {
                 return Err(PyTypeError::new_err("sequences: pass strings, in host memory"));
             };
@@ -279,17 +289,16 @@ class! {
                     match part.keys() {
                         HostKeys::Strings(strings) => all.extend_from_slice(strings),
                         _ if part.count() == 0 => {}
-                        _ => return Err(Failure::value("sequences: pass `str` or `bytes`, not integers")),
+                        _ => return Err(Failure::wrong_type("sequences: pass `str` or `bytes`, not integers")),
                     }
                 }
-                Ok(count_sequences(all, &settings(k, &place, threads)?)?)
+                Ok(count_sequences(all, &settings)?)
             });
             merge(&self.0, py, &counted?)
         }
 
         /// Adds what another counter of the same `k` holds.
         fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-            self.k_and_place(py)?;
             let more = other.0.read(py, None, ALL_OF_IT, |other| other.on_host(|table| Ok(table.clone())))?;
             merge(&self.0, py, &more)
         }
@@ -313,8 +322,8 @@ class! {
             })?)
         }
 
-        /// How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For k-mers on
-        /// a device the counts are there too.
+        /// How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For
+        /// k-mers on a device the counts are there too.
         #[pyo3(signature = (kmers, /, *, out=None, threads=None))]
         fn count(
             &self,
@@ -323,24 +332,9 @@ class! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
-            let batch = Batch::of(kmers)?;
-            match &batch {
-                Batch::Host(parts) => {
-                    let mut counts = Output::<u64>::new(py, batch.len(), out)?;
-                    let items = counts.items();
-                    self.0.read(py, threads, batch.len(), |value| {
-                        answer_parts(parts, items, 0, |keys, counts| anywhere!(value, |table| {
-                            codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
-                        }))
-                    })?;
-                    Ok(counts.finish())
-                }
-                Batch::Device(keys) => {
-                    answer_on_device(&self.0, py, keys, out, threads, u64::share, |there, keys, counts| {
-                        Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?)
-                    })
-                }
-            }
+            numbers(&self.0, py, kmers, out, threads, 0, |value, keys, counts| anywhere!(value, |table| {
+                codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
+            }), |there, keys, counts| Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?))
         }
 
         fn __getitem__(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -363,23 +357,23 @@ class! {
 
         /// How many k-mers there are, copies included.
         fn total(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |table| table.filter().len())))?)
+            ask!(self.0, py, |table| table.filter().len())
         }
 
         /// Bases per k-mer.
         #[getter]
         fn k(&self, py: Python<'_>) -> PyResult<u32> {
-            Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |table| table.k().get())))?)
+            ask!(self.0, py, |table| table.k().get())
         }
 
         /// Bytes of memory that the counts take.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |table| table.filter().memory_bytes())))?)
+            ask!(self.0, py, |table| table.filter().memory_bytes())
         }
 
-        /// How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last one
-        /// is how many have that many or more.
+        /// How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last
+        /// one is how many have that many or more.
         #[pyo3(signature = (most=10_000))]
         fn histogram(&self, py: Python<'_>, most: usize) -> PyResult<Py<PyAny>> {
             let histogram = self.0.read(py, None, ALL_OF_IT, |value| {
@@ -388,8 +382,8 @@ class! {
             array(py, histogram)
         }
 
-        /// All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`, in no
-        /// order.
+        /// All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`,
+        /// in no order.
         fn arrays(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (kmers, counts): (Vec<u64>, Vec<u64>) = self.all(py)?.1.into_iter().unzip();
             Ok((array(py, kmers)?, array(py, counts)?))
@@ -405,9 +399,9 @@ class! {
             Ok(KmerIterator { has_counts: false, ..self.items(py)? })
         }
 
-        /// Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least `min_hits`
-        /// go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file they are only
-        /// counted. Returns how many match and how many do not.
+        /// Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least
+        /// `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file
+        /// they are only counted. Returns how many match and how many do not.
         #[pyo3(signature = (files, /, *, matched=None, unmatched=None, min_hits=1, threads=None, progress=None))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn screen(
@@ -424,7 +418,7 @@ class! {
             // No lock is held while files are read.
             let table = self.0.read(py, None, ALL_OF_IT, |value| value.on_host(|table| Ok(table.clone())))?;
             let screened = run_watched(py, threads, progress, |watch| {
-                let mut screening = Screening::new(&table).min_hits(min_hits).progress(self::progress(watch, &files));
+                let mut screening = Screening::new(&table).min_hits(min_hits).progress(heard_by(watch, &files));
                 screening = screening.threads(threads.unwrap_or(0));
                 if let Some(path) = matched {
                     screening = screening.matched(path);

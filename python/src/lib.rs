@@ -30,7 +30,7 @@ mod _warpset {
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
     #[pymodule_export]
-    use super::kmers::KmerCounter;
+    use super::kmers::{KmerCounter, KmerIterator};
     #[pymodule_export]
     use super::quotient::QuotientFilter;
     #[pymodule_export]

@@ -9,11 +9,10 @@ use warpset::prelude::Remove;
 use warpset::quotient::gpu::DeviceSlotKind;
 use warpset::quotient::{self, Builder, Duplicates, FileError};
 
-use crate::device::{Adopted, Place, SharedItem};
+use crate::device::{Adopted, Place};
 use crate::error::{Failure, Result};
-use crate::filter::{Changes, DeviceChanges, DeviceLookups, Lookups, answer_on_device, answer_parts};
+use crate::filter::{Changes, DeviceChanges, DeviceLookups, Lookups, numbers};
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
-use crate::output::Output;
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
 use crate::threads::{Shared, run};
 use crate::{anywhere, changing, class, with_device_keys, with_key, with_keys};
@@ -333,25 +332,14 @@ class! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
-            let batch = Batch::of(keys)?;
-            match &batch {
-                Batch::Host(parts) => {
-                    let mut counts = Output::<u64>::new(py, batch.len(), out)?;
-                    let items = counts.items();
-                    self.0.read(py, threads, batch.len(), |filter| {
-                        answer_parts(parts, items, 0, |keys, counts| {
-                            anywhere!(filter, |filter| either!(filter, |filter| {
-                                Ok(with_keys!(keys, |keys| filter.count_bulk_into(keys, counts))?)
-                            }))
-                        })
-                    })?;
-                    Ok(counts.finish())
-                }
-                Batch::Device(keys) => answer_on_device(&self.0, py, keys, out, threads, u64::share, |filter, keys, counts| {
-                    either!(filter, |filter| with_device_keys!(keys, |keys| filter.count_device(keys, counts))?);
-                    Ok(())
-                }),
-            }
+            numbers(&self.0, py, keys, out, threads, 0, |filter, keys, counts| {
+                anywhere!(filter, |filter| either!(filter, |filter| {
+                    Ok(with_keys!(keys, |keys| filter.count_bulk_into(keys, counts))?)
+                }))
+            }, |filter, keys, counts| {
+                either!(filter, |filter| with_device_keys!(keys, |keys| filter.count_device(keys, counts))?);
+                Ok(())
+            })
         }
 
         /// How many copies of one key are stored: never fewer than were added.

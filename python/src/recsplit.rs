@@ -5,14 +5,13 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use warpset::recsplit::{self, Builder, RecSplitKind};
 
-use crate::device::{Place, SharedItem};
+use crate::device::Place;
 use crate::error::{Failure, Result};
-use crate::filter::{answer_on_device, answer_parts};
+use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, Part, one_key};
-use crate::output::Output;
 use crate::structure::{Where, keys_elsewhere};
 use crate::threads::{Shared, Watch, run_watched};
-use crate::{anywhere, class, structure, with_device_keys, with_key, with_keys};
+use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
 
 structure!(Function = "PerfectHash": recsplit::RecSplit, recsplit::MappedRecSplit, recsplit::gpu::RecSplit;
 |value: &Where<Self>| Ok(anywhere!(value, |function| format!(
@@ -69,29 +68,25 @@ macro_rules! built {
     };
 }
 
-/// Runs `work` with the keys of all parts as one slice; those of several parts are copied.
+/// Runs `work` with the keys of all parts as one slice; those of several parts are copied, integers as their words.
 fn as_one<R>(parts: &[Part], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
-    macro_rules! copied {
-        ($kind:ident) => {{
-            let mut all = Vec::with_capacity(parts.iter().map(Part::count).sum());
-            for part in parts {
-                match part.keys() {
-                    HostKeys::$kind(keys) => all.extend_from_slice(keys),
-                    _ => return Err(Failure::value("an array whose chunks have keys of different types: cast them")),
-                }
-            }
-            work(HostKeys::$kind(&all))
-        }};
+    let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(Part::keys).collect();
+    if parts.len() < 2 {
+        return work(parts.first().copied().unwrap_or(HostKeys::U64(&[])));
     }
-    match parts {
-        [] => work(HostKeys::U64(&[])),
-        [part] => work(part.keys()),
-        [first, ..] => match first.keys() {
-            HostKeys::U32(_) => copied!(U32),
-            HostKeys::I32(_) => copied!(I32),
-            HostKeys::U64(_) => copied!(U64),
-            HostKeys::Strings(_) => copied!(Strings),
-        },
+    let (mut words, mut strings) = (Vec::new(), Vec::new());
+    for keys in parts {
+        match keys {
+            HostKeys::U32(keys) => words.extend(keys.iter().map(|&key| u64::from(key))),
+            HostKeys::I32(keys) => words.extend(keys.iter().map(|&key| key as u64)),
+            HostKeys::U64(keys) => words.extend_from_slice(keys),
+            HostKeys::Strings(keys) => strings.extend_from_slice(keys),
+        }
+    }
+    match (words.is_empty(), strings.is_empty()) {
+        (_, true) => work(HostKeys::U64(&words)),
+        (true, _) => work(HostKeys::Strings(&strings)),
+        _ => Err(Failure::wrong_type("an array with chunks of integers and of strings: pass keys of one kind")),
     }
 }
 
@@ -110,13 +105,13 @@ macro_rules! over_a_function {
                 /// Bytes of memory that it takes.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-                    Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| value.memory_bytes())))?)
+                    ask!(self.0, py, |value| value.memory_bytes())
                 }
 
                 /// Bits of memory for each key.
                 #[getter]
                 fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
-                    Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| value.bits_per_key())))?)
+                    ask!(self.0, py, |value| value.bits_per_key())
                 }
 
                 $($own)*
@@ -126,21 +121,21 @@ macro_rules! over_a_function {
 }
 
 over_a_function! {
-    /// A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in 1.5
-    /// to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+    /// A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in
+    /// 1.5 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
     ///
     /// `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
     /// Nulls are left out.
     ///
-    /// - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24 (default
-    ///   12), and `bucket_size` (default 1000): larger ones take less space and more time.
+    /// - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24
+    ///   (default 12), and `bucket_size` (default 1000): larger ones take less space and more time.
     /// - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
     ///   `keys_per_value`: so many keys, 2 to 24, share a number.
     /// - `seed`: other seeds give other numbers.
     /// - `device`: where it is built and asked; keys that are on a device need that device here.
     /// - `threads` bounds the threads that build; by default as many as the machine has.
-    /// - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them and
-    ///   once as it builds. An exception in it stops the build, as Ctrl-C does.
+    /// - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them
+    ///   and once as it builds. An exception in it stops the build, as Ctrl-C does.
     ///
     /// Equal values are equal keys, whatever array they are in. Other keys have any of the numbers: a `StaticFilter`
     /// knows most of them.
@@ -156,8 +151,8 @@ over_a_function! {
     PerfectHash(Function), other {
         #[new]
         #[pyo3(signature = (
-            keys, *, bits_per_key=None, leaf_size=None, bucket_size=None, load_factor=None, keys_per_value=None, seed=None,
-            device=None, threads=None, progress=None
+            keys, *, bits_per_key=None, leaf_size=None, bucket_size=None, load_factor=None, keys_per_value=None,
+            seed=None, device=None, threads=None, progress=None
         ))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
@@ -212,24 +207,9 @@ over_a_function! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
-            let batch = Batch::of(keys)?;
-            match &batch {
-                Batch::Host(parts) => {
-                    let mut numbers = Output::<u64>::new(py, batch.len(), out)?;
-                    let items = numbers.items();
-                    self.0.read(py, threads, batch.len(), |function| {
-                        answer_parts(parts, items, NO_NUMBER, |keys, numbers| anywhere!(function, |function| {
-                            Ok(with_keys!(keys, |keys| function.get_bulk_into(keys, numbers))?)
-                        }))
-                    })?;
-                    Ok(numbers.finish())
-                }
-                Batch::Device(keys) => {
-                    answer_on_device(&self.0, py, keys, out, threads, u64::share, |function, keys, numbers| {
-                        Ok(with_device_keys!(keys, |keys| function.get_device(keys, numbers))?)
-                    })
-                }
-            }
+            numbers(&self.0, py, keys, out, threads, NO_NUMBER, |function, keys, numbers| {
+                anywhere!(function, |function| Ok(with_keys!(keys, |keys| function.get_bulk_into(keys, numbers))?))
+            }, |function, keys, numbers| Ok(with_device_keys!(keys, |keys| function.get_device(keys, numbers))?))
         }
 
         /// What `index` gives.
@@ -253,24 +233,24 @@ over_a_function! {
             Ok(number[0])
         }
 
-        /// The bound that all numbers are below: the number of keys, unless there is a load factor or several keys share
-        /// a number.
+        /// The bound that all numbers are below: the number of keys, unless there is a load factor or several keys
+        /// share a number.
         #[getter]
         fn values(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.read(py, None, 1, |function| Ok(anywhere!(function, |function| function.values())))?)
+            ask!(self.0, py, |function| function.values())
         }
     }
 }
 
 over_a_function! {
-    /// A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It gives
-    /// each member a number of its own, and rejects other keys, but for a share of `fpr`.
+    /// A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It
+    /// gives each member a number of its own, and rejects other keys, but for a share of `fpr`.
     ///
     /// `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
     /// Nulls are left out.
     ///
-    /// - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are stored
-    ///   of each key, for a rate of `2**-bits`.
+    /// - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
+    ///   stored of each key, for a rate of `2**-bits`.
     /// - `leaf_size`, `bucket_size`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
     ///
     /// >>> import warpset
@@ -315,8 +295,8 @@ over_a_function! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are surely
-        /// no members, have `2**64 - 1`.
+        /// The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are
+        /// surely no members, have `2**64 - 1`.
         #[pyo3(signature = (keys, /, *, out=None, threads=None))]
         fn index(
             &self,
@@ -325,21 +305,12 @@ over_a_function! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
-            let batch = Batch::of(keys)?;
-            let Batch::Host(parts) = &batch else {
-                return Err(Failure::value("index: the keys are on a device; copy them to the host first").into());
-            };
-            let mut numbers = Output::<u64>::new(py, batch.len(), out)?;
-            let items = numbers.items();
-            self.0.read(py, threads, batch.len(), |filter| {
-                answer_parts(parts, items, NO_NUMBER, |keys, numbers| anywhere!(filter, |filter| {
-                    let found = with_keys!(keys, |keys| filter.get_bulk_into(keys, numbers))?;
-                    let strangers = numbers.iter_mut().zip(found.iter()).filter(|(_, is_found)| !is_found);
-                    strangers.for_each(|(number, _)| *number = NO_NUMBER);
-                    Ok(())
-                }))
-            })?;
-            Ok(numbers.finish())
+            numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| {
+                let found = with_keys!(keys, |keys| filter.get_bulk_into(keys, numbers))?;
+                let strangers = numbers.iter_mut().zip(found.iter()).filter(|(_, is_found)| !is_found);
+                strangers.for_each(|(number, _)| *number = NO_NUMBER);
+                Ok(())
+            }), |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
         }
 
         /// The number of one key, or `None` if it is surely no member.
@@ -354,13 +325,13 @@ over_a_function! {
         /// The rate of false positives.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
-            Ok(self.0.read(py, None, 1, |filter| Ok(anywhere!(filter, |filter| filter.fpr())))?)
+            ask!(self.0, py, |filter| filter.fpr())
         }
 
         /// Bits that are stored of each key.
         #[getter]
         fn bits(&self, py: Python<'_>) -> PyResult<u32> {
-            Ok(self.0.read(py, None, 1, |filter| Ok(anywhere!(filter, |filter| filter.width())))?)
+            ask!(self.0, py, |filter| filter.width())
         }
     }
 }

@@ -121,6 +121,14 @@ macro_rules! anywhere {
     };
 }
 
+/// What `$body` says of a structure under the name `$it`, wherever it lives, without waiting.
+#[macro_export]
+macro_rules! ask {
+    ($object:expr, $py:expr, |$it:ident| $body:expr) => {
+        Ok($object.read($py, None, 1, |value| Ok($crate::anywhere!(value, |$it| $body)))?)
+    };
+}
+
 /// Runs `$body` with a structure that can change under the name `$it`; one in a mapped file is an error.
 #[macro_export]
 macro_rules! changing {

@@ -108,6 +108,23 @@ def test_all_kinds_of_arrays(kind):
 
 
 @pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])
+def test_chunks_and_nulls(kind):
+    pa = pytest.importorskip("pyarrow")
+    text, numbers = [f"key {i}" for i in range(30)], list(range(-15, 15))
+    for values, types in [(text, [pa.string(), pa.large_string()]), (numbers, [pa.int64(), pa.int32(), pa.int8()])]:
+        function = kind(values)
+        for of in types:
+            chunks = pa.chunked_array([values[:7] + [None], [], [None, None], values[7:]], of)
+            assert kind(chunks) == function == kind(pa.array(values, of))
+            assert function.index(chunks).tolist() == [
+                NONE if value is None else function.index_one(value) for value in chunks.to_pylist()
+            ]
+            with pytest.raises(warpset.DuplicateKeyError, match="number 3 and 30"):
+                kind(pa.chunked_array([values, values[3:4]], of))
+    assert len(kind(pa.chunked_array([], pa.string()))) == len(kind(pa.array([None], pa.int64()))) == 0
+
+
+@pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])
 @pytest.mark.parametrize("device", [None, "emulator"])
 def test_duplicates_are_named(kind, device):
     for keys, message in [
@@ -219,7 +236,7 @@ def test_bad_input():
 
 def slow(kind, **more):
     """A build of seconds."""
-    return kind(np.arange(1_000_000), leaf_size=14, bucket_size=200, threads=2, **more)
+    return kind(np.arange(2_000_000), leaf_size=14, bucket_size=200, threads=2, **more)
 
 
 @pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])
@@ -236,6 +253,8 @@ def test_progress(kind):
         slow(kind, progress=stop)
     with pytest.raises(TypeError, match="not callable"):
         slow(kind, progress=7)
+    with pytest.raises(KeyError, match="enough"):
+        kind(KEYS[:500], device="emulator", progress=stop)
     assert time.monotonic() - start < 5
 
 

@@ -38,8 +38,8 @@ impl Progress {
         Progress { bar: ProgressBar::hidden(), listener: None }
     }
 
-    /// Calls `callback` with the bytes that have been read so far, now and then, from any thread: those of files as they
-    /// lie there, compressed or not. [`ControlFlow::Break`] stops the count or the screening, which ends with
+    /// Calls `callback` with the bytes that have been read so far, now and then, from any thread: those of files as
+    /// they lie there, compressed or not. [`ControlFlow::Break`] stops the count or the screening, which ends with
     /// [`Error::Interrupted`].
     ///
     /// ```
