@@ -28,5 +28,5 @@ mod _warpset {
     #[pymodule_export]
     use super::quotient::QuotientFilter;
     #[pymodule_export]
-    use super::sorted_map::{SortedMap, SortedMapIterator};
+    use super::sorted_map::SortedMap;
 }

@@ -60,7 +60,9 @@ pub trait DeviceItem: SharedItem {
 
 fn out_of_range(int: impl std::fmt::Display, dtype: Option<&str>) -> String {
     let name = dtype.unwrap_or_default();
-    format!("{int} is out of the range of {name}: make the map with a wider `key=` or `value=`, or one with another sign")
+    format!(
+        "{int} is out of the range of {name}: make the map with a wider `key=` or `value=`, or one with another sign"
+    )
 }
 
 /// Integers as integers of another type: in place, if they have as many bytes.
