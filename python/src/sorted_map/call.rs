@@ -28,9 +28,6 @@ pub const ALL: RangeFull = ..;
 /// Three arrays.
 pub type Three = (Py<PyAny>, Py<PyAny>, Py<PyAny>);
 
-/// Elements of a map whose merges take threads.
-pub const LARGE: u64 = 1 << 14;
-
 /// A call of a method.
 #[derive(Clone, Copy)]
 pub struct Call<'a, 'py> {
@@ -51,18 +48,16 @@ macro_rules! ask {
     };
 }
 
-/// Changes the dictionary, under the name `$it`, on the host or a device. A change of a large one may merge all of it.
+/// Changes the dictionary, under the name `$it`, on the host or a device.
 macro_rules! change {
-    ($call:expr, $types:ident, $keys:expr, |$it:ident| $body:expr) => {{
-        let stored = $crate::sorted_map::call::ask!($call, $types, 1, |map| Ok(map.resident_len()))?;
-        let keys = if stored > $crate::sorted_map::call::LARGE { ALL_OF_IT } else { $keys };
-        $call.map.write($call.py, $call.threads, keys, |value| {
+    ($call:expr, $types:ident, $keys:expr, |$it:ident| $body:expr) => {
+        $call.map.write($call.py, $call.threads, $keys, |value| {
             $crate::changing!(value, |typed| {
                 let $it = $types::of_mut(typed)?;
                 $body
             })
         })
-    }};
+    };
 }
 
 /// Asks or changes the dictionary on its device; one elsewhere takes no device arrays.
@@ -101,6 +96,13 @@ fn column<C: Cell>(parts: &[Part]) -> Result<Cow<'_, [C]>> {
     }
     let columns: Vec<_> = parts.iter().map(C::column).collect::<Result<_>>()?;
     Ok(columns.concat().into())
+}
+
+/// Keys that are not overwritten by answers: a copy where a caller gives one array as `keys` and `out`.
+fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
+    let (here, there) = (keys.as_ptr_range(), answers.as_ptr_range());
+    let is_shared = here.start.addr() < there.end.addr() && there.start.addr() < here.end.addr();
+    if is_shared { keys.into_owned().into() } else { keys }
 }
 
 /// Ranges on the host, both ends included.
@@ -203,7 +205,8 @@ impl Call<'_, '_> {
         let values = T::V::array(self.py, batch.len(), out, |values| {
             let flags = bytemuck::cast_slice_mut(flags.items());
             Ok(ask!(self, T, batch.len(), |map| {
-                bits_to::<u8>(flags, map.get_bulk_into(&column::<T::K>(parts)?, values)?.as_words());
+                let keys = apart(column::<T::K>(parts)?, values);
+                bits_to::<u8>(flags, map.get_bulk_into(&keys, values)?.as_words());
                 if absent != T::V::default() {
                     let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
                     absents.for_each(|(value, _)| *value = absent);
