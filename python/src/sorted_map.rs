@@ -85,6 +85,7 @@ class! {
     /// ([10], [100])
     /// >>> list(prices.items())
     /// [(10, 100), (30, 300)]
+    #[allow(rustdoc::broken_intra_doc_links, reason = "brackets of Python")]
     SortedMap(Sorted), mapping {
         #[new]
         #[pyo3(signature = (

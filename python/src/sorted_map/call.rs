@@ -324,11 +324,15 @@ impl Call<'_, '_> {
     }
 
     pub fn get<T: Types>(self, key: Any<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
-        let (key, mut value) = (T::K::of_object(key)?, [T::V::default()]);
-        match ask!(self, T, 1, |map| Ok(map.get_bulk_into(&[key], &mut value)?.get(0)))? {
-            true => value[0].object(self.py).map(|value| Some(value.unbind())),
-            false => Ok(None),
-        }
+        let key = T::K::of_object(key)?;
+        let value = self.map.read(self.py, None, 1, |value| {
+            Ok(match value {
+                Where::Host(map) => T::of(map)?.get(key),
+                Where::Mapped(map, _) => T::of(map)?.get(key),
+                Where::Device(map) => T::of(map)?.get_bulk(&[key])?.pop().flatten(),
+            })
+        })?;
+        value.map(|value| value.object(self.py).map(Bound::unbind)).transpose()
     }
 
     /// The value that a key had; now it has the one that `after` makes of it.
