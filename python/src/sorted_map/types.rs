@@ -142,7 +142,8 @@ impl Pair {
     pub fn named(key: &str, value: Option<&str>) -> Result<Pair> {
         Pair::ALL.iter().copied().find(|pair| pair.names() == (key, value)).ok_or_else(|| {
             let known: Vec<String> = Pair::ALL.iter().map(|pair| pair.describe()).collect();
-            Failure::value(format!("key={key:?}, value={value:?}: there are maps from {}", known.join(", ")))
+            let value = value.unwrap_or("None");
+            Failure::value(format!("no map from {key} to {value}: there are maps from {}", known.join(", ")))
         })
     }
 
