@@ -19,22 +19,26 @@ macro_rules! class {
 
             /// Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
             ///
+            /// Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
+            /// iterable, a chunked array or a stream are.
             /// `threads` bounds the threads that work on it; by default as many as the machine has.
             #[pyo3(signature = (keys, /, *, threads=None))]
             fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
                 $crate::filter::update::<$family>(&self.0, py, keys, threads)
             }
 
-            /// Adds keys and says which were new: of equal keys at most the first is.
-            #[pyo3(signature = (keys, /, *, out=None, threads=None))]
+            /// Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+            /// `contains`.
+            #[pyo3(signature = (keys, /, *, form="bool", out=None, threads=None))]
             fn test_and_add(
                 &self,
                 py: Python<'_>,
                 keys: &Bound<'_, PyAny>,
+                form: &str,
                 out: Option<&Bound<'_, PyAny>>,
                 threads: Option<usize>,
             ) -> PyResult<Py<PyAny>> {
-                $crate::filter::test_and_add::<$family>(&self.0, py, keys, out, threads)
+                $crate::filter::test_and_add::<$family>(&self.0, py, keys, form, out, threads)
             }
 
             /// Removes all keys and keeps the memory.
@@ -80,16 +84,18 @@ macro_rules! class {
 
             /// Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
             ///
-            /// For keys on a device the answers are there too.
-            #[pyo3(signature = (keys, /, *, out=None, threads=None))]
+            /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+            /// array of Arrow. For keys on a device the answers are booleans there.
+            #[pyo3(signature = (keys, /, *, form="bool", out=None, threads=None))]
             fn contains(
                 &self,
                 py: Python<'_>,
                 keys: &Bound<'_, PyAny>,
+                form: &str,
                 out: Option<&Bound<'_, PyAny>>,
                 threads: Option<usize>,
             ) -> PyResult<Py<PyAny>> {
-                $crate::filter::contains::<$family>(&self.0, py, keys, out, threads)
+                $crate::filter::contains::<$family>(&self.0, py, keys, form, out, threads)
             }
 
             /// How many of the keys may be in the filter.

@@ -129,6 +129,22 @@ kinds! {
     }
     lsm::Error {}
 }
+impl From<warpset_kmers::Error> for Failure {
+    fn from(error: warpset_kmers::Error) -> Failure {
+        use warpset_kmers::Error;
+        let kind = match error {
+            // They say all of it.
+            Error::Table(cause) | Error::Filter(cause) => return (*cause).into(),
+            Error::Device(cause) => return (*cause).into(),
+            Error::Primitives(_) => Kind::Device,
+            Error::Read { .. } | Error::Write { .. } | Error::NotSequence { .. } | Error::NotTable { .. } => Kind::File,
+            Error::BudgetTooSmall { .. } | Error::OverBudget { .. } => Kind::Memory,
+            Error::TooManyKmers { .. } => Kind::Full,
+            _ => Kind::Value,
+        };
+        Failure::of(kind, &error)
+    }
+}
 impl From<recsplit::Error> for Failure {
     fn from(error: recsplit::Error) -> Failure {
         use recsplit::Error;

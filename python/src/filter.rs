@@ -8,10 +8,10 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys};
 use crate::error::{Failure, Result};
-use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, one_key};
-use crate::output::{Flag, Output};
+use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key};
+use crate::output::Answers;
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
-use crate::{anywhere, changing, with_device_keys, with_key, with_keys};
+use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
 
 /// Lookups of keys on the host, whatever their type.
 pub trait Lookups: Send + Sync {
@@ -142,6 +142,7 @@ pub fn contains<S: Asked>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
+    form: &str,
     out: Option<&Bound<'_, PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<Py<PyAny>> {
@@ -149,15 +150,18 @@ pub fn contains<S: Asked>(
     let n = batch.len();
     match batch {
         Batch::Host(parts) => {
-            let mut answers = Output::<Flag>::new(py, n, out)?;
-            let items = bytemuck::cast_slice_mut(answers.items());
+            let mut answers = Answers::new(py, n, form, out)?;
+            let items = answers.items();
             object.read(py, threads, n, |filter| {
                 answer_parts(&parts, items, 0, |keys, answers| {
                     anywhere!(filter, |filter| filter.contains_into(keys, answers))
                 })
             })?;
-            Ok(answers.finish())
+            answers.finish(py)
         }
+        Batch::Device(_) if form != "bool" => Err(PyValueError::new_err(format!(
+            "form={form:?}: answers for keys on a device are booleans there; leave `form` away"
+        ))),
         Batch::Device(keys) => {
             answer_on_device(object, py, &keys, out, threads, DeviceArray::flags, |filter, keys, answers| {
                 filter.contains_on_device(keys, answers)
@@ -244,6 +248,9 @@ pub fn update<S: Grown>(
 
 /// Gives `work` the batch that an object is, or the batches that an iterable of keys and arrays comes to.
 pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyResult<()>) -> PyResult<()> {
+    if let Some(mut parts) = arrow::parts(object)? {
+        return parts.try_for_each(|part| work(&Batch::Host(vec![part?])));
+    }
     if let Some(batch) = Batch::of_array(object)? {
         return work(&batch);
     }
@@ -251,15 +258,16 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
     let mut gathered = Gathered::default();
     for item in object.try_iter().map_err(|_| not_iterable())? {
         let item = item?;
-        if one_key(&item).is_ok() {
-            gathered.push(&item)?;
-            if gathered.len() == GATHERED {
-                work(&Batch::Host(vec![gathered.take()]))?;
-            }
-        } else if let Some(batch) = Batch::of_array(&item)? {
+        if !is_one_key(&item)
+            && one_key(&item).is_err()
+            && let Some(batch) = Batch::of_array(&item)?
+        {
             work(&batch)?;
-        } else {
-            gathered.push(&item)?; // says what a key is
+            continue;
+        }
+        gathered.push(&item)?;
+        if gathered.len() == GATHERED {
+            work(&Batch::Host(vec![gathered.take()]))?;
         }
     }
     if gathered.len() > 0 { work(&Batch::Host(vec![gathered.take()])) } else { Ok(()) }
@@ -287,6 +295,7 @@ pub fn test_and_add<S: Grown>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
+    form: &str,
     out: Option<&Bound<'_, PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<Py<PyAny>> {
@@ -294,8 +303,8 @@ pub fn test_and_add<S: Grown>(
     let Batch::Host(parts) = &batch else {
         return Err(PyValueError::new_err("test_and_add: the keys are on a device; copy them to the host first"));
     };
-    let mut answers = Output::<Flag>::new(py, batch.len(), out)?;
-    let items = bytemuck::cast_slice_mut(answers.items());
+    let mut answers = Answers::new(py, batch.len(), form, out)?;
+    let items = answers.items();
     object.write(py, threads, batch.len(), |filter| {
         answer_parts(parts, items, 0, |keys, answers| {
             let new = changing!(&mut *filter, |filter| filter.test_and_insert(keys))?;
@@ -303,7 +312,7 @@ pub fn test_and_add<S: Grown>(
             Ok(())
         })
     })?;
-    Ok(answers.finish())
+    answers.finish(py)
 }
 
 /// Answers for every place of an array in parts, as [`Part::answer`] does.

@@ -5,9 +5,9 @@
 //! | NumPy arrays and other buffers of integers of 32 and 64 bits | where they are |
 //! | those of 8 and 16 bits; arrays with gaps, misaligned ones | copied |
 //! | arrays of fixed byte strings (`S`) | where they are; zeros at the end do not count |
-//! | Arrow arrays and streams (`arrow`) | where they are, without nulls |
+//! | Arrow arrays and streams (`arrow`) | where they are; integers among nulls, or of 8 and 16 bits, copied |
 //! | `__cuda_array_interface__` and DLPack (`device`) | where they are |
-//! | lists and other iterables of `int`, or of `str` and `bytes` | copied |
+//! | lists and other iterables of `int`, or of `str` and `bytes`; other strings of NumPy | copied |
 
 use std::slice;
 
@@ -15,7 +15,7 @@ use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyInt, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::arrow;
 use crate::device::{self, DeviceKeys};
@@ -70,7 +70,7 @@ pub enum Owner {
     /// A buffer of Python.
     Buffer(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer),
     /// An array of Arrow.
-    Arrow(#[allow(dead_code, reason = "held, not read")] arrow::Array),
+    Arrow(#[allow(dead_code, reason = "held, not read")] arrow_array::ArrayRef),
     /// Our copy, in words for their alignment.
     Words(#[allow(dead_code, reason = "held, not read")] Vec<u64>),
 }
@@ -269,7 +269,7 @@ pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
 }
 
 /// Whether an object is one key, and no batch of them.
-fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyInt>() || object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>()
 }
 
@@ -308,15 +308,24 @@ impl Batch {
             return Ok(None);
         }
         if let Ok(buffer) = PyUntypedBuffer::get(object) {
-            return of_buffer(buffer).map(|part| Some(Batch::Host(vec![part])));
+            if buffer.dimensions() == 0 {
+                return Err(wrong_key(object)); // a number of NumPy
+            }
+            // Text of a fixed length, and objects, are the list that they make.
+            if !buffer.format().to_bytes().ends_with(b"w") && !buffer.format().to_bytes().ends_with(b"O") {
+                return of_buffer(buffer).map(|part| Some(Batch::Host(vec![part])));
+            }
         }
         if let Some(parts) = arrow::parts(object)? {
-            return Ok(Some(Batch::Host(parts)));
+            return Ok(Some(Batch::Host(parts.collect::<PyResult<_>>()?)));
         }
         if let Some(keys) = device::keys(object)? {
             return Ok(Some(keys));
         }
-        arrow::other_array(object)
+        match arrow::other_array(object)? {
+            Some(array) => of_array_of_objects(object, &array).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// How many keys and nulls there are.
@@ -336,6 +345,50 @@ fn no_batch(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
+/// The keys in an array that NumPy made of an object.
+fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Batch> {
+    let py = object.py();
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
+    match kind.as_str() {
+        _ if dimensions == 0 => Err(wrong_key(object)),
+        "U" | "T" | "O" if dimensions == 1 => {
+            let (mut gathered, mut present) = (Gathered::default(), Vec::new());
+            for item in array.call_method0(intern!(py, "tolist"))?.try_iter()? {
+                let item = item?;
+                present.push(!is_missing(&item)?);
+                if present.ends_with(&[true]) {
+                    gathered.push(&item)?;
+                }
+            }
+            let mut part = gathered.take();
+            part.present = present.contains(&false).then_some(present);
+            Ok(Batch::Host(vec![part]))
+        }
+        "i" | "u" | "S" if !array.is(object) => Ok(Batch::Host(vec![of_buffer(PyUntypedBuffer::get(array)?)?])),
+        _ => Err(PyTypeError::new_err(format!(
+            "an array of {dtype} holds no keys: pass integers of 8 to 64 bits (`.astype`), the bits of other numbers \
+             (`.view(numpy.uint64)`), or strings"
+        ))),
+    }
+}
+
+/// Whether an item of an array of objects stands for none: `None`, the float `nan`, and what pandas has for it.
+fn is_missing(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_nan = || item.cast::<PyFloat>().is_ok_and(|number| number.value().is_nan());
+    Ok(item.is_none() || is_nan() || item.get_type().name()? == "NAType")
+}
+
+/// The type of a buffer's items; unknown if their bytes are in another order than the machine's.
+pub fn element_type(buffer: &PyUntypedBuffer) -> ElementType {
+    let other_order = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<', b'<'] };
+    match buffer.format().to_bytes() {
+        [order, size, ..] if other_order.contains(order) && *size != b'B' && *size != b'b' => ElementType::Unknown,
+        _ => ElementType::from_format(buffer.format()),
+    }
+}
+
 /// The keys in a buffer.
 fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     if buffer.dimensions() != 1 {
@@ -347,7 +400,7 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     let (len, size) = (buffer.shape()[0], buffer.item_size());
     let address = buffer.buf_ptr().cast_const().cast::<u8>();
     let stride = if len > 1 { buffer.strides()[0] } else { size as isize };
-    let is_signed = match ElementType::from_format(buffer.format()) {
+    let is_signed = match element_type(&buffer) {
         ElementType::SignedInteger { .. } => true,
         ElementType::UnsignedInteger { .. } => false,
         _ if format.ends_with('s') && format[..format.len() - 1].bytes().all(|b| b.is_ascii_digit()) => {

@@ -10,8 +10,10 @@ mod device;
 mod error;
 mod filter;
 mod keys;
+mod kmers;
 mod output;
 mod quotient;
+mod recsplit;
 mod sorted_map;
 mod structure;
 mod threads;
@@ -20,13 +22,19 @@ mod threads;
 #[pyo3::pymodule(gil_used = false)]
 mod _warpset {
     #[pymodule_export]
+    use super::arrow::BooleanArray;
+    #[pymodule_export]
     use super::bloom::{BlockedBloom, SplitBlockBloom};
     #[pymodule_export]
     use super::device::{Device, DeviceArray, devices};
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
     #[pymodule_export]
+    use super::kmers::KmerCounter;
+    #[pymodule_export]
     use super::quotient::QuotientFilter;
+    #[pymodule_export]
+    use super::recsplit::{PerfectHash, StaticFilter};
     #[pymodule_export]
     use super::sorted_map::SortedMap;
 }

@@ -3,11 +3,15 @@
 use std::marker::PhantomData;
 use std::slice;
 
+use arrow_buffer::BooleanBuffer;
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyMemoryView};
+
+use crate::arrow::BooleanArray;
+use crate::keys::element_type;
 
 /// An item of an array of answers.
 pub trait Item: bytemuck::Pod + Send + Sync {
@@ -52,10 +56,62 @@ macro_rules! items {
     )*};
 }
 items! {
+    u8: "uint8" "B" UnsignedInteger;
     u32: "uint32" "I" UnsignedInteger;
     i32: "int32" "i" SignedInteger;
     u64: "uint64" "Q" UnsignedInteger;
     i64: "int64" "q" SignedInteger;
+}
+
+/// Bits of answers that are bytes 0 and 1.
+pub fn packed(answers: &[u8]) -> BooleanBuffer {
+    BooleanBuffer::collect_bool(answers.len(), |place| answers[place] != 0)
+}
+
+/// Booleans in the form that the caller asks for.
+pub enum Answers {
+    /// An array of booleans.
+    Bool(Output<Flag>),
+    /// A bitmap, lowest bit first, and its answers as bytes.
+    Bitmap(Output<u8>, Vec<u8>),
+    /// For an array of Arrow.
+    Arrow(Vec<u8>),
+}
+
+impl Answers {
+    /// Room for `n` answers in the form of this name.
+    pub fn new(py: Python<'_>, n: usize, form: &str, out: Option<&Bound<'_, PyAny>>) -> PyResult<Answers> {
+        match (form, out) {
+            ("bool", _) => Ok(Answers::Bool(Output::new(py, n, out)?)),
+            ("bitmap", _) => Ok(Answers::Bitmap(Output::new(py, n.div_ceil(8), out)?, vec![0; n])),
+            ("arrow", None) => Ok(Answers::Arrow(vec![0; n])),
+            ("arrow", Some(_)) => {
+                Err(PyValueError::new_err("out: an Arrow array is always a new one; leave `out` away"))
+            }
+            _ => Err(PyValueError::new_err(format!("form={form:?}: there are \"bool\", \"bitmap\" and \"arrow\""))),
+        }
+    }
+
+    /// A byte, 0 or 1, for every answer.
+    pub fn items(&mut self) -> &mut [u8] {
+        match self {
+            Answers::Bool(flags) => bytemuck::cast_slice_mut(flags.items()),
+            Answers::Bitmap(_, answers) | Answers::Arrow(answers) => answers,
+        }
+    }
+
+    /// The object that holds them.
+    pub fn finish(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(match self {
+            Answers::Bool(flags) => flags.finish(),
+            Answers::Bitmap(mut bitmap, answers) => {
+                let bits = packed(&answers);
+                bitmap.items().copy_from_slice(bits.values());
+                bitmap.finish()
+            }
+            Answers::Arrow(answers) => Py::new(py, BooleanArray::of(&answers))?.into_any(),
+        })
+    }
 }
 
 /// An array that answers are written to.
@@ -97,7 +153,7 @@ impl<T: Item> Output<T> {
         if buffer.readonly() {
             return refuse("the array is read-only");
         }
-        if !T::fits(ElementType::from_format(buffer.format())) {
+        if !T::fits(element_type(&buffer)) {
             return refuse("the array has items of another type");
         }
         if buffer.item_count() != n || !buffer.is_c_contiguous() {

@@ -1,7 +1,11 @@
 //! Work without the interpreter: detached from it, on as many threads as the caller asks for.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock, TryLockError};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -63,6 +67,76 @@ pub fn run<R: Send>(
     }
     let pool = pool(threads.unwrap_or(0))?;
     py.detach(|| pool.install(work))
+}
+
+/// How far watched work is, and whether it goes on.
+#[derive(Default)]
+pub struct Watch {
+    done: AtomicU64,
+    total: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+impl Watch {
+    /// Notes how far the work is, 0 where all of it is not known; says whether it goes on.
+    pub fn note(&self, done: u64, total: u64) -> ControlFlow<()> {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        if self.is_stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Time between two looks at signals and at how far watched work is.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Runs long `work` on `threads` threads, `None` for all of the machine, while the caller's thread looks for signals,
+/// such as Ctrl-C, and calls `progress` with how far the work is. An exception of either stops the work, as soon as it
+/// notes how far it is, and is raised.
+pub fn run_watched<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Arc<Watch>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let (pool, watch) = (pool(threads.unwrap_or(0))?, Arc::<Watch>::default());
+    let (sender, mut receiver) = mpsc::sync_channel(1);
+    let (mut told, mut exception) = ((0, 0), None);
+    let mut look = |done, total| {
+        py.check_signals()?;
+        if let Some(progress) = progress
+            && std::mem::replace(&mut told, (done, total)) != (done, total)
+        {
+            progress.call1((done, total))?;
+        }
+        Ok(())
+    };
+    pool.in_place_scope(|scope| {
+        let watched = &watch;
+        scope.spawn(move |_| {
+            // The caller's thread receives as long as nothing has been sent.
+            let _ = sender.send(work(watched));
+        });
+        loop {
+            let receiver = &mut receiver;
+            match py.detach(move || receiver.recv_timeout(BETWEEN_LOOKS)) {
+                Err(RecvTimeoutError::Timeout) if exception.is_none() => {
+                    let (done, total) = (watch.done.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
+                    exception = look(done, total).err();
+                    watch.is_stopped.store(exception.is_some(), Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // The work has panicked, which the end of the scope passes on.
+                Err(RecvTimeoutError::Disconnected) => return Err(poisoned(()).into()),
+                Ok(result) => {
+                    if let Some(exception) = exception {
+                        return Err(exception);
+                    }
+                    let (result, total) = (result?, watch.total.load(Ordering::Relaxed));
+                    return look(total, total).map(|()| result);
+                }
+            }
+        }
+    })
 }
 
 /// What is shared by threads of Python.

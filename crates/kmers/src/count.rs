@@ -43,6 +43,30 @@ pub fn count_bytes(bytes: &[u8], settings: &Settings) -> Result<Table, Error> {
     count(&[Text::Bytes(bytes)], settings)
 }
 
+/// Counts the canonical k-mers of sequences of letters, each on its own; a table of none if there are none.
+///
+/// # Errors
+/// What [`count_bytes`] returns, but for [`Error::NoKmers`].
+pub fn count_sequences<S: AsRef<[u8]>>(
+    sequences: impl IntoIterator<Item = S>,
+    settings: &Settings,
+) -> Result<Table, Error> {
+    let mut fasta = Vec::new();
+    for sequence in sequences {
+        fasta.extend_from_slice(b">\n");
+        // No letter of a sequence begins a record.
+        fasta.extend(sequence.as_ref().iter().map(|&letter| if letter == b'>' { b'-' } else { letter }));
+        fasta.push(b'\n');
+    }
+    if fasta.is_empty() {
+        return Table::empty(settings.k);
+    }
+    match count_bytes(&fasta, settings) {
+        Err(Error::NoKmers { .. }) => Table::empty(settings.k),
+        counted => counted,
+    }
+}
+
 /// Threads for parts.
 pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|_| Error::Threads { threads })
@@ -54,7 +78,7 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
         Found::Cpu(why) => Err(why),
     };
     let settings = &Settings { threads: threads_for(settings.threads, pieces_of_work(texts)), ..settings.clone() };
-    pool(settings.threads)?.install(|| match &settings.place {
+    let counted = pool(settings.threads)?.install(|| match &settings.place {
         Place::Device(device) => device::count(texts, settings, || Ok(device.clone())),
         Place::Backend(Backend::Cuda) => device::count(texts, settings, find),
         Place::Backend(Backend::Auto) if pays_on_device(texts, settings) => {
@@ -64,7 +88,8 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
             }
         }
         Place::Backend(Backend::Cpu | Backend::Auto) => host::count(texts, settings),
-    })
+    });
+    settings.progress.outcome(counted)
 }
 
 /// Bytes of all texts, where all of them can be read twice.

@@ -79,10 +79,10 @@ pub enum Error {
         /// Bases per k-mer.
         k: u32,
     },
-    /// A file is a sound filter, but no table of k-mers.
+    /// A file or a filter is sound, but no table of k-mers.
     #[error("{} is no table of k-mers: pass what `kmers count` or `kmers merge` wrote", path.display())]
     NotTable {
-        /// The file.
+        /// The file; "the filter" where there is none.
         path: PathBuf,
     },
     /// A table could not be read or written; the error names its file.
@@ -103,6 +103,12 @@ pub enum Error {
         kmer: String,
         /// Bases per k-mer.
         k: u32,
+    },
+    /// The [progress callback](crate::Progress::calling) stopped it.
+    #[error("the progress callback stopped the reading after {bytes} bytes: let it go on to get an answer")]
+    Interrupted {
+        /// Bytes that had been read.
+        bytes: u64,
     },
     /// A file would be read and written at the same time, or written twice.
     #[error("{} is named twice: name another file for the output", path.display())]

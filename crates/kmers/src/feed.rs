@@ -113,7 +113,7 @@ impl<'a> Feed<'a> {
         if let Some((piece, bytes)) = &mut share.piece
             && !piece.step(visit)?
         {
-            self.progress.advance(*bytes);
+            self.progress.advance(*bytes)?;
             share.piece = None;
         }
         Ok(true)

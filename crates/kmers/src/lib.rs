@@ -30,10 +30,10 @@ mod screen;
 mod settings;
 mod table;
 
-pub use count::{count_bytes, count_files};
+pub use count::{count_bytes, count_files, count_sequences};
 pub use error::Error;
 pub use progress::Progress;
-pub use roll::{K, Roll, letters};
+pub use roll::{K, Roll, canonical, letters};
 pub use screen::{Screened, Screening};
 pub use settings::{Backend, Settings};
 pub use table::Table;

@@ -1,21 +1,60 @@
-//! How far reading is: a bar on a terminal, silence elsewhere.
+//! How far reading is: a bar on a terminal, silence elsewhere, or a callback, which may stop it.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Error;
 
 /// What is shown of the bytes that have been read.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    listener: Option<Arc<Listener>>,
+}
+
+/// A callback, and what it has heard and answered.
+struct Listener {
+    callback: Box<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
+    bytes: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
 }
 
 impl Progress {
     /// Shows nothing.
     pub fn hidden() -> Progress {
-        Progress { bar: ProgressBar::hidden() }
+        Progress { bar: ProgressBar::hidden(), listener: None }
+    }
+
+    /// Calls `callback` with the bytes that have been read so far, now and then, from any thread: those of files as they
+    /// lie there, compressed or not. [`ControlFlow::Break`] stops the count or the screening, which ends with
+    /// [`Error::Interrupted`].
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use warpset_kmers::{Error, Progress, Settings, count_bytes};
+    ///
+    /// let stop = Progress::calling(|_| ControlFlow::Break(()));
+    /// let counted = count_bytes(b">a\nACGT\n", &Settings::new(3)?.progress(stop));
+    /// assert!(matches!(counted, Err(Error::Interrupted { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn calling(callback: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> Progress {
+        let (bytes, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+        let listener = Some(Arc::new(Listener { callback: Box::new(callback), bytes, is_stopped }));
+        Progress { bar: ProgressBar::hidden(), listener }
     }
 
     /// A bar over the sizes of these files, if the error stream is a terminal.
@@ -28,7 +67,7 @@ impl Progress {
         let style = "{elapsed_precise} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {msg}";
         bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar }
+        Progress { bar, listener: None }
     }
 
     /// Says what is being done.
@@ -36,21 +75,58 @@ impl Progress {
         self.bar.set_message(what);
     }
 
-    /// Counts bytes that were read.
-    pub(crate) fn advance(&self, bytes: u64) {
+    /// Counts bytes that were read; an error if the callback stops the reading, or has stopped it.
+    pub(crate) fn advance(&self, bytes: u64) -> Result<(), Error> {
         self.bar.inc(bytes);
+        if let Some(listener) = &self.listener {
+            let read = listener.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if (listener.callback)(read).is_break() {
+                listener.is_stopped.store(true, Ordering::Relaxed);
+            }
+        }
+        self.check()
+    }
+
+    /// An error if the callback has stopped the reading.
+    fn check(&self) -> Result<(), Error> {
+        match &self.listener {
+            Some(listener) if listener.is_stopped.load(Ordering::Relaxed) => {
+                Err(Error::Interrupted { bytes: listener.bytes.load(Ordering::Relaxed) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What came of reading: the callback's stop, where there was one, whatever error of a file it became.
+    pub(crate) fn outcome<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        outcome.or_else(|error| self.check().and(Err(error)))
     }
 
     /// The file, its bytes counted as they are read, before they are decompressed; `-` is the standard input.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        if path == Path::new("-") {
-            return Ok(Box::new(io::stdin()));
-        }
-        Ok(Box::new(self.bar.wrap_read(std::fs::File::open(path)?)))
+        let progress = self.clone();
+        Ok(match path == Path::new("-") {
+            true => Box::new(Counted { input: io::stdin(), progress }),
+            false => Box::new(Counted { input: std::fs::File::open(path)?, progress }),
+        })
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// An input whose bytes are counted.
+struct Counted<R> {
+    input: R,
+    progress: Progress,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.progress.advance(read as u64).map_err(io::Error::other)?;
+        Ok(read)
     }
 }

@@ -105,6 +105,18 @@ impl Roll {
     }
 }
 
+/// The canonical k-mer of `k` letters: A, C, G, T in either case.
+///
+/// # Errors
+/// [`Error::NotKmer`] for other letters, or another number of them.
+pub fn canonical(kmer: &[u8], k: K) -> Result<u64, Error> {
+    let mut found = None;
+    if kmer.len() == k.get() as usize {
+        Roll::new(k).each(kmer, |kmer| found = Some(kmer));
+    }
+    found.ok_or_else(|| Error::NotKmer { kmer: String::from_utf8_lossy(kmer).into(), k: k.get() })
+}
+
 /// The letters of a k-mer.
 pub fn letters(kmer: u64, k: K) -> String {
     (0..k.get()).rev().map(|i| char::from(b"ACGT"[(kmer >> (2 * i) & 3) as usize])).collect()

@@ -91,8 +91,13 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::Read`],
-    /// [`Error::NotSequence`], [`Error::Write`]; [`Error::Threads`] if the threads cannot be started.
+    /// [`Error::NotSequence`], [`Error::Write`]; [`Error::Threads`] if the threads cannot be started;
+    /// [`Error::Interrupted`].
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
+        self.progress.outcome(self.screen(files))
+    }
+
+    fn screen(&self, files: &[PathBuf]) -> Result<Screened, Error> {
         if files.is_empty() {
             return Err(Error::NoInput);
         }

@@ -7,10 +7,12 @@
 
 use std::path::Path;
 
-use warpset_quotient::{Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter};
+use warpset_kernels::kmers::letters::CLASSES;
+use warpset_quotient::{Container, Duplicates, Layout, RankSelectBuilder, RankSelectQuotientFilter};
 
-use crate::roll::letters;
-use crate::{Error, K, Roll};
+use crate::count::builder_for;
+use crate::roll::{canonical, letters};
+use crate::{Error, K};
 
 /// Bits of a key beyond those of a short k-mer.
 const SHORT_EXTRA: u32 = 31;
@@ -71,15 +73,51 @@ impl Table {
     pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
         let path = path.as_ref();
         let filter = RankSelectQuotientFilter::load(path).map_err(|error| Error::Table(Box::new(error)))?;
-        let layout = *filter.layout();
+        match Table::k_of(filter.layout()) {
+            Some(k) => Ok(Table { k, filter, distinct: None }),
+            None => Err(Error::NotTable { path: path.to_owned() }),
+        }
+    }
+
+    /// A table of no k-mers yet, to merge others into.
+    ///
+    /// # Errors
+    /// [`Error::Filter`] if there is no memory.
+    pub fn empty(k: K) -> Result<Table, Error> {
+        Ok(Table::new(k, builder_for(k, &[0; CLASSES])?.build()?, 0))
+    }
+
+    /// The table in a filter of canonical k-mers, such as [`Table::filter`] lends.
+    ///
+    /// # Errors
+    /// [`Error::NotTable`] if the filter is none, see [`Table::k_of`].
+    pub fn from_filter(filter: RankSelectQuotientFilter) -> Result<Table, Error> {
+        match Table::k_of(filter.layout()) {
+            Some(k) => Ok(Table { k, filter, distinct: None }),
+            None => Err(Error::NotTable { path: "the filter".into() }),
+        }
+    }
+
+    /// Bases per k-mer of a filter with this layout; `None` if no table has it.
+    pub fn k_of(layout: &Layout) -> Option<K> {
         let is_table = layout.is_exact()
             && layout.duplicates() == Duplicates::Counted
             && layout.seed() == 0
             && layout.container() == Container::Packed;
-        match k_of(layout.fingerprint_bits()).filter(|_| is_table) {
-            Some(k) => Ok(Table { k, filter, distinct: None }),
-            None => Err(Error::NotTable { path: path.to_owned() }),
-        }
+        k_of(layout.fingerprint_bits()).filter(|_| is_table)
+    }
+
+    /// Copies what [`Table::save`] writes from memory.
+    ///
+    /// # Errors
+    /// Those of [`Table::load`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Table, Error> {
+        Table::from_filter(RankSelectQuotientFilter::from_bytes(bytes).map_err(|error| Error::Table(Box::new(error)))?)
+    }
+
+    /// What [`Table::save`] writes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.filter.to_bytes()
     }
 
     /// Writes a file, as [`RankSelectQuotientFilter::save`] does: a regular file at once, a pipe as the bytes come.
@@ -115,13 +153,7 @@ impl Table {
     /// # Errors
     /// [`Error::NotKmer`] unless `kmer` is [`Table::k`] letters A, C, G or T.
     pub fn count(&self, kmer: &[u8]) -> Result<u64, Error> {
-        let mut found = None;
-        if kmer.len() == self.k.get() as usize {
-            Roll::new(self.k).each(kmer, |kmer| found = Some(kmer));
-        }
-        let kmer =
-            found.ok_or_else(|| Error::NotKmer { kmer: String::from_utf8_lossy(kmer).into(), k: self.k.get() })?;
-        Ok(self.filter.count(kmer))
+        Ok(self.filter.count(canonical(kmer, self.k)?))
     }
 
     /// All k-mers in letters with their copies, in no order.

@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use warpset_kmers::{Error, Screened, Screening, Settings, Table, count_bytes, count_files};
+use warpset_kmers::{
+    Error, K, Progress, Screened, Screening, Settings, Table, canonical, count_bytes, count_files, count_sequences,
+};
 
 type Model = BTreeMap<String, u64>;
 
@@ -217,6 +222,70 @@ fn merging_is_counting_both() {
     }
     let of = |k| count_bytes(b">a\nACGTACGTACGT\n", &Settings::new(k).unwrap()).unwrap();
     assert!(matches!(of(3).merge(&of(4)), Err(Error::DifferentK { left: 3, right: 4 })));
+}
+
+/// A table of none is the neutral element, and every table comes back from its bytes and its filter.
+#[test]
+fn tables_begin_empty_and_are_made_of_bytes() {
+    let sequences = sequences(10, 40, 300);
+    for k in [1, 16, 17, 32] {
+        let settings = Settings::new(k).unwrap();
+        let mut empty = Table::empty(K::new(k).unwrap()).unwrap();
+        assert_eq!((empty.distinct(), empty.total(), listed(&empty)), (0, 0, Model::new()));
+        assert!(Table::from_bytes(&empty.to_bytes()).unwrap() == empty && empty.k().get() == k);
+        let mut table = count_bytes(&fasta(&sequences, 70), &settings).unwrap();
+        empty.merge(&table).unwrap();
+        assert!(empty == table);
+        table.merge(&Table::empty(table.k()).unwrap()).unwrap();
+        assert!(empty == table);
+        let again = Table::from_bytes(&table.to_bytes()).unwrap();
+        assert!(again == table && again.distinct() == table.distinct() && again.k() == table.k());
+        assert!(Table::from_filter(table.filter().clone()).unwrap() == table);
+        assert!(count_sequences(&sequences, &settings).unwrap() == table);
+        assert_eq!(count_sequences([&b"AC"[..], b"", b">", b"-\n"], &Settings::new(3).unwrap()).unwrap().total(), 0);
+    }
+    let broken = count_sequences([&b"ACG\n>TAC"[..], b"acg", b"GT"], &Settings::new(3).unwrap()).unwrap();
+    assert_eq!(listed(&broken), Model::from([("ACG".into(), 2), ("GTA".into(), 1)]));
+    let filter = warpset_quotient::RankSelectQuotientFilter::builder(10).build().unwrap();
+    assert!(matches!(Table::from_bytes(&filter.to_bytes()), Err(Error::NotTable { .. })));
+    assert!(matches!(Table::from_bytes(b"no table"), Err(Error::Table(_))));
+    assert!(matches!(canonical(b"ACN", K::new(3).unwrap()), Err(Error::NotKmer { k: 3, .. })));
+    assert_eq!(canonical(b"ttG", K::new(3).unwrap()).unwrap(), canonical(b"CAA", K::new(3).unwrap()).unwrap());
+}
+
+/// Reading stops where the callback says so, by any thread, in plain and in compressed files.
+#[test]
+fn callbacks_hear_of_all_bytes_and_stop() {
+    let files = Files::new();
+    let plain = fasta(&sequences(11, 3000, 700), 60);
+    let paths = [files.write("a.fa", &plain), files.write("b.fa.gz", &gzip(&plain))];
+    let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    let table = count_files(&paths, &Settings::new(21).unwrap()).unwrap();
+    for threads in [1, 3] {
+        let (heard, sink) = (Arc::new(AtomicU64::new(0)), files.path("matched"));
+        let listening = || {
+            let heard = heard.clone();
+            Progress::calling(move |bytes| {
+                heard.fetch_max(bytes, Ordering::Relaxed);
+                ControlFlow::Continue(())
+            })
+        };
+        let settings = Settings::new(21).unwrap().threads(threads);
+        assert!(count_files(&paths, &settings.clone().progress(listening())).unwrap() == table);
+        assert_eq!(heard.swap(0, Ordering::Relaxed), bytes);
+        let screening = Screening::new(&table).threads(threads).matched(sink);
+        screening.clone().progress(listening()).run(&paths).unwrap();
+        assert_eq!(heard.load(Ordering::Relaxed), bytes);
+        let stop = || {
+            Progress::calling(|bytes| if bytes > 300_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        for which in [&paths[..], &paths[..1], &paths[1..]] {
+            let stopped = count_files(which, &settings.clone().progress(stop()));
+            assert!(matches!(stopped, Err(Error::Interrupted { bytes: 300_001.. })), "{stopped:?}");
+            let stopped = screening.clone().progress(stop()).run(which);
+            assert!(matches!(stopped, Err(Error::Interrupted { bytes: 300_001.. })), "{stopped:?}");
+        }
+    }
 }
 
 #[test]

@@ -206,6 +206,7 @@ fn kmers(messages: &mut Messages) {
         E::Table(Box::new(FileError::BadMagic.into())),
         E::DifferentK { left: 21, right: 31 },
         E::NotKmer { kmer: "ACGU".into(), k: 4 },
+        E::Interrupted { bytes: 1 << 20 },
         E::SameFile { path: path() },
         E::Threads { threads: 100_000 },
         E::Device(Box::new(GpuError::NoDevice)),

@@ -1,0 +1,473 @@
+//! Counts of k-mers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::vec;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use warpset::gpu;
+use warpset::quotient::{self, MappedRankSelectQuotientFilter, RankSelectQuotientFilter};
+use warpset_kmers::{
+    Backend, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,
+};
+
+use crate::device::{Place, SharedItem};
+use crate::error::{Failure, Result};
+use crate::filter::{answer_on_device, answer_parts};
+use crate::keys::{Batch, HostKeys, OneKey, one_key};
+use crate::output::{Item, Output};
+use crate::structure::{ALL_OF_IT, Object, Structure, Where, read_only};
+use crate::threads::{Shared, Watch, run_watched};
+use crate::{anywhere, class, with_device_keys};
+
+/// Counts in a filter that is not in host memory.
+pub struct Elsewhere<F> {
+    k: K,
+    filter: F,
+}
+
+impl<F> Elsewhere<F> {
+    fn k(&self) -> K {
+        self.k
+    }
+
+    fn filter(&self) -> &F {
+        &self.filter
+    }
+}
+
+/// The types of the class.
+pub struct Kmers;
+
+impl Structure for Kmers {
+    type Host = Table;
+    type Mapped = Elsewhere<MappedRankSelectQuotientFilter>;
+    type Device = Elsewhere<quotient::gpu::RankSelectQuotientFilter>;
+
+    const NAME: &'static str = "KmerCounter";
+
+    fn to_device(host: &Table, device: &gpu::Device) -> Result<Self::Device> {
+        Ok(Elsewhere { k: host.k(), filter: host.filter().to_device(device)? })
+    }
+
+    fn to_host(there: &Self::Device) -> Result<Table> {
+        Ok(Table::from_filter(there.filter.to_host()?)?)
+    }
+
+    fn device(there: &Self::Device) -> &gpu::Device {
+        there.filter.device()
+    }
+
+    fn copy(host: &Table) -> Table {
+        host.clone()
+    }
+
+    fn to_bytes(host: &Table) -> Result<Vec<u8>> {
+        Ok(host.to_bytes())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Table> {
+        Ok(Table::from_bytes(bytes)?)
+    }
+
+    fn save(host: &Table, path: &Path) -> Result<()> {
+        Ok(host.save(path)?)
+    }
+
+    fn load(path: &Path) -> Result<Table> {
+        Ok(Table::load(path)?)
+    }
+
+    unsafe fn map(path: &Path) -> Result<Self::Mapped> {
+        // SAFETY: the caller's promise.
+        let filter = unsafe { RankSelectQuotientFilter::map(path)? };
+        let k = Table::k_of(filter.layout()).ok_or_else(|| Error::NotTable { path: path.to_owned() })?;
+        Ok(Elsewhere { k, filter })
+    }
+
+    fn describe(value: &Where<Self>) -> Result<String> {
+        Ok(anywhere!(value, |table| format!(
+            "k={}, {} k-mers in all, {} bytes",
+            table.k().get(),
+            table.filter().len(),
+            table.filter().memory_bytes()
+        )))
+    }
+}
+
+/// A path, or several.
+#[derive(FromPyObject)]
+enum Files {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+impl Files {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+        match object.extract() {
+            Ok(Files::One(path)) => Ok(vec![path]),
+            Ok(Files::Several(paths)) => Ok(paths),
+            Err(_) => Err(PyTypeError::new_err("files: pass a path, or a list of paths, of FASTA or FASTQ files")),
+        }
+    }
+}
+
+/// What tells `watch` how much of the files has been read.
+fn progress(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
+    let total = files.iter().map(|path| path.metadata().map_or(0, |file| file.len())).sum();
+    let watch = watch.clone();
+    Progress::calling(move |bytes| watch.note(bytes, total))
+}
+
+/// The settings that say where to count.
+fn settings(k: K, place: &Place, threads: Option<usize>) -> Result<Settings> {
+    let settings = Settings::new(k.get())?.threads(threads.unwrap_or(0));
+    Ok(match place {
+        Place::Cpu => settings.backend(Backend::Cpu),
+        Place::On(device) => settings.on(device),
+    })
+}
+
+/// The numbers of canonical k-mers: those of letters, or integers as they are.
+fn codes<R>(keys: HostKeys<'_>, k: K, work: impl FnOnce(&[u64]) -> Result<R>) -> Result<R> {
+    match keys {
+        HostKeys::U64(codes) => work(codes),
+        HostKeys::U32(codes) => work(&codes.iter().map(|&code| code.into()).collect::<Vec<u64>>()),
+        HostKeys::I32(codes) => work(&codes.iter().map(|&code| code as u64).collect::<Vec<u64>>()),
+        HostKeys::Strings(kmers) => {
+            work(&kmers.iter().map(|kmer| canonical(kmer, k)).collect::<std::result::Result<Vec<u64>, _>>()?)
+        }
+    }
+}
+
+/// Adds the copies of a table.
+fn merge(object: &Object<Kmers>, py: Python<'_>, more: &Table) -> PyResult<()> {
+    Ok(object.write(py, None, ALL_OF_IT, |value| match value {
+        Where::Host(table) => Ok(table.merge(more)?),
+        Where::Device(there) => {
+            let mut table = Kmers::to_host(there)?;
+            table.merge(more)?;
+            *there = Kmers::to_device(&table, Kmers::device(there))?;
+            Ok(())
+        }
+        Where::Mapped(_, path) => Err(read_only(path)),
+    })?)
+}
+
+impl KmerCounter {
+    fn k_and_place(&self, py: Python<'_>) -> PyResult<(K, Place)> {
+        Ok(self.0.read(py, None, 1, |value| match value {
+            Where::Host(table) => Ok((table.k(), Place::Cpu)),
+            Where::Device(there) => Ok((there.k, Place::On(Kmers::device(there).clone()))),
+            Where::Mapped(_, path) => Err(read_only(path)),
+        })?)
+    }
+
+    fn all(&self, py: Python<'_>) -> PyResult<(K, Vec<(u64, u64)>)> {
+        Ok(self.0.read(py, None, ALL_OF_IT, |value| {
+            Ok(anywhere!(value, |table| (table.k(), table.filter().key_counts()?.into_iter().collect())))
+        })?)
+    }
+
+    fn count_of(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let (kmer, mut count) = (one_key(kmer)?, [0]);
+        self.0.read(py, None, 1, |value| {
+            anywhere!(value, |table| {
+                let code = match kmer {
+                    OneKey::Word(code) => code,
+                    OneKey::Bytes(kmer) => canonical(kmer, table.k())?,
+                };
+                Ok(table.filter().count_bulk_into(&[code], &mut count)?)
+            })
+        })?;
+        Ok(count[0])
+    }
+}
+
+class! {
+    /// Counts the k-mers of FASTA and FASTQ files exactly, plain or gzip, of both strands: a k-mer and its reverse
+    /// complement are the same one, named by the smaller of the two. Letters other than A, C, G, T end a k-mer.
+    ///
+    /// `files` is a path or a list of paths; without any the counter begins empty. `k` is 1 to 32 bases.
+    ///
+    /// - `min_count`: k-mers of which there are fewer copies are left out.
+    /// - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
+    /// - `device`: what counts, and where the counts lie then.
+    /// - `threads` bounds the threads that read and count; by default as many as the machine has.
+    /// - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C does.
+    ///
+    /// K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
+    /// have to be those that `arrays` gives. `len` is the number of different k-mers.
+    ///
+    /// >>> import warpset
+    /// >>> counter = warpset.KmerCounter(k=4)
+    /// >>> counter.update_sequences(["ACGTTGCAACGT", b"ttgc"])
+    /// >>> counter["ACGT"], counter["TTGC"], counter["GCAA"], "CCCC" in counter
+    /// (2, 3, 3, False)
+    /// >>> counter.count(["ACGT", "CCCC"]).tolist()
+    /// [2, 0]
+    KmerCounter(Kmers), other {
+        #[new]
+        #[pyo3(signature = (
+            files=None, *, k=31, min_count=1, memory=None, device=None, threads=None, progress=None
+        ))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+        fn new(
+            py: Python<'_>,
+            files: Option<&Bound<'_, PyAny>>,
+            k: u32,
+            min_count: u64,
+            memory: Option<u64>,
+            device: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+            progress: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            let (place, k) = (Place::of(device)?, K::new(k).map_err(Failure::from)?);
+            let Some(files) = files else {
+                let empty = Where::at(Table::empty(k).map_err(Failure::from)?, &place)?;
+                return Ok(Self(Shared::new(empty)));
+            };
+            let files = Files::of(files)?;
+            let counted = run_watched(py, threads, progress, |watch| {
+                let mut settings = settings(k, &place, threads)?.least(min_count).progress(self::progress(watch, &files));
+                if let Some(bytes) = memory {
+                    settings = settings.memory(bytes);
+                }
+                Where::at(count_files(&files, &settings)?, &place)
+            });
+            Ok(Self(Shared::new(counted?)))
+        }
+
+        /// Adds the k-mers of more files: a path, or a list of paths.
+        #[pyo3(signature = (files, /, *, memory=None, threads=None, progress=None))]
+        fn update(
+            &self,
+            py: Python<'_>,
+            files: &Bound<'_, PyAny>,
+            memory: Option<u64>,
+            threads: Option<usize>,
+            progress: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<()> {
+            let ((k, place), files) = (self.k_and_place(py)?, Files::of(files)?);
+            let counted = run_watched(py, threads, progress, |watch| {
+                let mut settings = settings(k, &place, threads)?.progress(self::progress(watch, &files));
+                if let Some(bytes) = memory {
+                    settings = settings.memory(bytes);
+                }
+                Ok(count_files(&files, &settings)?)
+            });
+            merge(&self.0, py, &counted?)
+        }
+
+        /// Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its own.
+        #[pyo3(signature = (sequences, /, *, threads=None))]
+        fn update_sequences(
+            &self,
+            py: Python<'_>,
+            sequences: &Bound<'_, PyAny>,
+            threads: Option<usize>,
+        ) -> PyResult<()> {
+            let ((k, place), batch) = (self.k_and_place(py)?, Batch::of(sequences)?);
+            let Batch::Host(parts) = &batch else {
+                return Err(PyTypeError::new_err("sequences: pass strings, in host memory"));
+            };
+            let counted = run_watched(py, threads, None, |_| {
+                let mut all: Vec<&[u8]> = Vec::new();
+                for part in parts {
+                    match part.keys() {
+                        HostKeys::Strings(strings) => all.extend_from_slice(strings),
+                        _ if part.count() == 0 => {}
+                        _ => return Err(Failure::value("sequences: pass `str` or `bytes`, not integers")),
+                    }
+                }
+                Ok(count_sequences(all, &settings(k, &place, threads)?)?)
+            });
+            merge(&self.0, py, &counted?)
+        }
+
+        /// Adds what another counter of the same `k` holds.
+        fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+            self.k_and_place(py)?;
+            let more = other.0.read(py, None, ALL_OF_IT, |other| other.on_host(|table| Ok(table.clone())))?;
+            merge(&self.0, py, &more)
+        }
+
+        fn __add__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+            let sum = Self(crate::structure::copy(&self.0, py, None)?);
+            sum.merge(py, other)?;
+            Ok(sum)
+        }
+
+        fn __iadd__(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+            self.merge(py, other)
+        }
+
+        /// Removes k-mers of which there are fewer copies than `min_count`.
+        fn keep(&self, py: Python<'_>, min_count: u64) -> PyResult<()> {
+            Ok(self.0.write(py, None, ALL_OF_IT, |value| match value {
+                Where::Host(table) => Ok(table.keep(min_count)?),
+                Where::Device(there) => Ok(there.filter.retain_counts(min_count).map(|_| ())?),
+                Where::Mapped(_, path) => Err(read_only(path)),
+            })?)
+        }
+
+        /// How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For k-mers on
+        /// a device the counts are there too.
+        #[pyo3(signature = (kmers, /, *, out=None, threads=None))]
+        fn count(
+            &self,
+            py: Python<'_>,
+            kmers: &Bound<'_, PyAny>,
+            out: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<Py<PyAny>> {
+            let batch = Batch::of(kmers)?;
+            match &batch {
+                Batch::Host(parts) => {
+                    let mut counts = Output::<u64>::new(py, batch.len(), out)?;
+                    let items = counts.items();
+                    self.0.read(py, threads, batch.len(), |value| {
+                        answer_parts(parts, items, 0, |keys, counts| anywhere!(value, |table| {
+                            codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
+                        }))
+                    })?;
+                    Ok(counts.finish())
+                }
+                Batch::Device(keys) => {
+                    answer_on_device(&self.0, py, keys, out, threads, u64::share, |there, keys, counts| {
+                        Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?)
+                    })
+                }
+            }
+        }
+
+        fn __getitem__(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<u64> {
+            self.count_of(py, kmer)
+        }
+
+        fn __contains__(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<bool> {
+            Ok(self.count_of(py, kmer)? > 0)
+        }
+
+        /// How many different k-mers there are.
+        fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+            let len = self.0.read(py, None, ALL_OF_IT, |value| Ok(match value {
+                Where::Host(table) => table.distinct(),
+                Where::Mapped(there, _) => there.filter.distinct(),
+                Where::Device(there) => there.filter.distinct()?,
+            }))?;
+            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+        }
+
+        /// How many k-mers there are, copies included.
+        fn total(&self, py: Python<'_>) -> PyResult<u64> {
+            Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |table| table.filter().len())))?)
+        }
+
+        /// Bases per k-mer.
+        #[getter]
+        fn k(&self, py: Python<'_>) -> PyResult<u32> {
+            Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |table| table.k().get())))?)
+        }
+
+        /// Bytes of memory that the counts take.
+        #[getter]
+        fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+            Ok(self.0.read(py, None, 1, |value| Ok(anywhere!(value, |table| table.filter().memory_bytes())))?)
+        }
+
+        /// How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last one
+        /// is how many have that many or more.
+        #[pyo3(signature = (most=10_000))]
+        fn histogram(&self, py: Python<'_>, most: usize) -> PyResult<Py<PyAny>> {
+            let histogram = self.0.read(py, None, ALL_OF_IT, |value| {
+                Ok(anywhere!(value, |table| table.filter().count_histogram(most)?))
+            })?;
+            array(py, histogram)
+        }
+
+        /// All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`, in no
+        /// order.
+        fn arrays(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+            let (kmers, counts): (Vec<u64>, Vec<u64>) = self.all(py)?.1.into_iter().unzip();
+            Ok((array(py, kmers)?, array(py, counts)?))
+        }
+
+        /// All k-mers in letters, each with its number of copies, as they are now, in no order.
+        fn items(&self, py: Python<'_>) -> PyResult<KmerIterator> {
+            let (k, all) = self.all(py)?;
+            Ok(KmerIterator { k, all: all.into_iter(), has_counts: true })
+        }
+
+        fn __iter__(&self, py: Python<'_>) -> PyResult<KmerIterator> {
+            Ok(KmerIterator { has_counts: false, ..self.items(py)? })
+        }
+
+        /// Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least `min_hits`
+        /// go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file they are only
+        /// counted. Returns how many match and how many do not.
+        #[pyo3(signature = (files, /, *, matched=None, unmatched=None, min_hits=1, threads=None, progress=None))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+        fn screen(
+            &self,
+            py: Python<'_>,
+            files: &Bound<'_, PyAny>,
+            matched: Option<PathBuf>,
+            unmatched: Option<PathBuf>,
+            min_hits: u64,
+            threads: Option<usize>,
+            progress: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<(u64, u64)> {
+            let files = Files::of(files)?;
+            // No lock is held while files are read.
+            let table = self.0.read(py, None, ALL_OF_IT, |value| value.on_host(|table| Ok(table.clone())))?;
+            let screened = run_watched(py, threads, progress, |watch| {
+                let mut screening = Screening::new(&table).min_hits(min_hits).progress(self::progress(watch, &files));
+                screening = screening.threads(threads.unwrap_or(0));
+                if let Some(path) = matched {
+                    screening = screening.matched(path);
+                }
+                if let Some(path) = unmatched {
+                    screening = screening.unmatched(path);
+                }
+                Ok(screening.run(&files)?)
+            })?;
+            Ok((screened.matched, screened.unmatched))
+        }
+    }
+}
+
+/// A new array of these items.
+fn array<T: Item>(py: Python<'_>, items: Vec<T>) -> PyResult<Py<PyAny>> {
+    let mut array = Output::<T>::new(py, items.len(), None)?;
+    array.items().copy_from_slice(&items);
+    Ok(array.finish())
+}
+
+/// K-mers in letters, alone or with their numbers of copies.
+#[pyclass(module = "warpset")]
+pub struct KmerIterator {
+    k: K,
+    all: vec::IntoIter<(u64, u64)>,
+    has_counts: bool,
+}
+
+#[pymethods]
+impl KmerIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some((kmer, copies)) = self.all.next() else { return Ok(None) };
+        let kmer = letters(kmer, self.k);
+        let item = if self.has_counts { (kmer, copies).into_bound_py_any(py) } else { kmer.into_bound_py_any(py) };
+        item.map(Some)
+    }
+
+    fn __length_hint__(&self) -> usize {
+        self.all.len()
+    }
+}

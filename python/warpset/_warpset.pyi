@@ -1,0 +1,1062 @@
+"""
+Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs.
+"""
+
+from os import PathLike
+from types import CapsuleType
+from typing import Any, SupportsFloat, SupportsIndex, final
+
+@final
+class BlockedBloom:
+    """
+    A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
+
+    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
+    as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
+    not given; `seed`: other seeds make other false positives.
+
+    >>> import warpset
+    >>> known = warpset.BlockedBloom(1000, fpr=0.0001, block_bits=512)
+    >>> known.add(7)
+    >>> 7 in known, 8 in known
+    (True, False)
+    """
+    def __and__(self, other: object, /) -> BlockedBloom: ...
+    def __bool__(self, /) -> bool: ...
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> BlockedBloom: ...
+    def __deepcopy__(self, /, _memo: Any) -> BlockedBloom: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __iand__(self, other: object, /) -> BlockedBloom: ...
+    def __ior__(self, other: object, /) -> BlockedBloom: ...
+    def __len__(self, /) -> int:
+        """
+        About how many different keys there are, from the share of bits that are set.
+        """
+    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, block_bits: SupportsIndex | None = None, hashes: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None) -> BlockedBloom: ...
+    def __or__(self, other: object, /) -> BlockedBloom: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def add(self, /, key: Any) -> None:
+        """
+        Adds one key: an `int`, `str` or `bytes`.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes all keys and keeps the memory.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> BlockedBloom:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives as the filter is now.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> BlockedBloom:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def intersect(self, /, other: BlockedBloom) -> None:
+        """
+        Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> BlockedBloom:
+        """
+        Reads a file that `save` wrote.
+        """
+    def merge(self, /, other: BlockedBloom) -> None:
+        """
+        Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> BlockedBloom:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that the bits take.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def test_and_add(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+        `contains`.
+        """
+    def to(self, /, device: Any) -> BlockedBloom:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def update(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+
+        Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
+        iterable, a chunked array or a stream are.
+        `threads` bounds the threads that work on it; by default as many as the machine has.
+        """
+
+@final
+class BooleanArray:
+    """
+    Answers as an Arrow array of booleans: pass it to `pyarrow.array`, `polars.Series` or another library of Arrow.
+    """
+    def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+
+@final
+class Device:
+    """
+    A GPU, by its number; or the emulator of one, slow and meant for tests.
+
+    `Device("cuda:0")` opens the first GPU of the machine, `Device("cuda")` the first one that can be used,
+    `Device("emulator")` an emulator. Structures take either such an object or its name.
+    """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __new__(cls, /, name: str) -> Device: ...
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    def array(self, /, keys: Any) -> DeviceArray:
+        """
+        Copies integers to the device: an array as `update` takes it, nulls left out.
+        """
+    @property
+    def memory(self, /) -> tuple[int, int]:
+        """
+        Bytes of memory: free, and in all.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        What the driver calls it.
+        """
+    def synchronize(self, /) -> None:
+        """
+        Waits for all work on the device.
+        """
+
+@final
+class DeviceArray:
+    """
+    An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it has
+    `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
+
+    >>> import warpset
+    >>> keys = warpset.Device("emulator").array([2, 3, 5, 7])
+    >>> keys
+    DeviceArray(4 items of uint64, emulator)
+    >>> primes = warpset.SplitBlockBloom(100, fpr=0.001, device="emulator")
+    >>> primes.update(keys)
+    >>> primes.contains(keys).tolist()
+    [True, True, True, True]
+    """
+    @property
+    def __cuda_array_interface__(self, /) -> dict: ...
+    def __dlpack__(self, /, *, stream: Any | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> CapsuleType:
+        """
+        A capsule with the items, for another library. They are ready for every stream.
+        """
+    def __dlpack_device__(self, /) -> tuple[int, int]: ...
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def device(self, /) -> Device:
+        """
+        Where it is.
+        """
+    @property
+    def dtype(self, /) -> str:
+        """
+        The type of the items, as NumPy names it.
+        """
+    def get(self, /) -> Any:
+        """
+        A copy in host memory: an array of NumPy, or a `memoryview` where NumPy is not installed.
+        """
+    def tolist(self, /) -> Any:
+        """
+        The items as a list.
+        """
+
+@final
+class KmerCounter:
+    """
+    Counts the k-mers of FASTA and FASTQ files exactly, plain or gzip, of both strands: a k-mer and its reverse
+    complement are the same one, named by the smaller of the two. Letters other than A, C, G, T end a k-mer.
+
+    `files` is a path or a list of paths; without any the counter begins empty. `k` is 1 to 32 bases.
+
+    - `min_count`: k-mers of which there are fewer copies are left out.
+    - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
+    - `device`: what counts, and where the counts lie then.
+    - `threads` bounds the threads that read and count; by default as many as the machine has.
+    - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C does.
+
+    K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
+    have to be those that `arrays` gives. `len` is the number of different k-mers.
+
+    >>> import warpset
+    >>> counter = warpset.KmerCounter(k=4)
+    >>> counter.update_sequences(["ACGTTGCAACGT", b"ttgc"])
+    >>> counter["ACGT"], counter["TTGC"], counter["GCAA"], "CCCC" in counter
+    (2, 3, 3, False)
+    >>> counter.count(["ACGT", "CCCC"]).tolist()
+    [2, 0]
+    """
+    def __add__(self, other: object, /) -> KmerCounter: ...
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, kmer: Any, /) -> bool: ...
+    def __copy__(self, /) -> KmerCounter: ...
+    def __deepcopy__(self, /, _memo: Any) -> KmerCounter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __getitem__(self, kmer: Any, /) -> int: ...
+    def __iadd__(self, other: object, /) -> None: ...
+    def __iter__(self, /) -> Any: ...
+    def __len__(self, /) -> int:
+        """
+        How many different k-mers there are.
+        """
+    def __new__(cls, /, files: Any | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> KmerCounter: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def arrays(self, /) -> tuple[Any, Any]:
+        """
+        All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`, in no
+        order.
+        """
+    def copy(self, /) -> KmerCounter:
+        """
+        A copy.
+        """
+    def count(self, kmers: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For k-mers on
+        a device the counts are there too.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> KmerCounter:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def histogram(self, /, most: SupportsIndex = 10000) -> Any:
+        """
+        How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last one
+        is how many have that many or more.
+        """
+    def items(self, /) -> Any:
+        """
+        All k-mers in letters, each with its number of copies, as they are now, in no order.
+        """
+    @property
+    def k(self, /) -> int:
+        """
+        Bases per k-mer.
+        """
+    def keep(self, /, min_count: SupportsIndex) -> None:
+        """
+        Removes k-mers of which there are fewer copies than `min_count`.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> KmerCounter:
+        """
+        Reads a file that `save` wrote.
+        """
+    def merge(self, /, other: KmerCounter) -> None:
+        """
+        Adds what another counter of the same `k` holds.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> KmerCounter:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that the counts take.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def screen(self, files: Any, /, *, matched: str | PathLike[str] | None = None, unmatched: str | PathLike[str] | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: Any | None = None) -> tuple[int, int]:
+        """
+        Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least `min_hits`
+        go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file they are only
+        counted. Returns how many match and how many do not.
+        """
+    def to(self, /, device: Any) -> KmerCounter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def total(self, /) -> int:
+        """
+        How many k-mers there are, copies included.
+        """
+    def update(self, files: Any, /, *, memory: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> None:
+        """
+        Adds the k-mers of more files: a path, or a list of paths.
+        """
+    def update_sequences(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its own.
+        """
+
+@final
+class PerfectHash:
+    """
+    A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in 1.5
+    to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+
+    `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
+    Nulls are left out.
+
+    - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24 (default
+      12), and `bucket_size` (default 1000): larger ones take less space and more time.
+    - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
+      `keys_per_value`: so many keys, 2 to 24, share a number.
+    - `seed`: other seeds give other numbers.
+    - `device`: where it is built and asked; keys that are on a device need that device here.
+    - `threads` bounds the threads that build; by default as many as the machine has.
+    - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them and
+      once as it builds. An exception in it stops the build, as Ctrl-C does.
+
+    Equal values are equal keys, whatever array they are in. Other keys have any of the numbers: a `StaticFilter`
+    knows most of them.
+
+    >>> import warpset
+    >>> function = warpset.PerfectHash(["ash", "birch", "fir", "oak"])
+    >>> sorted(function(["oak", "fir", "birch", "ash"]).tolist())
+    [0, 1, 2, 3]
+    >>> heights = [None] * len(function)
+    >>> heights[function.index_one("oak")] = 40
+    >>> heights[function.index_one("oak")]
+    40
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __call__(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        What `index` gives.
+        """
+    def __copy__(self, /) -> PerfectHash: ...
+    def __deepcopy__(self, /, _memo: Any) -> PerfectHash: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        How many keys there are.
+        """
+    def __new__(cls, /, keys: Any, *, bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> PerfectHash: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def copy(self, /) -> PerfectHash:
+        """
+        A copy.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> PerfectHash:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        The number of each key, as an array of `uint64`, or `out` filled. Other keys have any of the numbers, nulls
+        `2**64 - 1`. For keys on a device the numbers are there too.
+        """
+    def index_one(self, /, key: Any) -> int:
+        """
+        The number of one key: an `int`, `str` or `bytes`.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> PerfectHash:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> PerfectHash:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that it takes.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def to(self, /, device: Any) -> PerfectHash:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    @property
+    def values(self, /) -> int:
+        """
+        The bound that all numbers are below: the number of keys, unless there is a load factor or several keys share
+        a number.
+        """
+
+@final
+class QuotientFilter:
+    """
+    A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
+
+    `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr` the
+    rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
+    `double()` makes room.
+
+    - `kind`: `"rank-select"`, whose lookups cost the same at any load; or `"standard"`, for large batches into
+      half-empty filters on a GPU.
+    - `duplicates`: what a second copy of a key does. `"dropped"`: nothing, the filter is a set. `"kept"`: it takes
+      more room. `"counted"`: it is counted in little room, for `"rank-select"`.
+    - `key_bits`: makes the filter exact for integers from 0 to `2**key_bits - 1`: no key is taken for another.
+      `fpr` then has no effect.
+    - `max_load`: the share of slots that may be used; `seed`: other seeds make other false positives.
+
+    Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in. `len` is the number
+    of copies stored.
+
+    >>> import warpset
+    >>> words = warpset.QuotientFilter(1000, fpr=1e-6, duplicates="counted")
+    >>> words.update(["ash", "birch", "ash"])
+    >>> words.count(["ash", "birch", "fir"]).tolist()
+    [2, 1, 0]
+    >>> words.remove(["ash", "fir"])
+    1
+    >>> len(words), "ash" in words, words.discard("fir")
+    (2, True, False)
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> QuotientFilter: ...
+    def __deepcopy__(self, /, _memo: Any) -> QuotientFilter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ior__(self, other: object, /) -> QuotientFilter: ...
+    def __len__(self, /) -> int:
+        """
+        How many copies are stored; of equal keys one, if duplicates are dropped.
+        """
+    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, kind: str = "rank-select", duplicates: str = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None) -> QuotientFilter: ...
+    def __or__(self, other: object, /) -> QuotientFilter: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def add(self, /, key: Any) -> None:
+        """
+        Adds one key: an `int`, `str` or `bytes`.
+        """
+    @property
+    def capacity(self, /) -> int:
+        """
+        The most slots that keys may take: different keys if duplicates are dropped, copies if they are kept.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes all keys and keeps the memory.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> QuotientFilter:
+        """
+        A copy.
+        """
+    def count(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        How many copies of each key are stored, as an array of `uint64`, or `out` filled: never fewer than were
+        added, and 0 or 1 if duplicates are dropped. Nulls have none. For keys on a device the counts are there too.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    def count_one(self, /, key: Any) -> int:
+        """
+        How many copies of one key are stored: never fewer than were added.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    def discard(self, /, key: Any) -> bool:
+        """
+        Removes one copy of one key, and says whether there was one.
+        """
+    def double(self, /) -> None:
+        """
+        Makes room for twice as many keys, at the same rate of false positives per key.
+        """
+    @property
+    def duplicates(self, /) -> str:
+        """
+        `"dropped"`, `"kept"` or `"counted"`.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives as the filter is now.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> QuotientFilter:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def halve(self, /) -> None:
+        """
+        Halves the memory, if the keys fit in what is left.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        `"rank-select"` or `"standard"`.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> QuotientFilter:
+        """
+        Reads a file that `save` wrote.
+        """
+    @property
+    def load_factor(self, /) -> float:
+        """
+        The slots in use, as a share of all.
+        """
+    def merge(self, /, other: QuotientFilter) -> None:
+        """
+        Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> QuotientFilter:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that the slots take.
+        """
+    def remove(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        Removes one copy of each key, and says how many copies that took out.
+
+        Remove only keys that were added: another key may look the same to the filter, and a copy of it be taken
+        out.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def test_and_add(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+        `contains`.
+        """
+    def to(self, /, device: Any) -> QuotientFilter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def update(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+
+        Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
+        iterable, a chunked array or a stream are.
+        `threads` bounds the threads that work on it; by default as many as the machine has.
+        """
+
+@final
+class SortedMap:
+    """
+    A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
+
+    `key`: `"uint64"`, `"uint32"`, `"int64"` or `"int32"`; `value`: `"uint64"`, `"uint32"`, or None for an ordered set,
+    whose values are all `None`. `batch_size`: keys of the updates that are expected, a power of two, 65536 unless
+    given; larger ones make updates cheaper. Removed and replaced elements take memory until a cleanup; `cleanup`
+    says when there is one: if more than such a share of all elements may be stale (0.5 unless given), after so many
+    updates (an `int`), or only when `cleanup()` is called (None).
+
+    It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and it
+    is equal only to maps of its own types. Key by key it costs what an update of one key costs: methods that take
+    arrays (`update`, `delete`, `get_many`) are made for more.
+
+    >>> import warpset
+    >>> prices = warpset.SortedMap(value="uint32")
+    >>> prices.update([30, 10, 20], [300, 100, 200])
+    >>> del prices[20]
+    >>> prices[10], prices.get(20), len(prices)
+    (100, None, 2)
+    >>> values, found = prices.get_many([10, 20, 30], default=7)
+    >>> values.tolist(), found.tolist()
+    ([100, 7, 300], [True, False, True])
+    >>> keys, values = prices[5:15]
+    >>> keys.tolist(), values.tolist()
+    ([10], [100])
+    >>> list(prices.items())
+    [(10, 100), (30, 300)]
+    """
+    def __bool__(self, /) -> bool: ...
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> SortedMap: ...
+    def __deepcopy__(self, /, _memo: Any) -> SortedMap: ...
+    def __delitem__(self, key: Any, /) -> None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __getitem__(self, key: Any, /) -> Any:
+        """
+        The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop, which
+        is not part of it.
+        """
+    def __ior__(self, other: object, /) -> SortedMap: ...
+    def __iter__(self, /) -> SortedMapIterator:
+        """
+        Iterates over the keys, ascending, as they are now, whatever happens to the map meanwhile.
+        """
+    def __len__(self, /) -> int:
+        """
+        How many keys there are. After an update, the first call walks through all of them.
+        """
+    def __new__(cls, /, *, key: str = "uint64", value: str | None = ..., batch_size: SupportsIndex | None = None, cleanup: SupportsIndex | SupportsFloat | None = ..., device: Any | None = None) -> SortedMap: ...
+    def __or__(self, other: object, /) -> SortedMap: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def cleanup(self, /) -> None:
+        """
+        Drops elements that were removed or replaced. Answers stay as they are, memory and time for them shrink.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes everything.
+        """
+    def contains(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key is there: an array of booleans, or `out` filled; nulls are not. For keys on a device the
+        answers are there too.
+        """
+    def copy(self, /) -> SortedMap:
+        """
+        A copy.
+        """
+    def count_range(self, lows: Any, highs: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        How many keys there are from each of `lows` to that of `highs`, both included, as an array of `uint64`, or
+        `out` filled. For ends on a device the counts are there too.
+        """
+    def delete(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Removes keys, whether they are there or not; nulls are left out.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    def first(self, /) -> tuple:
+        """
+        The smallest key, with its value; `KeyError` if the map is empty.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> SortedMap:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def get(self, key: Any, default: Any | None = None, /) -> Any | None:
+        """
+        The value of a key, or `default` if it is absent.
+        """
+    def get_many(self, keys: Any, /, default: SupportsIndex = 0, *, out: Any | None = None, found: Any | None = None, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+        """
+        The values of keys, `default` for absent ones and nulls, and an array of booleans that says which keys are
+        there: new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        """
+    def items(self, /) -> SortedMapIterator:
+        """
+        Iterates over pairs of keys and values, ascending, as they are now, whatever happens to the map meanwhile. As
+        arrays they are `map[:]`.
+        """
+    def keys(self, /) -> Any:
+        """
+        All keys, ascending, as an array.
+        """
+    def last(self, /) -> tuple:
+        """
+        The largest key, with its value; `KeyError` if the map is empty.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SortedMap:
+        """
+        Reads a file that `save` wrote.
+        """
+    def merge(self, /, other: SortedMap) -> None:
+        """
+        Inserts what another map of the same types has; where both have a key, the other one's value counts.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> SortedMap:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that elements and search indexes take.
+        """
+    def pop(self, key: Any, /, *default) -> Any:
+        """
+        Removes a key and gives its value; if it is absent, gives `default`, or raises `KeyError` if none is named.
+        """
+    def popitem(self, /) -> tuple:
+        """
+        Removes the largest key and gives it with its value; `KeyError` if the map is empty.
+        """
+    def predecessors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+        """
+        The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        """
+    def range(self, lows: Any, highs: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+        """
+        The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`, where
+        range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are there too.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def setdefault(self, key: Any, default: Any | None = None, /) -> Any | None:
+        """
+        The value of a key, which gets the value `default` before if it is absent.
+        """
+    @property
+    def stored(self, /) -> int:
+        """
+        Elements that are stored: keys with their values, and what the next cleanup drops.
+        """
+    def successors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+        """
+        The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        """
+    def to(self, /, device: Any) -> SortedMap:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def update(self, keys: Any, values: Any | None = None, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces the
+        values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
+        """
+    def values(self, /) -> Any:
+        """
+        All values, in the order of their keys, as an array; None for a set.
+        """
+
+@final
+class SortedMapIterator:
+    """
+    The keys of a map, or its keys with their values, ascending, as they were when the iteration began.
+    """
+    def __iter__(self, /) -> SortedMapIterator: ...
+    def __next__(self, /) -> Any: ...
+
+@final
+class SplitBlockBloom:
+    """
+    Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
+
+    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
+    as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
+
+    >>> import warpset
+    >>> seen = warpset.SplitBlockBloom(1_000_000, fpr=0.01)
+    >>> seen.update(["ash", "birch"])
+    >>> "ash" in seen, "oak" in seen
+    (True, False)
+    >>> seen.contains(["birch", "fir"]).tolist()
+    [True, False]
+    """
+    def __and__(self, other: object, /) -> SplitBlockBloom: ...
+    def __bool__(self, /) -> bool: ...
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> SplitBlockBloom: ...
+    def __deepcopy__(self, /, _memo: Any) -> SplitBlockBloom: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __iand__(self, other: object, /) -> SplitBlockBloom: ...
+    def __ior__(self, other: object, /) -> SplitBlockBloom: ...
+    def __len__(self, /) -> int:
+        """
+        About how many different keys there are, from the share of bits that are set.
+        """
+    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, device: Any | None = None) -> SplitBlockBloom: ...
+    def __or__(self, other: object, /) -> SplitBlockBloom: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def add(self, /, key: Any) -> None:
+        """
+        Adds one key: an `int`, `str` or `bytes`.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes all keys and keeps the memory.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> SplitBlockBloom:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives as the filter is now.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> SplitBlockBloom:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def intersect(self, /, other: SplitBlockBloom) -> None:
+        """
+        Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SplitBlockBloom:
+        """
+        Reads a file that `save` wrote.
+        """
+    def merge(self, /, other: SplitBlockBloom) -> None:
+        """
+        Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> SplitBlockBloom:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that the bits take.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def test_and_add(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+        `contains`.
+        """
+    def to(self, /, device: Any) -> SplitBlockBloom:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def update(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+
+        Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
+        iterable, a chunked array or a stream are.
+        `threads` bounds the threads that work on it; by default as many as the machine has.
+        """
+
+@final
+class StaticFilter:
+    """
+    A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It gives
+    each member a number of its own, and rejects other keys, but for a share of `fpr`.
+
+    `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
+    Nulls are left out.
+
+    - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are stored
+      of each key, for a rate of `2**-bits`.
+    - `leaf_size`, `bucket_size`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
+
+    >>> import warpset
+    >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
+    >>> "ash" in trees, "rose" in trees
+    (True, False)
+    >>> sorted(trees.index(["oak", "fir", "birch", "ash"]).tolist())
+    [0, 1, 2, 3]
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> StaticFilter: ...
+    def __deepcopy__(self, /, _memo: Any) -> StaticFilter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        How many keys there are.
+        """
+    def __new__(cls, /, keys: Any, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> StaticFilter: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits(self, /) -> int:
+        """
+        Bits that are stored of each key.
+        """
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> StaticFilter:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticFilter:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are surely
+        no members, have `2**64 - 1`.
+        """
+    def index_one(self, /, key: Any) -> int | None:
+        """
+        The number of one key, or `None` if it is surely no member.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticFilter:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> StaticFilter:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that it takes.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def to(self, /, device: Any) -> StaticFilter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+
+def devices() -> list[Device]:
+    """
+    All GPUs of this machine that can be used; an empty list if there are none, or no driver.
+    """
+
+
+class DeviceError(OSError):
+    """
+    There is no such device, or it failed.
+    """
+
+class DuplicateKeyError(ValueError):
+    """
+    A key is there twice, where all have to differ.
+    """
+
+class FileError(OSError):
+    """
+    A file or saved bytes cannot be read: they are damaged, end early, or hold something else.
+    """
+
+class FullError(ValueError):
+    """
+    A structure has no room for the keys; it is as it was before.
+    """
+
+class OutOfMemoryError(MemoryError):
+    """
+    Memory of the machine or of a device is not there; the structure is as it was before.
+    """
