@@ -36,5 +36,5 @@ mod _warpset {
     #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
     #[pymodule_export]
-    use super::sorted_map::{SortedMap, SortedMapIterator};
+    use super::sorted_map::SortedMap;
 }

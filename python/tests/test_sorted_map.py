@@ -3,8 +3,11 @@
 import bisect
 import copy
 import doctest
+import os
 import pickle
+import signal
 import threading
+import time
 from collections.abc import MutableMapping
 
 import numpy as np
@@ -271,6 +274,8 @@ def test_arrays_of_many_kinds():
     assert out.tolist() == [3, 9, 4] and found.tolist() == [True, False, True]
     counts = np.zeros(1, dtype=np.uint64)
     assert ours.count_range([1], [2], out=counts) is counts and counts.tolist() == [2]
+    both = np.array([2, 7, 1], dtype=np.uint64)
+    assert ours.get_many(both, 8, out=both)[1].tolist() == [True, False, True] and both.tolist() == [4, 8, 3]
     for wrong in (np.zeros(2, dtype=np.uint64), np.zeros(3, dtype=np.int64), [1, 2, 3]):
         with pytest.raises((ValueError, TypeError), match="out"):
             ours.get_many([1, 2, 3], out=wrong)
@@ -327,6 +332,10 @@ def test_bad_input():
                      lambda k: ours.update([1], k) if k is not None else ours.update([1])):
             with pytest.raises(TypeError):
                 call(keys)
+    nulls = pytest.importorskip("pyarrow").array([1, None])
+    for call in (ours.delete, ours.get_many, ours.contains, lambda k: ours.update(k, [1, 2])):
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            call(nulls)
     for call in (lambda: ours.update([1, 2], [1]), lambda: ours.range([1, 2], [1]), lambda: ours.count_range([1], []),
                  lambda: ours.get_many(np.zeros((2, 2), dtype=np.uint64)), lambda: ours[1:9:2],
                  lambda: ours.merge(small), lambda: ours | small):
@@ -409,3 +418,25 @@ def test_threads_on_one_map(threads):
         worker.join(60)
         assert not worker.is_alive()
     assert not failures and len(ours) == 40_001
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forked_processes():
+    ours, asked = filled({k: k for k in range(100_000)}), np.arange(250)
+
+    def ask():
+        return ours.successors(asked), ours.range([0], [99_999]), ours.count_range(asked, asked), len(ours)
+
+    ask()
+    child = os.fork()
+    if child == 0:
+        ask()
+        os._exit(7)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7

@@ -1,7 +1,6 @@
 //! The types of keys and values that dictionaries have, chosen by name when one is made.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use warpset::gpu::Device;
 use warpset::lsm::{self, Bitmap, FileError, MappedLsm, OrderedKey, gpu};
@@ -63,7 +62,7 @@ pub trait Types: 'static {
 /// Where dictionaries are.
 pub trait Family: 'static {
     /// Such a dictionary.
-    type Of<K: Key, V: Value>: Single<K, V>;
+    type Of<K: Key, V: Value>: Send + Sync;
 }
 
 macro_rules! typed {
@@ -143,7 +142,8 @@ impl Pair {
     pub fn named(key: &str, value: Option<&str>) -> Result<Pair> {
         Pair::ALL.iter().copied().find(|pair| pair.names() == (key, value)).ok_or_else(|| {
             let known: Vec<String> = Pair::ALL.iter().map(|pair| pair.describe()).collect();
-            Failure::value(format!("key={key:?}, value={value:?}: there are maps from {}", known.join(", ")))
+            let value = value.unwrap_or("None");
+            Failure::value(format!("no map from {key} to {value}: there are maps from {}", known.join(", ")))
         })
     }
 
@@ -176,54 +176,6 @@ impl Pair {
         let FileError::WrongStructure { expected, found } = error.reason() else { return None };
         let elements = found.elements.filter(|_| found.number == expected.number)?;
         Pair::ALL.iter().copied().find(|pair| pair.saved() == elements)
-    }
-}
-
-/// The elements of an iteration, some at a time; none at the end. They are those of its beginning, whatever happens to
-/// the dictionary.
-pub type Walk<K, V> = Box<dyn FnMut() -> Result<Vec<(K, V)>> + Send + Sync>;
-/// Elements that are asked for at a time.
-const CHUNK: usize = 1024;
-
-/// What dictionaries are asked, wherever they are, and have no common name for.
-pub trait Single<K, V>: Send + Sync {
-    /// The value of one key.
-    fn value(&self, key: K) -> Result<Option<V>>;
-    /// All elements, ascending.
-    fn walk(&self) -> Result<Walk<K, V>>;
-}
-
-macro_rules! single_on_host {
-    ($($map:ty)*) => {$(
-        impl<K: Key, V: Value> Single<K, V> for $map {
-            fn value(&self, key: K) -> Result<Option<V>> {
-                Ok(self.get(key))
-            }
-
-            fn walk(&self) -> Result<Walk<K, V>> {
-                let (map, mut from) = (self.clone(), End::Unbounded);
-                Ok(Box::new(move || {
-                    let next: Vec<(K, V)> = map.range((from, End::Unbounded)).take(CHUNK).collect();
-                    from = next.last().map_or(from, |&(last, _)| End::Excluded(last));
-                    Ok(next)
-                }))
-            }
-        }
-    )*};
-}
-single_on_host! {
-    lsm::Lsm<K, V>
-    Arc<MappedLsm<K, V>>
-}
-
-impl<K: Key, V: Value> Single<K, V> for gpu::Lsm<K, V> {
-    fn value(&self, key: K) -> Result<Option<V>> {
-        Ok(self.get_bulk(&[key])?.pop().flatten())
-    }
-
-    fn walk(&self) -> Result<Walk<K, V>> {
-        let mut elements = self.iter()?;
-        Ok(Box::new(move || Ok(elements.by_ref().take(CHUNK).collect::<Result<Vec<_>, lsm::Error>>()?)))
     }
 }
 
@@ -265,10 +217,10 @@ impl Family for OnHost {
     type Of<K: Key, V: Value> = lsm::Lsm<K, V>;
 }
 
-/// In a mapped file, which an iteration keeps.
+/// In a mapped file.
 pub struct InFile;
 impl Family for InFile {
-    type Of<K: Key, V: Value> = Arc<MappedLsm<K, V>>;
+    type Of<K: Key, V: Value> = MappedLsm<K, V>;
 }
 
 /// On a device.
@@ -323,7 +275,7 @@ impl Structure for Sorted {
     }
     unsafe fn map(path: &Path) -> Result<Typed<InFile>> {
         // SAFETY: the caller's promise.
-        Pair::of_saved(|pair| by_pair!(pair, |T| unsafe { Lsm::<T>::map(path) }.map(|map| T::wrap(Arc::new(map)))))
+        Pair::of_saved(|pair| by_pair!(pair, |T| unsafe { Lsm::<T>::map(path) }.map(T::wrap)))
     }
     fn describe(value: &Where<Sorted>) -> Result<String> {
         let (stored, bytes) = anywhere!(value, |map| by_pair!(map.pair(), |T| {

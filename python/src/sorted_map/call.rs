@@ -1,0 +1,360 @@
+//! What the methods of the dictionary do, whatever its types.
+
+use std::borrow::Cow;
+use std::ops::{RangeBounds, RangeFull};
+
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+use warpset::gpu;
+use warpset::lsm::OrderedMap;
+use warpset_base::bitmap::bits_to;
+
+use super::cell::{Cell, DeviceItem, keys_on_device};
+use super::types::{End, Settled, Sorted, Types};
+use crate::device::{DeviceArray, DeviceKeys, SharedItem};
+use crate::error::{Failure, Result};
+use crate::filter::answer_on_device;
+use crate::keys::{Batch, Part};
+use crate::output::{Flag, Output};
+use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
+
+pub type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+type Ends<T> = (End<<T as Types>::K>, End<<T as Types>::K>);
+type Element<T> = (<T as Types>::K, <T as Types>::V);
+/// All keys.
+pub const ALL: RangeFull = ..;
+/// Three arrays.
+pub type Three = (Py<PyAny>, Py<PyAny>, Py<PyAny>);
+
+/// A call of a method.
+#[derive(Clone, Copy)]
+pub struct Call<'a, 'py> {
+    pub map: &'a Object<Sorted>,
+    pub py: Python<'py>,
+    pub threads: Option<usize>,
+}
+
+/// Asks the dictionary, under the name `$it`, wherever it is.
+macro_rules! ask {
+    ($call:expr, $types:ident, $keys:expr, |$it:ident| $body:expr) => {
+        $call.map.read($call.py, $call.threads, $keys, |value| {
+            $crate::anywhere!(value, |typed| {
+                let $it = $types::of(typed)?;
+                $body
+            })
+        })
+    };
+}
+
+/// Changes the dictionary, under the name `$it`, on the host or a device.
+macro_rules! change {
+    ($call:expr, $types:ident, $keys:expr, |$it:ident| $body:expr) => {
+        $call.map.write($call.py, $call.threads, $keys, |value| {
+            $crate::changing!(value, |typed| {
+                let $it = $types::of_mut(typed)?;
+                $body
+            })
+        })
+    };
+}
+
+/// Asks or changes the dictionary on its device; one elsewhere takes no device arrays.
+macro_rules! on_device {
+    ($call:expr, $method:ident, $types:ident, $of:ident, |$it:ident| $body:expr) => {
+        $call.map.$method($call.py, $call.threads, ALL_OF_IT, |value| match value {
+            Where::Device(typed) => {
+                let $it = $types::$of(typed)?;
+                $body
+            }
+            _ => Err(keys_elsewhere("in host memory")),
+        })
+    };
+}
+
+pub(super) use {ask, change};
+
+/// The parts of an array in host memory.
+fn host_parts(batch: &Batch) -> Result<&[Part]> {
+    match batch {
+        Batch::Host(parts) => Ok(parts),
+        Batch::Device(_) => Err(Failure::wrong_type(
+            "an array on a device where one of the host is expected: all arrays of a call are on one side; copy this one \
+             (`.get()`, `.cpu()`)",
+        )),
+    }
+}
+
+/// All that an array holds.
+fn column<C: Cell>(parts: &[Part]) -> Result<Cow<'_, [C]>> {
+    if parts.iter().any(|part| part.len() > part.count()) {
+        return Err(Failure::value("an array with nulls: fill them or drop them first"));
+    }
+    if let [part] = parts {
+        return C::column(part);
+    }
+    let columns: Vec<_> = parts.iter().map(C::column).collect::<Result<_>>()?;
+    Ok(columns.concat().into())
+}
+
+/// Keys that are not overwritten by answers: a copy where a caller gives one array as `keys` and `out`.
+fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
+    let (here, there) = (keys.as_ptr_range(), answers.as_ptr_range());
+    let is_shared = here.start.addr() < there.end.addr() && there.start.addr() < here.end.addr();
+    if is_shared { keys.into_owned().into() } else { keys }
+}
+
+/// Ranges on the host, both ends included.
+fn ranges<T: Types>(lows: &[Part], highs: &[Part]) -> Result<Vec<Ends<T>>> {
+    let (lows, highs) = (column::<T::K>(lows)?, column::<T::K>(highs)?);
+    if lows.len() != highs.len() {
+        return Err(Failure::value(format!(
+            "{} low and {} high ends: a range has one of each",
+            lows.len(),
+            highs.len()
+        )));
+    }
+    Ok(lows.iter().zip(highs.iter()).map(|(&low, &high)| (End::Included(low), End::Included(high))).collect())
+}
+
+/// The range of a slice, whose end is not part of it.
+pub fn ends<T: Types>(slice: &Bound<'_, PySlice>) -> PyResult<Ends<T>> {
+    let py = slice.py();
+    if !slice.getattr(intern!(py, "step"))?.is_none() {
+        return Err(PyValueError::new_err("a slice of keys has no step: `map[low:high]`"));
+    }
+    let end = |name| {
+        let key = slice.getattr(name)?;
+        if key.is_none() { Ok(None) } else { T::K::of_object(&key).map(Some) }
+    };
+    let (low, high) = (end(intern!(py, "start"))?, end(intern!(py, "stop"))?);
+    Ok((low.map_or(End::Unbounded, End::Included), high.map_or(End::Unbounded, End::Excluded)))
+}
+
+/// A device array of answers; none of sets' values.
+fn shared<A: SharedItem>(py: Python<'_>, items: gpu::DeviceVec<A>, is_there: bool) -> PyResult<Py<PyAny>> {
+    if is_there { Ok(Py::new(py, A::share(items))?.into_any()) } else { Ok(py.None()) }
+}
+
+impl Call<'_, '_> {
+    pub fn update<T: Types>(self, keys: Any<'_, '_>, values: Option<Any<'_, '_>>) -> PyResult<()> {
+        match (values, T::V::DTYPE) {
+            (None, Some(_)) => {
+                let why = "values are missing: `update(keys, values)`, or `update({key: value})`";
+                return Err(PyTypeError::new_err(why));
+            }
+            (Some(_), None) => return Err(PyTypeError::new_err("with value=None there are no values: `update(keys)`")),
+            _ => {}
+        }
+        let (keys, values) = (Batch::of(keys)?, values.map(Batch::of).transpose()?);
+        match (&keys, &values) {
+            (Batch::Device(keys), None) => on_device!(self, write, T, of_mut, |map| {
+                let (keys, none) = (keys.adopt(map.device())?, map.device().alloc_zeroed(0)?);
+                Ok(map.insert_device(keys_on_device::<T::K>(&keys)?, none.as_slice())?)
+            }),
+            (Batch::Device(keys), Some(Batch::Device(values))) => on_device!(self, write, T, of_mut, |map| {
+                let (keys, values) = (keys.adopt(map.device())?, values.adopt(map.device())?);
+                Ok(map.insert_device(keys_on_device::<T::K>(&keys)?, DeviceItem::slice(&values)?)?)
+            }),
+            _ => {
+                let (parts, values) = (host_parts(&keys)?, values.as_ref().map(host_parts).transpose()?);
+                change!(self, T, keys.len(), |map| {
+                    let keys = column(parts)?;
+                    let values = values.map_or_else(|| Ok(vec![T::V::default(); keys.len()].into()), column)?;
+                    Ok(map.insert_bulk(&keys, &values)?)
+                })
+            }
+        }?;
+        Ok(())
+    }
+
+    pub fn delete<T: Types>(self, keys: Any<'_, '_>) -> PyResult<()> {
+        let batch = Batch::of(keys)?;
+        match &batch {
+            Batch::Host(parts) => change!(self, T, batch.len(), |map| Ok(map.remove_bulk(&column(parts)?)?)),
+            Batch::Device(keys) => on_device!(self, write, T, of_mut, |map| {
+                Ok(map.remove_device(keys_on_device::<T::K>(&keys.adopt(map.device())?)?)?)
+            }),
+        }?;
+        Ok(())
+    }
+
+    /// Values, and which keys have one.
+    pub fn get_many<T: Types>(
+        self,
+        keys: Any<'_, '_>,
+        default: i128,
+        out: Option<Any<'_, '_>>,
+        found: Option<Any<'_, '_>>,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        let wrong = || Failure::overflow(format!("default={default} is out of the range of values"));
+        let absent = T::V::of_int(default).ok_or_else(wrong)?;
+        let batch = Batch::of(keys)?;
+        let parts = match &batch {
+            Batch::Host(parts) => parts,
+            Batch::Device(keys) if default == 0 && found.is_none() => return self.get_many_on_device::<T>(keys, out),
+            Batch::Device(_) => {
+                return Err(PyValueError::new_err(
+                    "for keys on a device, absent ones have the value 0, and the flags are a new array: leave `default` \
+                     and `found` away",
+                ));
+            }
+        };
+        let mut flags = Output::<Flag>::new(self.py, batch.len(), found)?;
+        let values = T::V::array(self.py, batch.len(), out, |values| {
+            let flags = bytemuck::cast_slice_mut(flags.items());
+            Ok(ask!(self, T, batch.len(), |map| {
+                let keys = apart(column::<T::K>(parts)?, values);
+                bits_to::<u8>(flags, map.get_bulk_into(&keys, values)?.as_words());
+                if absent != T::V::default() {
+                    let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
+                    absents.for_each(|(value, _)| *value = absent);
+                }
+                Ok(())
+            })?)
+        })?;
+        Ok((values, flags.finish()))
+    }
+
+    pub fn get_many_on_device<T: Types>(
+        self,
+        keys: &DeviceKeys,
+        out: Option<Any<'_, '_>>,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        let mut flags = None;
+        let values =
+            answer_on_device(self.map, self.py, keys, out, self.threads, SharedItem::share, |there, keys, values| {
+                let (map, keys) = (T::of(there)?, keys_on_device::<T::K>(keys)?);
+                let mut bits = map.device().alloc_zeroed(keys.len().div_ceil(64))?;
+                let mut found = map.device().alloc_zeroed(keys.len())?;
+                map.get_device(keys, values, bits.as_mut_slice())?;
+                map.contains_device(keys, found.as_mut_slice())?;
+                flags = Some(DeviceArray::flags(found));
+                Ok(())
+            })?;
+        let values = if T::V::DTYPE.is_some() { values } else { self.py.None() };
+        let flags = flags.ok_or_else(|| Failure::internal("no flags"))?;
+        Ok((values, Py::new(self.py, flags)?.into_any()))
+    }
+
+    pub fn contains<T: Types>(self, keys: Any<'_, '_>, out: Option<Any<'_, '_>>) -> PyResult<Py<PyAny>> {
+        let batch = Batch::of(keys)?;
+        let parts = match &batch {
+            Batch::Host(parts) => parts,
+            Batch::Device(keys) => {
+                let flags = DeviceArray::flags;
+                return answer_on_device(self.map, self.py, keys, out, self.threads, flags, |there, keys, flags| {
+                    Ok(T::of(there)?.contains_device(keys_on_device::<T::K>(keys)?, flags)?)
+                });
+            }
+        };
+        let mut flags = Output::<Flag>::new(self.py, batch.len(), out)?;
+        let items = bytemuck::cast_slice_mut(flags.items());
+        ask!(self, T, batch.len(), |map| {
+            bits_to::<u8>(items, map.contains_bitmap_bulk(&column(parts)?).settled()?.as_words());
+            Ok(())
+        })?;
+        Ok(flags.finish())
+    }
+
+    pub fn count_range<T: Types>(
+        self,
+        lows: Any<'_, '_>,
+        highs: Any<'_, '_>,
+        out: Option<Any<'_, '_>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (lows, highs) = (Batch::of(lows)?, Batch::of(highs)?);
+        if let (Batch::Device(lows), Batch::Device(highs)) = (&lows, &highs) {
+            return answer_on_device(self.map, self.py, lows, out, self.threads, u64::share, |there, lows, counts| {
+                let map = T::of(there)?;
+                let highs = highs.adopt(map.device())?;
+                Ok(map.count_range_device(keys_on_device::<T::K>(lows)?, keys_on_device::<T::K>(&highs)?, counts)?)
+            });
+        }
+        let (lows, highs, n) = (host_parts(&lows)?, host_parts(&highs)?, lows.len());
+        let mut counts = Output::new(self.py, n, out)?;
+        let items = counts.items();
+        // However few the ranges are, they may have all elements.
+        ask!(self, T, ALL_OF_IT, |map| {
+            items.copy_from_slice(&map.count_range_bulk(&ranges::<T>(lows, highs)?).settled()?);
+            Ok(())
+        })?;
+        Ok(counts.finish())
+    }
+
+    /// Offsets, keys and values.
+    pub fn range<T: Types>(self, lows: Any<'_, '_>, highs: Any<'_, '_>) -> PyResult<Three> {
+        let (py, lows, highs) = (self.py, Batch::of(lows)?, Batch::of(highs)?);
+        if let (Batch::Device(lows), Batch::Device(highs)) = (&lows, &highs) {
+            let found = on_device!(self, read, T, of, |map| {
+                let (lows, highs) = (lows.adopt(map.device())?, highs.adopt(map.device())?);
+                Ok(map.range_device(keys_on_device::<T::K>(&lows)?, keys_on_device::<T::K>(&highs)?)?)
+            })?;
+            let values = shared(py, found.values, T::V::DTYPE.is_some())?;
+            return Ok((shared(py, found.offsets, true)?, shared(py, found.keys, true)?, values));
+        }
+        let (lows, highs) = (host_parts(&lows)?, host_parts(&highs)?);
+        let found = ask!(self, T, ALL_OF_IT, |map| Ok(map.range_bulk(&ranges::<T>(lows, highs)?)?))?;
+        Ok((u64::copied(py, &found.offsets)?, T::K::copied(py, &found.keys)?, T::V::copied(py, &found.values)?))
+    }
+
+    /// Keys and values of one range.
+    pub fn list<T: Types>(
+        self,
+        range: impl RangeBounds<T::K> + Copy + Send + Sync,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        let found = ask!(self, T, ALL_OF_IT, |map| Ok(map.range_bulk(&[range])?))?;
+        Ok((T::K::copied(self.py, &found.keys)?, T::V::copied(self.py, &found.values)?))
+    }
+
+    /// Keys and values next to keys, and which keys have such a neighbour.
+    pub fn neighbours<T: Types>(self, keys: Any<'_, '_>, is_above: bool) -> PyResult<Three> {
+        let batch = Batch::of(keys)?;
+        let parts = host_parts(&batch)?;
+        let found = ask!(self, T, ALL_OF_IT, |map| {
+            let keys = column(parts)?;
+            if is_above { map.successor_bulk(&keys).settled() } else { map.predecessor_bulk(&keys).settled() }
+        })?;
+        let flags: Vec<Flag> = found.iter().map(|found| Flag(found.is_some().into())).collect();
+        let (keys, values): (Vec<T::K>, Vec<T::V>) = found.into_iter().map(Option::unwrap_or_default).unzip();
+        let mut answers = Output::new(self.py, flags.len(), None)?;
+        answers.items().copy_from_slice(&flags);
+        Ok((T::K::copied(self.py, &keys)?, T::V::copied(self.py, &values)?, answers.finish()))
+    }
+
+    pub fn get<T: Types>(self, key: Any<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
+        let key = T::K::of_object(key)?;
+        let value = self.map.read(self.py, None, 1, |value| {
+            Ok(match value {
+                Where::Host(map) => T::of(map)?.get(key),
+                Where::Mapped(map, _) => T::of(map)?.get(key),
+                Where::Device(map) => T::of(map)?.get_bulk(&[key])?.pop().flatten(),
+            })
+        })?;
+        value.map(|value| value.object(self.py).map(Bound::unbind)).transpose()
+    }
+
+    /// The value that a key had; now it has the one that `after` makes of it.
+    pub fn replace<T: Types>(
+        self,
+        key: Any<'_, '_>,
+        after: impl FnOnce(Option<T::V>) -> Option<T::V> + Send,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (key, mut before) = (T::K::of_object(key)?, None);
+        change!(self, T, 1, |map| {
+            let after = |value| {
+                before = value;
+                after(value)
+            };
+            Ok(OrderedMap::update(map, key, after).map(|_| ())?)
+        })?;
+        before.map(|value| value.object(self.py).map(Bound::unbind)).transpose()
+    }
+}
+
+/// A key and its value, as a tuple.
+pub fn pair<'py, T: Types>(py: Python<'py>, element: Option<Element<T>>) -> PyResult<Bound<'py, PyTuple>> {
+    let (key, value) = element.ok_or_else(|| PyKeyError::new_err("the map is empty"))?;
+    (key.object(py)?, value.object(py)?).into_pyobject(py)
+}
