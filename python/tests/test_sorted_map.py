@@ -334,7 +334,7 @@ def test_bad_input():
                 call(keys)
     nulls = pytest.importorskip("pyarrow").array([1, None])
     for call in (ours.delete, ours.get_many, ours.contains, lambda k: ours.update(k, [1, 2])):
-        with pytest.raises((ValueError, TypeError, OverflowError)):
+        with pytest.raises(ValueError, match="nulls"):
             call(nulls)
     for call in (lambda: ours.update([1, 2], [1]), lambda: ours.range([1, 2], [1]), lambda: ours.count_range([1], []),
                  lambda: ours.get_many(np.zeros((2, 2), dtype=np.uint64)), lambda: ours[1:9:2],

@@ -2,6 +2,7 @@
 Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs.
 """
 
+from collections.abc import Iterator
 from os import PathLike
 from types import CapsuleType
 from typing import Any, SupportsFloat, SupportsIndex, final
@@ -618,15 +619,18 @@ class SortedMap:
     """
     A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
 
-    `key`: `"uint64"`, `"uint32"`, `"int64"` or `"int32"`; `value`: `"uint64"`, `"uint32"`, or None for an ordered set,
-    whose values are all `None`. `batch_size`: keys of the updates that are expected, a power of two, 65536 unless
-    given; larger ones make updates cheaper. Removed and replaced elements take memory until a cleanup; `cleanup`
-    says when there is one: if more than such a share of all elements may be stale (0.5 unless given), after so many
-    updates (an `int`), or only when `cleanup()` is called (None).
+    - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"` to
+      `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the type
+      has them; `OverflowError` tells which one it has not.
+    - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
+      unless given.
+    - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be such
+      (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
 
     It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and it
-    is equal only to maps of its own types. Key by key it costs what an update of one key costs: methods that take
-    arrays (`update`, `delete`, `get_many`) are made for more.
+    is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
+    `update`, `delete`, `get_many`. Arrays with nulls are refused. Device arrays, for a map there, have exactly the
+    types of the map, and their keys are unsigned.
 
     >>> import warpset
     >>> prices = warpset.SortedMap(value="uint32")
@@ -656,9 +660,9 @@ class SortedMap:
         is not part of it.
         """
     def __ior__(self, other: object, /) -> SortedMap: ...
-    def __iter__(self, /) -> SortedMapIterator:
+    def __iter__(self, /) -> Iterator:
         """
-        Iterates over the keys, ascending, as they are now, whatever happens to the map meanwhile.
+        Iterates over the keys, ascending, in a copy of them: the map may change meanwhile.
         """
     def __len__(self, /) -> int:
         """
@@ -679,8 +683,8 @@ class SortedMap:
         """
     def contains(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
         """
-        Whether each key is there: an array of booleans, or `out` filled; nulls are not. For keys on a device the
-        answers are there too.
+        Whether each key is there: an array of booleans, or `out` filled. For keys on a device the answers are
+        there too.
         """
     def copy(self, /) -> SortedMap:
         """
@@ -693,7 +697,7 @@ class SortedMap:
         """
     def delete(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Removes keys, whether they are there or not; nulls are left out.
+        Removes keys, whether they are there or not.
         """
     @property
     def device(self, /) -> str:
@@ -715,13 +719,13 @@ class SortedMap:
         """
     def get_many(self, keys: Any, /, default: SupportsIndex = 0, *, out: Any | None = None, found: Any | None = None, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
         """
-        The values of keys, `default` for absent ones and nulls, and an array of booleans that says which keys are
+        The values of keys, `default` for absent ones, and an array of booleans that says which keys are
         there: new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
         """
-    def items(self, /) -> SortedMapIterator:
+    def items(self, /) -> Any:
         """
-        Iterates over pairs of keys and values, ascending, as they are now, whatever happens to the map meanwhile. As
-        arrays they are `map[:]`.
+        Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As arrays
+        they are `map[:]`.
         """
     def keys(self, /) -> Any:
         """
@@ -798,14 +802,6 @@ class SortedMap:
         """
         All values, in the order of their keys, as an array; None for a set.
         """
-
-@final
-class SortedMapIterator:
-    """
-    The keys of a map, or its keys with their values, ascending, as they were when the iteration began.
-    """
-    def __iter__(self, /) -> SortedMapIterator: ...
-    def __next__(self, /) -> Any: ...
 
 @final
 class SplitBlockBloom:
