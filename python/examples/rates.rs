@@ -8,6 +8,9 @@ use warpset::bloom::{SplitBlockBloom, SplitBlockBuilder};
 use warpset::gpu::Backend;
 use warpset::prelude::*;
 
+/// What may go wrong.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
 /// Numbers without order, the same as in `bench.py`.
 fn keys(count: u64) -> Vec<u64> {
     (1..=count).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
@@ -24,14 +27,14 @@ fn rate(name: &str, items: usize, mut work: impl FnMut()) {
     println!("{name}\t{:.0}", items as f64 / seconds.fold(f64::INFINITY, f64::min));
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Failure> {
     let count: u64 = std::env::args().nth(1).map_or(Ok(1 << 24), |text| text.parse())?;
     let keys = keys(count);
     let mut answers = vec![0u8; keys.len()];
     let builder = || SplitBlockBuilder::new(1 << 27).bits_per_key(16.0);
     let cores = std::thread::available_parallelism()?.get();
     for threads in [1, cores] {
-        ThreadPoolBuilder::new().num_threads(threads).build()?.install(|| -> Result<(), Box<dyn std::error::Error>> {
+        ThreadPoolBuilder::new().num_threads(threads).build()?.install(|| -> Result<(), Failure> {
             let mut bloom = builder().build()?;
             rate(&format!("add, 256 MiB, threads={threads}"), keys.len(), || bloom.insert_bulk(&keys));
             rate(&format!("contains, 256 MiB, threads={threads}"), keys.len(), || {
@@ -60,11 +63,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let there = device.from_slice(&keys)?;
             let mut answers = device.alloc_zeroed::<u8>(keys.len())?;
             rate(&format!("add, {name}, cuda"), keys.len(), || {
-                bloom.insert_device(&there).expect("memory of the device");
+                bloom.insert_device(there.as_slice()).expect("memory of the device");
                 device.synchronize().expect("the device");
             });
             rate(&format!("contains, {name}, cuda"), keys.len(), || {
-                bloom.contains_device(&there, answers.as_mut_slice()).expect("memory of the device");
+                bloom.contains_device(there.as_slice(), answers.as_mut_slice()).expect("memory of the device");
                 device.synchronize().expect("the device");
             });
         }

@@ -8,7 +8,7 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key};
+use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key, overlap};
 use crate::output::{Answers, Output};
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
@@ -364,9 +364,17 @@ impl Part {
         absent: T,
         work: impl FnOnce(HostKeys<'_>, &mut [T]) -> Result<()>,
     ) -> Result<()> {
-        let Some(present) = self.present() else { return work(self.keys(), answers) };
+        // The caller may give one array as keys and as answers.
+        let is_apart = with_keys!(self.keys(), |keys| !overlap(keys, answers));
+        if self.present().is_none() && is_apart {
+            return work(self.keys(), answers);
+        }
         let mut found = vec![T::default(); self.count()];
         work(self.keys(), &mut found)?;
+        let Some(present) = self.present() else {
+            answers.copy_from_slice(&found);
+            return Ok(());
+        };
         let mut found = found.into_iter();
         for (answer, &is_there) in answers.iter_mut().zip(present) {
             *answer = if is_there { found.next().unwrap_or(absent) } else { absent };

@@ -218,6 +218,12 @@ impl Integers {
     }
 }
 
+/// Whether two slices share memory.
+pub fn overlap<A, B>(one: &[A], other: &[B]) -> bool {
+    let (one, other) = (one.as_ptr_range(), other.as_ptr_range());
+    one.start.addr() < other.end.addr() && other.start.addr() < one.end.addr()
+}
+
 /// One key.
 pub enum OneKey<'py> {
     /// An integer, as its word of 64 bits.
@@ -239,9 +245,9 @@ macro_rules! with_key {
 
 /// The word of an `int`: negative ones count as their two's complement, as in columns of 64 bits.
 fn word_of(int: &Bound<'_, PyAny>) -> PyResult<u64> {
-    int.extract::<u64>().or_else(|_| int.extract::<i64>().map(|word| word as u64)).map_err(|_| {
+    int.extract::<u64>().or_else(|_| int.extract::<i64>().map(|word| word as u64)).map_err(|error| {
         let why = "an integer below -2**63 or above 2**64 - 1 is no key: pass its bytes, as by `int.to_bytes`";
-        PyOverflowError::new_err(why)
+        if error.is_instance_of::<PyOverflowError>(int.py()) { PyOverflowError::new_err(why) } else { error }
     })
 }
 

@@ -37,4 +37,9 @@ mod _warpset {
     use super::recsplit::{PerfectHash, StaticFilter};
     #[pymodule_export]
     use super::sorted_map::SortedMap;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        super::threads::hear_of_forks(module.py())
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, RwLock, TryLockError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyCFunction};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use warpset_base::parallel::threads_for;
 
@@ -15,6 +16,23 @@ use crate::error::{Failure, Result};
 
 /// Keys that are worked on by the caller's thread, with the interpreter attached: leaving it costs as much.
 pub const FEW_KEYS: usize = 256;
+
+/// Whether this process was forked from another one that had the module: it has none of the threads of rayon's own pool,
+/// to which work on the caller's thread may turn.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Asks Python to say when this process was forked.
+pub fn hear_of_forks(py: Python<'_>) -> PyResult<()> {
+    let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
+    let forked = PyCFunction::new_closure(py, None, None, |_, _| IS_FORKED.store(true, Ordering::Relaxed))?;
+    register.call((), Some(&[("after_in_child", forked)].into_py_dict(py)?))?;
+    Ok(())
+}
+
+/// Whether work for so many keys stays on the caller's thread.
+fn is_short(keys: usize) -> bool {
+    keys <= FEW_KEYS && !IS_FORKED.load(Ordering::Relaxed)
+}
 
 /// The pools of this process by their number of threads. A process that was forked has none of its parent's threads, so
 /// the process is part of the key.
@@ -62,7 +80,7 @@ pub fn run<R: Send>(
     keys: usize,
     work: impl FnOnce() -> Result<R> + Send,
 ) -> Result<R> {
-    if keys <= FEW_KEYS {
+    if is_short(keys) {
         return work();
     }
     let pool = pool(threads.unwrap_or(0))?;
@@ -167,7 +185,7 @@ impl<T: Placed> Shared<T> {
         keys: usize,
         work: impl FnOnce(&T) -> Result<R> + Send,
     ) -> Result<R> {
-        if keys <= FEW_KEYS {
+        if is_short(keys) {
             match self.0.try_read() {
                 Ok(value) if !value.waits() => return work(&value),
                 Err(TryLockError::Poisoned(error)) => return Err(poisoned(error)),
@@ -192,7 +210,7 @@ impl<T: Placed> Shared<T> {
         keys: usize,
         work: impl FnOnce(&mut T) -> Result<R> + Send,
     ) -> Result<R> {
-        if keys <= FEW_KEYS {
+        if is_short(keys) {
             match self.0.try_write() {
                 Ok(mut value) if !value.waits() => return work(&mut value),
                 Err(TryLockError::Poisoned(error)) => return Err(poisoned(error)),

@@ -163,6 +163,13 @@ def test_answers_into_an_array():
             filter.contains([1, 2, 3], out=wrong)
 
 
+def test_one_array_as_keys_and_answers():
+    keys = np.array([7, 1, 2, 7], dtype=np.uint64)
+    filter = QuotientFilter(100, key_bits=32, duplicates="kept")
+    filter.update([7, 7, 2])
+    assert filter.count(keys, out=keys) is keys and keys.tolist() == [2, 0, 1, 2]
+
+
 small = st.lists(st.integers(-(2**63), 2**64 - 1) | st.integers(0, 20), max_size=40)
 
 
@@ -287,7 +294,9 @@ def test_a_process_that_was_forked():
     filter = bloom(np.arange(1000), 100_000)  # starts the threads that a child does not have
     child = os.fork()
     if child == 0:
-        filter.update(np.arange(1000, 2000))
+        filter.add(1000)
+        filter.update(np.arange(1001, 1100))
+        filter.update(np.arange(1100, 2000))
         os._exit(0 if filter.contains(np.arange(2000)).all() else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert filter.contains(np.arange(1000)).all()

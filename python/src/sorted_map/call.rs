@@ -16,7 +16,7 @@ use super::types::{End, Settled, Sorted, Types};
 use crate::device::{DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::answer_on_device;
-use crate::keys::{Batch, Part};
+use crate::keys::{Batch, Part, overlap};
 use crate::output::{Flag, Output};
 use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
 
@@ -100,9 +100,7 @@ fn column<C: Cell>(parts: &[Part]) -> Result<Cow<'_, [C]>> {
 
 /// Keys that are not overwritten by answers: a copy where a caller gives one array as `keys` and `out`.
 fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
-    let (here, there) = (keys.as_ptr_range(), answers.as_ptr_range());
-    let is_shared = here.start.addr() < there.end.addr() && there.start.addr() < here.end.addr();
-    if is_shared { keys.into_owned().into() } else { keys }
+    if overlap(&keys, answers) { keys.into_owned().into() } else { keys }
 }
 
 /// Ranges on the host, both ends included.
