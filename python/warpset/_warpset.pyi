@@ -219,7 +219,8 @@ class KmerCounter:
     - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
     - `device`: what counts, and where the counts lie then.
     - `threads` bounds the threads that read and count; by default as many as the machine has.
-    - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C does.
+    - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
+      does.
 
     K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
     have to be those that `arrays` gives. `len` is the number of different k-mers.
@@ -239,8 +240,8 @@ class KmerCounter:
     def __deepcopy__(self, /, _memo: Any) -> KmerCounter: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __getitem__(self, kmer: Any, /) -> int: ...
-    def __iadd__(self, other: object, /) -> None: ...
-    def __iter__(self, /) -> Any: ...
+    def __iadd__(self, other: object, /) -> KmerCounter: ...
+    def __iter__(self, /) -> KmerIterator: ...
     def __len__(self, /) -> int:
         """
         How many different k-mers there are.
@@ -250,8 +251,8 @@ class KmerCounter:
     def __repr__(self, /) -> str: ...
     def arrays(self, /) -> tuple[Any, Any]:
         """
-        All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`, in no
-        order.
+        All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`,
+        in no order.
         """
     def copy(self, /) -> KmerCounter:
         """
@@ -259,8 +260,8 @@ class KmerCounter:
         """
     def count(self, kmers: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
         """
-        How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For k-mers on
-        a device the counts are there too.
+        How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For
+        k-mers on a device the counts are there too.
         """
     @property
     def device(self, /) -> str:
@@ -274,10 +275,10 @@ class KmerCounter:
         """
     def histogram(self, /, most: SupportsIndex = 10000) -> Any:
         """
-        How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last one
-        is how many have that many or more.
+        How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last
+        one is how many have that many or more.
         """
-    def items(self, /) -> Any:
+    def items(self, /) -> KmerIterator:
         """
         All k-mers in letters, each with its number of copies, as they are now, in no order.
         """
@@ -316,9 +317,9 @@ class KmerCounter:
         """
     def screen(self, files: Any, /, *, matched: str | PathLike[str] | None = None, unmatched: str | PathLike[str] | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: Any | None = None) -> tuple[int, int]:
         """
-        Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least `min_hits`
-        go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file they are only
-        counted. Returns how many match and how many do not.
+        Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least
+        `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file
+        they are only counted. Returns how many match and how many do not.
         """
     def to(self, /, device: Any) -> KmerCounter:
         """
@@ -334,27 +335,37 @@ class KmerCounter:
         """
     def update_sequences(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its own.
+        Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its
+        own.
         """
+
+@final
+class KmerIterator:
+    """
+    K-mers in letters, alone or with their numbers of copies.
+    """
+    def __iter__(self, /) -> KmerIterator: ...
+    def __length_hint__(self, /) -> int: ...
+    def __next__(self, /) -> Any: ...
 
 @final
 class PerfectHash:
     """
-    A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in 1.5
-    to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+    A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in
+    1.5 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
 
     `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
     Nulls are left out.
 
-    - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24 (default
-      12), and `bucket_size` (default 1000): larger ones take less space and more time.
+    - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24
+      (default 12), and `bucket_size` (default 1000): larger ones take less space and more time.
     - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
       `keys_per_value`: so many keys, 2 to 24, share a number.
     - `seed`: other seeds give other numbers.
     - `device`: where it is built and asked; keys that are on a device need that device here.
     - `threads` bounds the threads that build; by default as many as the machine has.
-    - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them and
-      once as it builds. An exception in it stops the build, as Ctrl-C does.
+    - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them
+      and once as it builds. An exception in it stops the build, as Ctrl-C does.
 
     Equal values are equal keys, whatever array they are in. Other keys have any of the numbers: a `StaticFilter`
     knows most of them.
@@ -438,8 +449,8 @@ class PerfectHash:
     @property
     def values(self, /) -> int:
         """
-        The bound that all numbers are below: the number of keys, unless there is a load factor or several keys share
-        a number.
+        The bound that all numbers are below: the number of keys, unless there is a load factor or several keys
+        share a number.
         """
 
 @final
@@ -923,14 +934,14 @@ class SplitBlockBloom:
 @final
 class StaticFilter:
     """
-    A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It gives
-    each member a number of its own, and rejects other keys, but for a share of `fpr`.
+    A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It
+    gives each member a number of its own, and rejects other keys, but for a share of `fpr`.
 
     `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
     Nulls are left out.
 
-    - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are stored
-      of each key, for a rate of `2**-bits`.
+    - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
+      stored of each key, for a rate of `2**-bits`.
     - `leaf_size`, `bucket_size`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
 
     >>> import warpset
@@ -994,8 +1005,8 @@ class StaticFilter:
         """
     def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
         """
-        The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are surely
-        no members, have `2**64 - 1`.
+        The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are
+        surely no members, have `2**64 - 1`.
         """
     def index_one(self, /, key: Any) -> int | None:
         """
