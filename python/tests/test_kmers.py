@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpset
+from conftest import DEVICE
 from warpset import KmerCounter
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
@@ -99,11 +100,11 @@ def test_files(tmp_path):
 def test_on_a_device(k, tmp_path):
     reads = random(3, 4, 60)
     path = write(tmp_path / "a.fa", reads)
-    here, there = KmerCounter(path, k=k), KmerCounter(path, k=k, device="emulator")
-    assert there == here and there.device == "emulator" and here.to("emulator") == there.to("cpu")
+    here, there = KmerCounter(path, k=k), KmerCounter(path, k=k, device=DEVICE)
+    assert there == here and there.device == DEVICE and here.to(DEVICE) == there.to("cpu")
     assert len(there) == len(here) and dict(there.items()) == dict(here.items())
     codes, counts = there.arrays()
-    answers = there.count(warpset.Device("emulator").array(codes))
+    answers = there.count(warpset.Device(DEVICE).array(codes))
     assert isinstance(answers, warpset.DeviceArray) and answers.tolist() == counts.tolist()
     there.update_sequences(reads)
     here += here
@@ -111,9 +112,9 @@ def test_on_a_device(k, tmp_path):
     there.keep(4)
     here.keep(4)
     assert dict(there.items()) == dict(here.items()) and there.histogram(9).tolist() == here.histogram(9).tolist()
-    assert len(KmerCounter(k=k, device="emulator")) == 0
+    assert len(KmerCounter(k=k, device=DEVICE)) == 0
     with pytest.raises(ValueError, match="in host memory"):
-        here.count(warpset.Device("emulator").array(codes))
+        here.count(warpset.Device(DEVICE).array(codes))
 
 
 def test_reads_are_screened(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpset
+from conftest import DEVICE
 from warpset import QuotientFilter
 
 KINDS = [
@@ -79,12 +80,12 @@ def test_like_a_counter(kind, duplicates, steps):
 @settings(max_examples=4, deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from(["update", "remove", "merge", "double"]), batches), max_size=3))
 def test_like_a_counter_on_a_device(kind, duplicates, steps):
-    behaves_like_a_counter(lambda: exact(kind, duplicates, "emulator", 100), duplicates, steps)
+    behaves_like_a_counter(lambda: exact(kind, duplicates, DEVICE, 100), duplicates, steps)
 
 
 @pytest.mark.parametrize("kind, duplicates", KINDS)
 def test_arrays_on_a_device(kind, duplicates):
-    device = warpset.Device("emulator")
+    device = warpset.Device(DEVICE)
     ours = exact(kind, duplicates, device, 100)
     keys = device.array(np.array([3, 5, 3, 7], dtype=np.uint64))
     ours.update(keys)
@@ -104,7 +105,7 @@ def test_arrays_on_a_device(kind, duplicates):
 
 
 @pytest.mark.parametrize("kind, duplicates", KINDS)
-@pytest.mark.parametrize("device", ["cpu", "emulator"])
+@pytest.mark.parametrize("device", ["cpu", DEVICE])
 def test_strings_and_single_keys(kind, duplicates, device):
     words = QuotientFilter(100, fpr=1e-9, kind=kind, duplicates=duplicates, device=device)
     words.update(["ash", b"birch", "ash"])
@@ -121,7 +122,7 @@ def test_files(kind, duplicates, tmp_path):
     ours.update([1, 2, 2, 3])
     ours.save(path)
     assert QuotientFilter.load(path) == ours == QuotientFilter.from_bytes(bytes(ours))
-    assert QuotientFilter.load(path, device="emulator") == ours
+    assert QuotientFilter.load(path, device=DEVICE) == ours
     mapped = QuotientFilter.mmap(path)
     assert mapped.count(KEYS).tolist() == ours.count(KEYS).tolist() and len(mapped) == len(ours)
     assert (mapped.kind, mapped.duplicates) == (kind, duplicates) and "mapped from" in repr(mapped)
@@ -148,7 +149,7 @@ def test_damaged_files(tmp_path):
 
 
 @pytest.mark.parametrize("kind, duplicates", KINDS)
-@pytest.mark.parametrize("device", ["cpu", "emulator"])
+@pytest.mark.parametrize("device", ["cpu", DEVICE])
 def test_full_filters_stay_as_they_were(kind, duplicates, device):
     ours = exact(kind, duplicates, device, 50)
     ours.update(np.arange(40))

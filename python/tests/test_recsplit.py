@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpset
+from conftest import DEVICE
 from warpset import PerfectHash, StaticFilter
 
 NONE = 2**64 - 1
@@ -65,14 +66,14 @@ def test_members_are_found(keys, others):
 def test_devices_give_the_same(keys):
     keys = different(keys)
     for kind in (PerfectHash, StaticFilter):
-        here, there = kind(keys), kind(keys, device="emulator")
-        assert there == here and there.device == "emulator" and here.to("emulator") == there.to("cpu")
+        here, there = kind(keys), kind(keys, device=DEVICE)
+        assert there == here and there.device == DEVICE and here.to(DEVICE) == there.to("cpu")
         assert there.index(keys).tolist() == here.index(keys).tolist()
         assert [there.index_one(key) for key in keys[:3]] == [here.index_one(key) for key in keys[:3]]
 
 
 def test_arrays_on_a_device():
-    device = warpset.Device("emulator")
+    device = warpset.Device(DEVICE)
     keys = device.array(KEYS[:200])
     function, members = PerfectHash(keys, device=device), StaticFilter(keys, device=device)
     assert function == PerfectHash(KEYS[:200]) and members == StaticFilter(KEYS[:200])
@@ -125,7 +126,7 @@ def test_chunks_and_nulls(kind):
 
 
 @pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])
-@pytest.mark.parametrize("device", [None, "emulator"])
+@pytest.mark.parametrize("device", [None, DEVICE])
 def test_duplicates_are_named(kind, device):
     for keys, message in [
         ([5, 7, 9, 7], "duplicate key 7: keys number 1 and 3"),
@@ -150,7 +151,7 @@ def test_empty_and_one(kind):
 def test_files(kind, tmp_path):
     ours, path = kind(KEYS), tmp_path / "keys.warpset"
     ours.save(path)
-    assert kind.load(path) == ours == kind.from_bytes(bytes(ours)) == kind.load(path, device="emulator")
+    assert kind.load(path) == ours == kind.from_bytes(bytes(ours)) == kind.load(path, device=DEVICE)
     mapped = kind.mmap(path)
     assert mapped.index(KEYS).tolist() == ours.index(KEYS).tolist() and "mapped from" in repr(mapped)
     assert mapped.index_one(7919) == ours.index_one(7919) and len(mapped) == len(ours)
@@ -254,7 +255,7 @@ def test_progress(kind):
     with pytest.raises(TypeError, match="not callable"):
         slow(kind, progress=7)
     with pytest.raises(KeyError, match="enough"):
-        kind(KEYS[:500], device="emulator", progress=stop)
+        kind(KEYS[:500], device=DEVICE, progress=stop)
     assert time.monotonic() - start < 5
 
 

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpset
+from conftest import DEVICE
 from warpset import SortedMap
 
-EMULATOR = warpset.Device("emulator")
+EMULATOR = warpset.Device(DEVICE)
 TYPES = [("uint64", "uint64"), ("uint64", "uint32"), ("uint64", None), ("uint32", "uint32"), ("int64", "uint64"),
          ("int64", None)]
 
@@ -165,7 +166,7 @@ def test_as_a_dict(story):
 @settings(max_examples=12, deadline=None)
 @given(stories())
 def test_as_a_dict_on_the_emulator(story):
-    play(story, "emulator")
+    play(story, DEVICE)
 
 
 @pytest.mark.parametrize("key, value", TYPES)
@@ -201,7 +202,7 @@ def test_files(tmp_path, key, value):
     path = tmp_path / "map"
     ours.save(path)
     loaded, mapped = SortedMap.load(path), SortedMap.mmap(path)
-    assert loaded == ours and SortedMap.load(path, device="emulator").device == "emulator"
+    assert loaded == ours and SortedMap.load(path, device=DEVICE).device == DEVICE
     for again in (loaded, mapped, pickle.loads(pickle.dumps(mapped))):
         check(again, model, (key, value))
     walked = iter(mapped)
@@ -371,8 +372,8 @@ def test_device_arrays(key, value):
     assert listed.dtype == key and listed.tolist() == host[1].tolist()
     assert values.tolist() == host[2].tolist() if value else values is host[2] is None
     there = ours.to("cpu")
-    assert there == ours and there.device == "cpu" and ours.device == "emulator"
-    assert pickle.loads(pickle.dumps(ours)).device == "emulator"
+    assert there == ours and there.device == "cpu" and ours.device == DEVICE
+    assert pickle.loads(pickle.dumps(ours)).device == DEVICE
     assert (ours | there) == ours and (there | ours) == ours
     for call in (lambda: there.contains(asked), lambda: there.delete(asked), lambda: there.range(asked, asked),
                  lambda: there.get_many(asked), lambda: ours.get_many(asked, 5)):
