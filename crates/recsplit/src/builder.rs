@@ -56,7 +56,7 @@ impl<M: HashKind, S> Builder<M, S> {
     pub(crate) fn new() -> Self {
         Self {
             options: M::Options::default(),
-            bucket_size: 1000,
+            bucket_size: M::BUCKET_SIZE,
             seed: 0,
             threads: None,
             progress: None,
@@ -66,7 +66,7 @@ impl<M: HashKind, S> Builder<M, S> {
     }
 
     /// Expected number of keys in a bucket, at least 1: larger buckets take less space and make queries slower.
-    /// Default: 1000.
+    /// Default: 1000 for RecSplit, 2400 for Consensus.
     pub fn bucket_size(mut self, bucket_size: u32) -> Self {
         self.bucket_size = bucket_size;
         self
@@ -134,7 +134,7 @@ impl<M: HashKind, S> Builder<M, S> {
         if !(1..=largest).contains(&self.bucket_size) {
             return Err(Error::InvalidBucketSize { bucket_size: self.bucket_size, largest });
         }
-        let code = M::code(&self.options)?;
+        let code = M::code(&self.options, self.bucket_size)?;
         Ok(Settings { code, options: self.options, bucket_size: self.bucket_size, seed: self.seed })
     }
 

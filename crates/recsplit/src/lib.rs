@@ -39,6 +39,7 @@ mod bit_vec;
 mod build;
 mod builder;
 mod bulk;
+mod consensus;
 mod elias_fano;
 mod error;
 mod estimate;
@@ -53,10 +54,15 @@ mod progress;
 mod recsplit;
 mod static_filter;
 mod stored;
+mod u32_vector;
 mod windows;
 
 pub use build::external::{External, KeyFile, KeySource};
 pub use builder::Builder;
+pub use consensus::{
+    Consensus, ConsensusFilter, ConsensusFilterView, ConsensusKind, ConsensusView, MappedConsensus,
+    MappedConsensusFilter,
+};
 pub use error::Error;
 pub use estimate::Estimate;
 pub use function::{Function, PerfectHash, Space};

@@ -84,6 +84,11 @@ unsafe impl U32Vector for Portable {
         (0..8).fold(0, |mask, i| mask | u32::from(a[i] == b[i]) << i)
     }
     #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        let (a, b) = (self.0.to_array(), other.0.to_array());
+        (0..8).fold(0, |mask, i| mask | u32::from(a[i] < b[i]) << i)
+    }
+    #[inline(always)]
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self {
         let (s, a, b, t) = (self.0.to_array(), a.0.to_array(), b.0.to_array(), step.0.to_array());
         Self(wide::u32x8::new(std::array::from_fn(|i| s[i].wrapping_add(if a[i] < b[i] { t[i] } else { 0 }))))

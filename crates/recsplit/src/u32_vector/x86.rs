@@ -1,6 +1,6 @@
 //! AVX-512 and AVX2 vectors.
 
-use super::U32Vector;
+use super::{U32Vector, lanes_below};
 use std::arch::x86_64::*;
 
 /// Sixteen lanes. Needs AVX-512 F, BW, DQ, VL and VPOPCNTDQ.
@@ -91,6 +91,11 @@ unsafe impl U32Vector for V512 {
     unsafe fn eq(self, other: Self) -> u32 {
         // SAFETY: AVX-512 F, by the trait's condition.
         u32::from(unsafe { _mm512_cmpeq_epi32_mask(self.0, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: AVX-512 F, by the trait's condition.
+        u32::from(unsafe { _mm512_cmplt_epu32_mask(self.0, other.0) })
     }
     #[inline(always)]
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self {
@@ -203,6 +208,14 @@ unsafe impl U32Vector for V256 {
     unsafe fn eq(self, other: Self) -> u32 {
         // SAFETY: AVX2, by the trait's condition.
         unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(self.0, other.0))) as u32 }
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: AVX2, by the trait's condition. There is no unsigned comparison: `a < b` unless `max(a, b) == a`.
+        unsafe {
+            let not_less = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, other.0), self.0);
+            !_mm256_movemask_ps(_mm256_castsi256_ps(not_less)) as u32 & lanes_below(8)
+        }
     }
     #[inline(always)]
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self {

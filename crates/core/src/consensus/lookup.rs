@@ -1,0 +1,118 @@
+//! Lookups: from a key's hash to its number, one copy for hosts and devices.
+
+use super::hash::{SEED_BITS, leaf_position, multiplier, task_hash};
+use super::tree::{FRACTION, Node, Row, depth};
+use crate::bits::Select;
+use crate::recsplit::hash::{Hash128, bucket_of};
+use crate::recsplit::lookup::Words;
+use crate::recsplit::lookup::lists::{Entry, Lists};
+
+/// What a function's header says, as lookups want it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Plan {
+    /// Keys.
+    pub keys: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// First bit of the codes within the words.
+    pub codes: u64,
+    /// Where the buckets' keys and codes begin.
+    pub lists: Lists,
+    /// Rows that there are, one for each number of keys from 0 on.
+    pub rows: u32,
+    /// Bits of the number that a bucket begins with.
+    pub root_bits: u32,
+}
+
+/// A lookup on its way down a tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    /// The low half of the key's hash.
+    pub low: u64,
+    /// Keys in the buckets before.
+    pub keys_before: u64,
+    /// Where the bucket's code begins within the words.
+    pub start: u64,
+    /// Keys of the bucket.
+    pub keys: u32,
+    /// Where the bits of the level begin, in parts of a bit.
+    pub base: u32,
+    /// The node's index on its level.
+    pub index: u32,
+}
+
+/// A function to look keys up in.
+pub trait Function: Copy {
+    /// How its words are read.
+    type Words: Words;
+
+    /// Its words.
+    fn words(&self) -> Self::Words;
+    /// What its header says.
+    fn plan(&self) -> &Plan;
+    /// The row of levels of splittings whose nodes have `keys` keys or one more; `keys` is below the number of rows.
+    fn row(&self, keys: u32) -> Row;
+    /// The row of levels of leaves with `keys` keys, at most [`LEAF`](super::tree::LEAF), or one more.
+    fn leaf_row(&self, keys: u32) -> Row;
+
+    /// The root of a bucket's tree.
+    #[inline(always)]
+    fn enter(&self, entry: Entry, low: u64) -> Walk {
+        let plan = self.plan();
+        // Only damaged words have a bucket that is larger than the largest.
+        let keys = if entry.keys < u64::from(plan.rows) { entry.keys as u32 } else { 0 };
+        let start = plan.codes.wrapping_add(entry.bits_before);
+        Walk { low, keys_before: entry.keys_before, start, keys, base: plan.root_bits << FRACTION, index: 0 }
+    }
+
+    /// The hash of the walk's key at a task whose bits end at `end` parts of a bit.
+    #[inline(always)]
+    fn hash(&self, walk: &Walk, level: u32, end: u32) -> u32 {
+        let end = end >> FRACTION;
+        let bits =
+            self.words().bits_from(walk.start.wrapping_add(u64::from(end)).wrapping_sub(SEED_BITS.into())) as u32;
+        // What stands before the bucket's code is not part of its seeds.
+        let missing = SEED_BITS.saturating_sub(end);
+        task_hash(walk.low, multiplier(((u64::from(bits) >> missing) << missing) as u32, level))
+    }
+
+    /// Goes down by a splitting.
+    #[inline(always)]
+    fn split(&self, walk: &mut Walk, level: u32) {
+        let row = self.row(walk.keys >> level);
+        let node = Node::new(walk.keys, level, walk.index);
+        let hash = self.hash(walk, level, walk.base.wrapping_add(row.end(walk.index, node.end)));
+        walk.index = 2 * walk.index + u32::from(hash >= node.threshold(&row));
+        walk.base = walk.base.wrapping_add(row.all(level, walk.keys));
+    }
+
+    /// Ends a walk at its leaf.
+    #[inline(always)]
+    fn finish(&self, walk: &Walk, level: u32) -> u64 {
+        let row = self.leaf_row(walk.keys >> level);
+        let node = Node::new(walk.keys, level, walk.index);
+        let hash = self.hash(walk, level, walk.base.wrapping_add(row.end(walk.index, node.end)));
+        let position = node.begin + leaf_position(hash, node.keys());
+        // Only damaged words that were made to pass the checks make it too large.
+        walk.keys_before.wrapping_add(position.into()).min(self.plan().keys - 1)
+    }
+
+    /// The value of the key with this hash under the function's seed, below the number of keys; 0 if there are none.
+    #[inline(always)]
+    fn value_of(&self, hash: Hash128, select: impl Select) -> u64 {
+        let plan = self.plan();
+        if plan.keys == 0 {
+            return 0;
+        }
+        let words = self.words();
+        let bucket = bucket_of(hash.high, plan.buckets);
+        let jump = plan.lists.jump_to(words, bucket);
+        let mut walk = self.enter(plan.lists.get(words, bucket, jump, select), hash.low);
+        let depth = depth(walk.keys);
+        for level in 0..depth {
+            self.split(&mut walk, level);
+        }
+        self.finish(&walk, depth)
+    }
+}

@@ -1,0 +1,108 @@
+//! What a code costs: bits and time for each key.
+//!
+//! A task that is entered with some seed is solved, with all tasks after it, with a probability `s`: by one of its
+//! `2^b` values, each of which solves it with the probability `p`, and then the next task with all after it with `s'`:
+//! `s = 1 - (1 - p s')^(2^b)`, from `s = 1` after the last one. The search enters a task until this happens, `1 / s`
+//! times on average, so that all it does follows from shares and entropies. `docs/consensus.md` compares this with
+//! measurements.
+
+use super::budget::{Entropies, PARTS, Rows, leaf_cost, leaf_share, split_cost, split_share};
+use super::{Code, ROOT_BITS, SLACKS};
+use crate::Estimate;
+use crate::elias_fano::log_stride;
+use warpset_core::consensus::tree::depth;
+
+/// The least overhead that builders accept.
+pub(super) const LEAST_OVERHEAD: f64 = 0.001;
+/// The largest overhead that builders accept.
+pub(super) const MOST_OVERHEAD: f64 = 1.0;
+/// Solutions that the numbers at the beginning of a bucket have on average: without any are `e^-40` of all buckets.
+const SOLUTIONS: f64 = 40.0;
+/// Nanoseconds for each key outside of the search.
+const SORT: f64 = 13.5;
+
+/// The tasks of one size on one level of a bucket.
+struct Same {
+    count: u32,
+    keys: u32,
+    entropy: f64,
+    share: f64,
+    cost: f64,
+}
+
+/// The tasks of a bucket of `keys` keys, in order up to that of the two sizes of a level.
+fn tasks(entropies: &Entropies, keys: u32, slack: u32) -> Vec<Same> {
+    let depth = depth(keys);
+    let mut tasks = Vec::new();
+    for level in 0..=depth {
+        let smaller = keys >> level;
+        let larger = keys - (smaller << level);
+        for (count, keys) in [((1 << level) - larger, smaller), (larger, smaller + 1)] {
+            if count == 0 || keys < 2 {
+                continue;
+            }
+            let (entropy, share, cost) = if level == depth {
+                (entropies.of_all(keys), leaf_share(entropies, keys, slack), leaf_cost(keys))
+            } else {
+                (entropies.of_split(keys), split_share(entropies, keys, slack), split_cost(keys))
+            };
+            tasks.push(Same { count, keys, entropy, share: f64::from(share) / PARTS, cost });
+        }
+    }
+    tasks
+}
+
+/// Enters all tasks from the last one on: probabilities to go on to the end. Calls `visit` with each and the
+/// probability.
+fn survive(tasks: &[Same], mut visit: impl FnMut(&Same, f64)) -> f64 {
+    let mut after = 1.0_f64;
+    for task in tasks.iter().rev() {
+        for _ in 0..task.count {
+            after = -((-(-task.entropy).exp2() * after).ln_1p() * task.share.exp2()).exp_m1();
+            visit(task, after);
+        }
+    }
+    after
+}
+
+/// The code with this overhead and this expected number of keys in a bucket.
+pub(super) fn code(overhead: f64, bucket_size: u32) -> Code {
+    let keys = bucket_size.max(2);
+    let entropies = Entropies::new(keys);
+    let spare = |slack| -> f64 {
+        tasks(&entropies, keys, slack).iter().map(|task| f64::from(task.count) * (task.share - task.entropy)).sum()
+    };
+    // The largest slack with no more overhead.
+    let (mut low, mut high) = (*SLACKS.start(), *SLACKS.end());
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if spare(middle) <= overhead * f64::from(keys) { low = middle } else { high = middle - 1 }
+    }
+    let survival = survive(&tasks(&entropies, keys, low), |_, _| ());
+    let root_bits = ((SOLUTIONS / survival).log2().ceil() as u32).clamp(*ROOT_BITS.start(), *ROOT_BITS.end());
+    Code { slack: low, root_bits }
+}
+
+/// Predicts the cost of functions of a code and an expected bucket size.
+pub(super) fn estimate(code: Code, bucket_size: u32) -> Estimate {
+    let keys = bucket_size.max(2);
+    let mean = f64::from(keys);
+    let rows = Rows::new(keys, code.slack);
+    let bits = f64::from(rows.bucket(keys)) / PARTS + f64::from(code.root_bits);
+    // As for RecSplit, but for codes whose lengths follow from the number of keys.
+    let above_least = (4.5 * mean.sqrt()).min(mean).max(1.0);
+    let lists = 4.0 + above_least.log2() + 32.0 / f64::from(1 << log_stride(bucket_size));
+    let (mut time, mut hashes) = (0.0, 0.0);
+    survive(&tasks(&Entropies::new(keys), keys, code.slack), |task, survival| {
+        time += task.cost / survival;
+        // It ends with the first solution, if there is one.
+        hashes += f64::from(task.keys) * task.entropy.exp2().min(task.share.exp2()) / survival;
+    });
+    Estimate {
+        bits_per_key: (bits + lists) / mean,
+        hashes_per_key: hashes / mean,
+        nanoseconds_per_key: time / mean + SORT,
+        device_nanoseconds_per_key: f64::INFINITY,
+        brute_force_share: 0.0,
+    }
+}
