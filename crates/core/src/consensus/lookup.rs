@@ -66,15 +66,12 @@ pub trait Function: Copy {
         Walk { low, keys_before: entry.keys_before, start, keys, base: plan.root_bits << FRACTION, index: 0 }
     }
 
-    /// The hash of the walk's key at a task whose bits end at `end` parts of a bit.
+    /// The number of the walk's key, whose hash at its leaf is this.
     #[inline(always)]
-    fn hash(&self, walk: &Walk, level: u32, end: u32) -> u32 {
-        let end = end >> FRACTION;
-        let bits =
-            self.words().bits_from(walk.start.wrapping_add(u64::from(end)).wrapping_sub(SEED_BITS.into())) as u32;
-        // What stands before the bucket's code is not part of its seeds.
-        let missing = SEED_BITS.saturating_sub(end);
-        task_hash(walk.low, multiplier(((u64::from(bits) >> missing) << missing) as u32, level))
+    fn number(&self, walk: &Walk, leaf: Node, hash: u32) -> u64 {
+        let position = leaf.begin + leaf_position(hash, leaf.keys());
+        // Only damaged words that were made to pass the checks make it too large.
+        walk.keys_before.wrapping_add(position.into()).min(self.plan().keys - 1)
     }
 
     /// Goes down by a splitting.
@@ -82,8 +79,8 @@ pub trait Function: Copy {
     fn split(&self, walk: &mut Walk, level: u32) {
         let row = self.row(walk.keys >> level);
         let node = Node::new(walk.keys, level, walk.index);
-        let hash = self.hash(walk, level, walk.base.wrapping_add(row.end(walk.index, node.end)));
-        walk.index = 2 * walk.index + u32::from(hash >= node.threshold(&row));
+        let multiplier = self.multiplier_of(walk, &row, level, walk.index, node.end);
+        walk.index = 2 * walk.index + u32::from(task_hash(walk.low, multiplier) >= node.threshold(&row));
         walk.base = walk.base.wrapping_add(row.all(level, walk.keys));
     }
 
@@ -92,13 +89,30 @@ pub trait Function: Copy {
     fn finish(&self, walk: &Walk, level: u32) -> u64 {
         let row = self.leaf_row(walk.keys >> level);
         let node = Node::new(walk.keys, level, walk.index);
-        let hash = self.hash(walk, level, walk.base.wrapping_add(row.end(walk.index, node.end)));
-        let position = node.begin + leaf_position(hash, node.keys());
-        // Only damaged words that were made to pass the checks make it too large.
-        walk.keys_before.wrapping_add(position.into()).min(self.plan().keys - 1)
+        self.number(walk, node, task_hash(walk.low, self.multiplier_of(walk, &row, level, walk.index, node.end)))
+    }
+
+    /// The row of `level`, where `depth` is that of the leaves.
+    #[inline(always)]
+    fn row_of(&self, keys: u32, level: u32, depth: u32) -> Row {
+        if level == depth { self.leaf_row(keys >> level) } else { self.row(keys >> level) }
+    }
+
+    /// The multiplier of a node: that of the seed that ends with its bits.
+    #[inline(always)]
+    fn multiplier_of(&self, walk: &Walk, row: &Row, level: u32, index: u32, keys_before_end: u32) -> u32 {
+        let end = walk.base.wrapping_add(row.end(index, keys_before_end)) >> FRACTION;
+        let bits =
+            self.words().bits_from(walk.start.wrapping_add(u64::from(end)).wrapping_sub(SEED_BITS.into())) as u32;
+        // What stands before the bucket's code is not part of its seeds.
+        let missing = SEED_BITS.saturating_sub(end);
+        multiplier(((u64::from(bits) >> missing) << missing) as u32, level)
     }
 
     /// The value of the key with this hash under the function's seed, below the number of keys; 0 if there are none.
+    ///
+    /// Where a node's bits end follows from its index, so that the seeds of both children are on their way while the
+    /// hash that decides between them is still computed: all loads of two levels wait for each other, not of one.
     #[inline(always)]
     fn value_of(&self, hash: Hash128, select: impl Select) -> u64 {
         let plan = self.plan();
@@ -109,10 +123,27 @@ pub trait Function: Copy {
         let bucket = bucket_of(hash.high, plan.buckets);
         let jump = plan.lists.jump_to(words, bucket);
         let mut walk = self.enter(plan.lists.get(words, bucket, jump, select), hash.low);
-        let depth = depth(walk.keys);
+        let (keys, depth) = (walk.keys, depth(walk.keys));
+        let mut row = self.row_of(keys, 0, depth);
+        let mut node = Node::new(keys, 0, 0);
+        let mut multiplier = self.multiplier_of(&walk, &row, 0, 0, keys);
         for level in 0..depth {
-            self.split(&mut walk, level);
+            let right = u32::from(task_hash(walk.low, multiplier) >= node.threshold(&row));
+            walk.base = walk.base.wrapping_add(row.all(level, keys));
+            row = self.row_of(keys, level + 1, depth);
+            let index = 2 * walk.index;
+            let left_multiplier = self.multiplier_of(&walk, &row, level + 1, index, node.middle);
+            let right_multiplier = self.multiplier_of(&walk, &row, level + 1, index + 1, node.end);
+            // Without a branch, which could not be predicted.
+            let either = |left: u32, of_right: u32| left ^ ((left ^ of_right) & 0_u32.wrapping_sub(right));
+            multiplier = either(left_multiplier, right_multiplier);
+            walk.index = index + right;
+            node = Node {
+                begin: either(node.begin, node.middle),
+                middle: (2 * walk.index + 1) * keys >> (level + 2),
+                end: either(node.middle, node.end),
+            };
         }
-        self.finish(&walk, depth)
+        self.number(&walk, node, task_hash(walk.low, multiplier))
     }
 }

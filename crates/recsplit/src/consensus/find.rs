@@ -10,7 +10,7 @@ use super::budget::Rows;
 use crate::Simd;
 use crate::u32_vector::portable::Portable;
 use crate::u32_vector::{U32Vector, lanes_below};
-use warpset_core::consensus::hash::{FACTORS, LEVEL_FACTOR, SEED_BITS, multiplier, next_seed};
+use warpset_core::consensus::hash::{FACTOR, LEVEL_FACTOR, SEED_BITS, multiplier, next_seed};
 use warpset_core::consensus::tree::{FRACTION, LEAF, Node, depth};
 
 /// What all buckets of a function have in common.
@@ -254,10 +254,8 @@ impl Levels {
 unsafe fn multipliers<V: U32Vector>(seeds: V, level: u32) -> V {
     // SAFETY: the caller vouches for the instructions.
     unsafe {
-        let x = seeds.xor(V::splat(level.wrapping_mul(LEVEL_FACTOR)));
-        let x = x.xor(x.shr::<16>()).mul(V::splat(FACTORS[0]));
-        let x = x.xor(x.shr::<15>()).mul(V::splat(FACTORS[1]));
-        x.xor(x.shr::<16>())
+        let x = seeds.xor(V::splat(level.wrapping_mul(LEVEL_FACTOR))).mul(V::splat(FACTOR));
+        x.xor(x.shr::<15>())
     }
 }
 
