@@ -25,8 +25,8 @@ pub struct Row {
     pub per_node: u32,
     /// What each key before takes besides.
     pub per_key: u32,
-    /// The threshold of the odd one of the two sizes, if the smaller half is on the left. Else the threshold is minus
-    /// that; that of the even one is half of all hashes.
+    /// What the threshold of the odd one of the two sizes is below half of all hashes, if the smaller half is on the
+    /// left, or above, if it is on the right. That of the even one is half of all hashes.
     pub odd: u32,
     /// For whole pairs of words.
     pub unused: u32,
@@ -64,14 +64,9 @@ impl Node {
     /// Keys go left if their hash is below.
     #[inline(always)]
     pub const fn threshold(self, row: &Row) -> u32 {
-        let (keys, left) = (self.end - self.begin, self.middle - self.begin);
-        if keys % 2 == 0 {
-            1 << 31
-        } else if 2 * left < keys {
-            row.odd
-        } else {
-            row.odd.wrapping_neg()
-        }
+        // 1, 0 or -1: a branch could not be predicted.
+        let uneven = self.begin.wrapping_add(self.end).wrapping_sub(2 * self.middle);
+        (1_u32 << 31).wrapping_sub(uneven.wrapping_mul(row.odd))
     }
 }
 

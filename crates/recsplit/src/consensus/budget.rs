@@ -93,8 +93,9 @@ pub(crate) fn leaf_share(entropies: &Entropies, keys: u32, slack: u32) -> u32 {
 fn row(keys: u32, shares: [u32; 2]) -> Row {
     let per_key = shares[1].wrapping_sub(shares[0]);
     let odd = u64::from(keys | 1);
-    let threshold = ((odd / 2) << 32) / odd;
-    Row { per_node: shares[0].wrapping_sub(keys.wrapping_mul(per_key)), per_key, odd: threshold as u32, unused: 0 }
+    // Half of all hashes less `k / (2 k + 1)` of them.
+    let below = (1_u64 << 31) - ((odd / 2) << 32) / odd;
+    Row { per_node: shares[0].wrapping_sub(keys.wrapping_mul(per_key)), per_key, odd: below as u32, unused: 0 }
 }
 
 /// The rows of all levels in buckets of up to `largest` keys.
