@@ -201,7 +201,7 @@ impl HashKind for ConsensusKind {
         for (index, (bounds, bucket)) in bounds.windows(2).zip(&mut *found).enumerate() {
             let keys = &keys[bounds[0] as usize..bounds[1] as usize];
             let count = keys.len() as u32;
-            if keys.len() >= tasks.rows.splits.len() {
+            if count >= tasks.rows.splits {
                 return Err(Unsolved { bucket: index });
             }
             if count > 1 {

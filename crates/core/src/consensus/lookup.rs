@@ -19,7 +19,7 @@ pub struct Plan {
     pub codes: u64,
     /// Where the buckets' keys and codes begin.
     pub lists: Lists,
-    /// Rows that there are, one for each number of keys from 0 on.
+    /// Rows of splittings, one for each number of keys from 0 on. Those of leaves come after them.
     pub rows: u32,
     /// Bits of the number that a bucket begins with.
     pub root_bits: u32,
@@ -51,10 +51,8 @@ pub trait Function: Copy {
     fn words(&self) -> Self::Words;
     /// What its header says.
     fn plan(&self) -> &Plan;
-    /// The row of levels of splittings whose nodes have `keys` keys or one more; `keys` is below the number of rows.
-    fn row(&self, keys: u32) -> Row;
-    /// The row of levels of leaves with `keys` keys, at most [`LEAF`](super::tree::LEAF), or one more.
-    fn leaf_row(&self, keys: u32) -> Row;
+    /// The row at this place: those of splittings by the smaller number of keys, then those of leaves.
+    fn row(&self, place: u32) -> Row;
 
     /// The root of a bucket's tree.
     #[inline(always)]
@@ -87,7 +85,7 @@ pub trait Function: Copy {
     /// Ends a walk at its leaf.
     #[inline(always)]
     fn finish(&self, walk: &Walk, level: u32) -> u64 {
-        let row = self.leaf_row(walk.keys >> level);
+        let row = self.row(self.plan().rows + (walk.keys >> level));
         let node = Node::new(walk.keys, level, walk.index);
         self.number(walk, node, task_hash(walk.low, self.multiplier_of(walk, &row, level, walk.index, node.end)))
     }
@@ -95,7 +93,8 @@ pub trait Function: Copy {
     /// The row of `level`, where `depth` is that of the leaves.
     #[inline(always)]
     fn row_of(&self, keys: u32, level: u32, depth: u32) -> Row {
-        if level == depth { self.leaf_row(keys >> level) } else { self.row(keys >> level) }
+        let leaves = if level == depth { self.plan().rows } else { 0 };
+        self.row(leaves + (keys >> level))
     }
 
     /// The multiplier of a node: that of the seed that ends with its bits.

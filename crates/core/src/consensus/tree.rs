@@ -19,7 +19,6 @@ pub const fn depth(keys: u32) -> u32 {
 
 /// Levels whose nodes have `keys` keys or one more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
 pub struct Row {
     /// What each node before takes, in parts of a bit; modulo 2^32, as the other factor.
     pub per_node: u32,
@@ -28,8 +27,6 @@ pub struct Row {
     /// What the threshold of the odd one of the two sizes is below half of all hashes, if the smaller half is on the
     /// left, or above, if it is on the right. That of the even one is half of all hashes.
     pub odd: u32,
-    /// For whole pairs of words.
-    pub unused: u32,
 }
 
 /// A node.
@@ -71,6 +68,17 @@ impl Node {
 }
 
 impl Row {
+    /// Its two words.
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.per_node as u64 | (self.per_key as u64) << 32, self.odd as u64]
+    }
+
+    /// The row of these words.
+    #[inline(always)]
+    pub const fn from_words([factors, odd]: [u64; 2]) -> Self {
+        Self { per_node: factors as u32, per_key: (factors >> 32) as u32, odd: odd as u32 }
+    }
+
     /// Where the bits end of the nodes of a level up to the one with this index, before whose right end there are that
     /// many keys; relative to those of the level above.
     #[inline(always)]

@@ -95,19 +95,20 @@ fn row(keys: u32, shares: [u32; 2]) -> Row {
     let odd = u64::from(keys | 1);
     // Half of all hashes less `k / (2 k + 1)` of them.
     let below = (1_u64 << 31) - ((odd / 2) << 32) / odd;
-    Row { per_node: shares[0].wrapping_sub(keys.wrapping_mul(per_key)), per_key, odd: below as u32, unused: 0 }
+    Row { per_node: shares[0].wrapping_sub(keys.wrapping_mul(per_key)), per_key, odd: below as u32 }
 }
 
-/// The rows of all levels in buckets of up to `largest` keys.
+/// The rows of all levels in buckets of up to some number of keys, as words: first those of splittings, by number of keys,
+/// then those of leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    /// Of splittings, by number of keys, up to `largest`.
-    pub(crate) splits: Vec<Row>,
-    /// Of leaves.
-    pub(crate) leaves: [Row; LEAF as usize + 1],
+    words: Vec<[u64; 2]>,
+    /// Rows of splittings.
+    pub(crate) splits: u32,
 }
 
 impl Rows {
+    /// Those for buckets of up to `largest` keys.
     pub(crate) fn new(largest: u32, slack: u32) -> Self {
         let entropies = Entropies::new(largest.max(LEAF) + 1);
         let mut next = split_share(&entropies, 0, slack);
@@ -115,20 +116,22 @@ impl Rows {
             let this = std::mem::replace(&mut next, split_share(&entropies, keys + 1, slack));
             row(keys, [this, next])
         });
-        let leaf = |keys| leaf_share(&entropies, keys, slack);
-        Self {
-            splits: splits.collect(),
-            // No node of a level has more than `LEAF` keys.
-            leaves: std::array::from_fn(|keys| {
-                row(keys as u32, [leaf(keys as u32), leaf((keys as u32 + 1).min(LEAF))])
-            }),
-        }
+        // No node of a level of leaves has more than `LEAF` keys.
+        let leaf = |keys: u32| leaf_share(&entropies, keys.min(LEAF), slack);
+        let leaves = (0..=LEAF).map(|keys| row(keys, [leaf(keys), leaf(keys + 1)]));
+        Self { words: splits.chain(leaves).map(Row::to_words).collect(), splits: largest + 1 }
     }
 
-    /// The row of a level of leaves or of splittings.
+    /// The words of all rows.
     #[inline(always)]
-    pub(crate) fn of(&self, keys: u32, is_leaf: bool) -> &Row {
-        if is_leaf { &self.leaves[keys as usize] } else { &self.splits[keys as usize] }
+    pub(crate) fn words(&self) -> &[[u64; 2]] {
+        &self.words
+    }
+
+    /// The row of a level of leaves or of splittings, the smaller of which have `keys` keys.
+    pub(crate) fn of(&self, keys: u32, is_leaf: bool) -> Row {
+        let leaves = if is_leaf { self.splits } else { 0 };
+        Row::from_words(self.words[(leaves + keys) as usize])
     }
 
     /// The bits of all tasks of a bucket of `keys` keys, in parts of a bit.

@@ -103,7 +103,7 @@ impl Scratch {
                     begin: node.begin,
                     keys: node.keys(),
                     left: if level == depth { 0 } else { node.middle - node.begin },
-                    threshold: node.threshold(row),
+                    threshold: node.threshold(&row),
                     level,
                     bits: end - before,
                 });

@@ -2,9 +2,14 @@
 //!
 //! How a lookup goes is in `warpset_core::consensus::lookup`, which devices can share.
 
+#[cfg(target_arch = "x86_64")]
+mod batch_simd;
+
 use super::ConsensusKind;
 use super::budget::Rows;
 use crate::batch::BATCH;
+#[cfg(target_arch = "x86_64")]
+use crate::batch::u64_vector::{avx2::Avx2, avx512::Avx512};
 use crate::elias_fano::Lists;
 use crate::format::{self, Header};
 use crate::windows::{HostWords, prefetch};
@@ -54,12 +59,8 @@ impl<'a> Function for Lookup<'a> {
         &self.parameters.tables.plan
     }
     #[inline(always)]
-    fn row(&self, keys: u32) -> Row {
-        self.parameters.tables.rows.splits[keys as usize]
-    }
-    #[inline(always)]
-    fn leaf_row(&self, keys: u32) -> Row {
-        self.parameters.tables.rows.leaves[keys as usize]
+    fn row(&self, place: u32) -> Row {
+        Row::from_words(self.parameters.tables.rows.words()[place as usize])
     }
 }
 
@@ -81,7 +82,13 @@ impl Lookup<'_> {
         if crate::processor::has_fast_pdep() {
             let Self { words, parameters } = self;
             // SAFETY: the processor has the instructions.
-            unsafe { batch_pdep(words, parameters, hashes, numbers) };
+            unsafe {
+                match parameters.header.keys {
+                    0 => numbers.fill(0),
+                    _ if crate::processor::has_avx512() => batch_avx512(words, parameters, hashes, numbers),
+                    _ => batch_avx2(words, parameters, hashes, numbers),
+                }
+            }
             return;
         }
         self.get_batch_with(hashes, numbers, Portable);
@@ -153,13 +160,25 @@ fn get_elsewhere(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64 {
     Lookup { words, parameters }.value_of(hash, Portable)
 }
 
-/// [`Lookup::get_batch_of`] with `pdep` for selection.
+/// [`Lookup::get_batch_of`] in vectors of AVX2; there are keys.
 ///
 /// # Safety
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn batch_pdep(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
+unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
     // SAFETY: the caller says so.
-    Lookup { words, parameters }.get_batch_with(hashes, numbers, unsafe { warpset_base::processor::Pdep::assume() });
+    Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
+}
+
+/// [`Lookup::get_batch_of`] in vectors of AVX-512; there are keys.
+///
+/// # Safety
+/// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and the parts of AVX-512 that are named here.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn batch_avx512(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
+    // SAFETY: the caller says so.
+    Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx512::new() });
 }
