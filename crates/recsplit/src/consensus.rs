@@ -181,7 +181,7 @@ impl HashKind for ConsensusKind {
 
     fn is_slow(Search { tasks, .. }: &Search, keys: u32) -> bool {
         // A quarter of a millisecond.
-        tasks.visits * u64::from(keys) > 64 * 50_000
+        u64::from(tasks.entries) * u64::from(keys) > 64 * 50_000
     }
 
     fn wants_lowest_byte_first(_: &Code) -> bool {

@@ -18,8 +18,9 @@ use warpset_core::consensus::tree::{FRACTION, LEAF, Node, depth};
 pub(crate) struct Tasks {
     pub(crate) rows: Rows,
     pub(crate) root_bits: u32,
-    /// Visits per task after which the search tries another number at the beginning.
-    pub(crate) visits: u64,
+    /// How often a task may be entered after one number at the beginning of a bucket: sixty times as often as tasks are
+    /// on average. More is a sign of keys that have no solution, so that the search tries another number.
+    pub(crate) entries: u32,
 }
 
 /// A splitting or a leaf.
@@ -48,6 +49,8 @@ struct State {
     next: u32,
     /// Those of the evaluated ones, the last vector, that solve the task and were not taken yet.
     left: u32,
+    /// How often the task was entered.
+    entries: u32,
 }
 
 /// Space that a thread keeps from search to search.
@@ -74,8 +77,7 @@ const MOST_UNFINISHED: u32 = 4;
 impl Tasks {
     pub(crate) fn new(largest: u32, slack: u32, root_bits: u32) -> Self {
         let rows = Rows::new(largest, slack);
-        // A task is visited about once per share of its slack; the leaves are those with least.
-        Self { rows, root_bits, visits: 64 * (1 + (1 << 16) / (1 + u64::from(slack))) }
+        Self { rows, root_bits, entries: 64 + 16 * (1 << 16) / slack }
     }
 
     /// Bits of the code of a bucket of `keys` keys.
@@ -136,11 +138,10 @@ pub(crate) unsafe fn find<V: U32Vector>(tasks: &Tasks, keys: &[u64], scratch: &m
     for (&key, (low, high)) in keys.iter().zip(scratch.lows.iter_mut().zip(&mut scratch.highs)) {
         (*low, *high) = (key as u32, (key >> 32) as u32);
     }
-    let most = tasks.visits * scratch.tasks.len() as u64 + 1024;
     let mut unfinished = 0;
     for root in 0..1 << tasks.root_bits {
         // SAFETY: the caller vouches for the instructions.
-        match unsafe { chain::<V>(next_seed(0, root, tasks.root_bits), keys.len(), most, scratch) } {
+        match unsafe { chain::<V>(next_seed(0, root, tasks.root_bits), keys.len(), tasks.entries, scratch) } {
             Chain::Solved => return Ok(root),
             Chain::Unsolvable => {}
             Chain::Unfinished => {
@@ -167,25 +168,28 @@ enum Chain {
     Unfinished,
 }
 
-/// Solves all tasks after a number at the beginning, in at most `most` visits.
+/// Solves all tasks after a number at the beginning, each of them entered at most `most` times.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
 /// - `scratch` was planned for a bucket of `keys` keys, which are on its first level.
 #[inline(always)]
-unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u64, scratch: &mut Scratch) -> Chain {
+unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u32, scratch: &mut Scratch) -> Chain {
     let Scratch { tasks, states, lows, highs, .. } = scratch;
     let stride = keys + PADDING;
     let levels = Levels { lows: lows.as_mut_ptr(), highs: highs.as_mut_ptr(), stride };
-    let (mut at, mut visits) = (0, 0);
-    let mut seed = root;
+    states.iter_mut().for_each(|state| state.entries = 0);
+    let (mut at, mut seed) = (0, root);
     loop {
         // A new task, after the one with `seed`.
         let task = &tasks[at];
-        visits += 1;
+        let entries = states[at].entries + 1;
+        if entries > most {
+            return Chain::Unfinished;
+        }
         // SAFETY: the caller vouches for the instructions; tasks are within the levels.
         let mut left = unsafe { evaluate::<V>(levels, task, seed, 0) };
-        let mut state = State { before: seed, value: 0, next: V::N as u32, left };
+        let mut state = State { before: seed, value: 0, next: V::N as u32, left, entries };
         // The next solution of this task, or of one before.
         loop {
             let task = &tasks[at];
@@ -198,6 +202,7 @@ unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u64, scratch: &mut S
                 state.next += V::N as u32;
                 continue;
             }
+            states[at].entries = state.entries;
             if at == 0 {
                 return Chain::Unsolvable;
             }
@@ -213,9 +218,6 @@ unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u64, scratch: &mut S
         at += 1;
         if at == tasks.len() {
             return Chain::Solved;
-        }
-        if visits > most {
-            return Chain::Unfinished;
         }
         if task.left > 0 {
             // SAFETY: as above.
