@@ -20,10 +20,11 @@ pub(super) const PARTS: f64 = (1 << FRACTION) as f64;
 /// The slack in headers is in these parts of a bit, for a task with a weight of 1.
 pub(super) const SLACK_UNIT: f64 = 1.0 / 65536.0;
 
-/// Nanoseconds for a visit of a leaf, by number of keys, with AVX-512.
-const LEAF_COST: [f64; LEAF as usize + 1] = [0.0, 2.0, 5.0, 6.0, 8.0, 17.0];
-/// Nanoseconds for a visit of a splitting, and for each root of its number of keys cubed.
-const SPLIT_COST: [f64; 2] = [6.0, 0.1];
+/// What a visit of a leaf costs, by number of keys: in proportion to the time with AVX-512. The root of it is the weight of
+/// a task's slack.
+const LEAF_COST: [f64; LEAF as usize + 1] = [0.0, 2.0, 8.0, 9.0, 10.0, 14.0];
+/// What a visit of a splitting costs, and for each root of its number of keys cubed.
+const SPLIT_COST: [f64; 2] = [16.0, 0.06];
 
 /// `F` up to some number of keys.
 #[derive(Clone, Debug)]

@@ -18,8 +18,9 @@ pub(super) const LEAST_OVERHEAD: f64 = 0.001;
 pub(super) const MOST_OVERHEAD: f64 = 1.0;
 /// Solutions that the numbers at the beginning of a bucket have on average: without any are `e^-40` of all buckets.
 const SOLUTIONS: f64 = 40.0;
-/// Nanoseconds for each key outside of the search.
-const SORT: f64 = 13.5;
+/// Nanoseconds for each key outside of the search, and for each unit of cost.
+const SORT: f64 = 22.0;
+const UNIT: f64 = 1.9;
 
 /// The tasks of one size on one level of a bucket.
 struct Same {
@@ -101,7 +102,7 @@ pub(super) fn estimate(code: Code, bucket_size: u32) -> Estimate {
     Estimate {
         bits_per_key: (bits + lists) / mean,
         hashes_per_key: hashes / mean,
-        nanoseconds_per_key: time / mean + SORT,
+        nanoseconds_per_key: UNIT * time / mean + SORT,
         device_nanoseconds_per_key: f64::INFINITY,
         brute_force_share: 0.0,
     }
