@@ -119,10 +119,11 @@ impl<M: HashKind, S> Builder<M, S> {
         Ok(M::estimate(&settings.code, settings.bucket_size))
     }
 
-    /// Sets leaf size, fanouts and bucket size to those that are predicted to build fastest within `bits_per_key`,
-    /// which is possible from 1.53 on; below, the smallest are taken. Small functions take more, for their fixed
-    /// parts. What is fastest on the host is so on devices too: they take the same share of its time for all
-    /// shapes, within what is predicted.
+    /// Sets what decides on space to what is predicted to build fastest within `bits_per_key`: leaf size, fanouts and
+    /// bucket size for RecSplit, which is possible from 1.53 on, overhead and bucket size for Consensus, from 1.46 on;
+    /// below, the smallest are taken. Small functions take more, for their fixed parts. What is fastest on the host is
+    /// so on devices too: they take the same share of its time for all shapes, within what is predicted.
+    /// [`Kind::for_space`](crate::Kind::for_space) says which kind is faster.
     pub fn for_space(mut self, bits_per_key: f64) -> Self {
         self.bucket_size = M::choose_for_space(&mut self.options, bits_per_key).unwrap_or(self.bucket_size);
         self

@@ -41,6 +41,32 @@ impl Kind {
         }
     }
 
+    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host; below
+    /// what any has, the kind with the smallest ones. [`Builder::for_space`](crate::Builder::for_space) sets up a builder
+    /// of either.
+    ///
+    /// ```
+    /// use warpset_recsplit::Kind;
+    ///
+    /// assert_eq!(Kind::for_space(1.5), Kind::Consensus);
+    /// ```
+    pub fn for_space(bits_per_key: f64) -> Kind {
+        fn estimate<M: HashKind>(bits_per_key: f64) -> (Kind, Option<Estimate>) {
+            let mut options = M::Options::default();
+            let bucket_size = M::choose_for_space(&mut options, bits_per_key).unwrap_or(M::BUCKET_SIZE);
+            (M::KIND, M::code(&options, bucket_size).ok().map(|code| M::estimate(&code, bucket_size)))
+        }
+        // What fits goes by time, else by space.
+        let cost = |estimate: Option<Estimate>| match estimate {
+            Some(found) if found.bits_per_key <= bits_per_key => (0, found.nanoseconds_per_key),
+            Some(found) => (1, found.bits_per_key),
+            None => (2, 0.0),
+        };
+        let [(first, a), (second, b)] =
+            [estimate::<crate::RecSplitKind>(bits_per_key), estimate::<crate::ConsensusKind>(bits_per_key)];
+        if cost(a) <= cost(b) { first } else { second }
+    }
+
     /// The kind of a saved function, by its first 128 bytes; of the rest nothing is checked.
     ///
     /// ```

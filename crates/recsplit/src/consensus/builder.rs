@@ -2,7 +2,7 @@
 
 use super::cost::{self, LEAST_OVERHEAD, MOST_OVERHEAD};
 use super::{Code, Consensus, ConsensusFilter, ConsensusKind, Options};
-use crate::{Builder, Error, HashKind, Simd};
+use crate::{Builder, Error, Estimate, Simd};
 
 impl Consensus {
     /// Settings for building a function, the default ones; the keys come to
@@ -54,15 +54,28 @@ impl Options {
 
     /// Sets the overhead; returns the bucket size.
     pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Option<u32> {
-        let bucket_size = ConsensusKind::BUCKET_SIZE;
-        let bits = |overhead| cost::estimate(cost::code(overhead, bucket_size), bucket_size).bits_per_key;
-        // Bits grow with the overhead.
-        let (mut low, mut high) = (LEAST_OVERHEAD, MOST_OVERHEAD);
-        for _ in 0..20 {
-            let middle = 0.5 * (low + high);
-            if bits(middle) <= bits_per_key { low = middle } else { high = middle }
-        }
-        self.overhead = low;
+        let all = BUCKETS.map(|bucket_size| {
+            let estimate = |overhead| cost::estimate(cost::code(overhead, bucket_size), bucket_size);
+            // Bits grow with the overhead.
+            let (mut low, mut high) = (LEAST_OVERHEAD, MOST_OVERHEAD);
+            for _ in 0..16 {
+                let middle = 0.5 * (low + high);
+                if estimate(middle).bits_per_key <= bits_per_key { low = middle } else { high = middle }
+            }
+            (estimate(low), low, bucket_size)
+        });
+        // What fits goes by time, else by space.
+        let fits = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key <= bits_per_key;
+        let time = |(estimate, ..): &(Estimate, f64, u32)| estimate.nanoseconds_per_key;
+        let space = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key;
+        let fastest = all.iter().filter(|choice| fits(choice)).min_by(|a, b| time(a).total_cmp(&time(b)));
+        let smallest = all.iter().min_by(|a, b| space(a).total_cmp(&space(b)));
+        let &(_, overhead, bucket_size) = fastest.or(smallest)?;
+        self.overhead = overhead;
         Some(bucket_size)
     }
 }
+
+/// Expected numbers of keys in a bucket that are the best ones for some target, or nearly: with leaves of 4.7 keys, so
+/// that few buckets have leaves of half the size.
+const BUCKETS: [u32; 6] = [150, 300, 600, 1200, 2400, 4800];
