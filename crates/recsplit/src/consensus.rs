@@ -125,7 +125,7 @@ impl HashKind for ConsensusKind {
     }
 
     fn estimate(code: &Code, bucket_size: u32) -> Estimate {
-        cost::estimate(*code, bucket_size)
+        cost::Costs::new(bucket_size).estimate(*code)
     }
 
     fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Option<u32> {

@@ -1,6 +1,6 @@
 //! Settings that Consensus has besides those of all kinds.
 
-use super::cost::{self, LEAST_OVERHEAD, MOST_OVERHEAD};
+use super::cost::{Costs, LEAST_OVERHEAD, MOST_OVERHEAD};
 use super::{Code, Consensus, ConsensusFilter, ConsensusKind, Options};
 use crate::{Builder, Error, Estimate, Simd};
 
@@ -49,20 +49,20 @@ impl Options {
             let (what, value, allowed) = ("overhead in bits per key", self.overhead, "0.001 to 1");
             return Err(Error::InvalidParameter { what, value, allowed });
         }
-        Ok(cost::code(self.overhead, bucket_size))
+        Ok(Costs::new(bucket_size).code(self.overhead))
     }
 
     /// Sets the overhead; returns the bucket size.
     pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Option<u32> {
         let all = BUCKETS.map(|bucket_size| {
-            let estimate = |overhead| cost::estimate(cost::code(overhead, bucket_size), bucket_size);
+            let costs = Costs::new(bucket_size);
             // Bits grow with the overhead.
             let (mut low, mut high) = (LEAST_OVERHEAD, MOST_OVERHEAD);
             for _ in 0..16 {
                 let middle = 0.5 * (low + high);
-                if estimate(middle).bits_per_key <= bits_per_key { low = middle } else { high = middle }
+                if costs.bits_per_key(costs.code(middle)) <= bits_per_key { low = middle } else { high = middle }
             }
-            (estimate(low), low, bucket_size)
+            (costs.estimate(costs.code(low)), low, bucket_size)
         });
         // What fits goes by time, else by space.
         let fits = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key <= bits_per_key;
