@@ -1,0 +1,198 @@
+//! Tasks: which seeds solve them, and where their keys go.
+
+use crate::u32_vector::{U32Vector, lanes_below};
+use warpset_core::consensus::hash::{FACTOR, LEVEL_FACTOR, SEED_BITS, multiplier, next_seed};
+use warpset_core::consensus::tree::LEAF;
+
+/// Words that may be read or written after a level's keys.
+pub(super) const PADDING: usize = 16;
+/// Values that are evaluated at a time; a multiple of every vector's lanes.
+pub(super) const VALUES: u32 = 32;
+
+/// A splitting or a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    /// Keys of the bucket that are before its own.
+    pub(super) begin: u32,
+    pub(super) keys: u32,
+    /// Keys that go left; none for leaves.
+    pub(super) left: u32,
+    /// Keys go left whose hash is below.
+    pub(super) threshold: u32,
+    pub(super) level: u32,
+    /// Bits of its own.
+    pub(super) bits: u32,
+}
+
+/// The halves of keys on all levels.
+#[derive(Clone, Copy)]
+pub(super) struct Levels {
+    pub(super) lows: *mut u32,
+    pub(super) highs: *mut u32,
+    /// Words from level to level.
+    pub(super) stride: usize,
+}
+
+impl Levels {
+    /// The first keys of a task.
+    ///
+    /// # Safety
+    /// - The task is of the bucket that the levels are for.
+    #[inline(always)]
+    unsafe fn of(self, level: u32, begin: u32) -> (*mut u32, *mut u32) {
+        let at = level as usize * self.stride + begin as usize;
+        // SAFETY: within the level, by the caller's promise.
+        unsafe { (self.lows.add(at), self.highs.add(at)) }
+    }
+}
+
+/// The multipliers of seeds.
+///
+/// # Safety
+/// - The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn multipliers<V: U32Vector>(seeds: V, level: u32) -> V {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        let x = seeds.xor(V::splat(level.wrapping_mul(LEVEL_FACTOR))).mul(V::splat(FACTOR));
+        x.xor(x.shr::<15>())
+    }
+}
+
+/// Adds the seeds to `found` that solve a task after the seeds `before`, in the order of these and of their values, and
+/// to `origins` which of `before` each of them is after, the first being `first`. Values are `from` and what follows, as
+/// many as `VALUES` or as the task's bits make. Returns the number of seeds.
+///
+/// # Safety
+/// - The processor has the instructions of `V`.
+/// - The task is of the bucket that the levels are for, and its keys are on its level.
+/// - `found` and `origins` are valid for writes of `VALUES` words for each of `before` and [`PADDING`] more.
+#[inline(always)]
+pub(super) unsafe fn solve<V: U32Vector>(
+    levels: Levels,
+    task: &Task,
+    (before, first): (&[u32], u32),
+    from: u32,
+    (mut found, mut origins): (*mut u32, *mut u32),
+) -> usize {
+    let begin = found;
+    let values = (1_u32 << task.bits).min(from + VALUES);
+    // SAFETY: the caller's promises; a level's keys are followed by `PADDING` words that may be read.
+    unsafe {
+        let keys = levels.of(task.level, task.begin);
+        let kind = if task.left > 0 { 0 } else { task.keys };
+        for (origin, &before) in (first..).zip(before) {
+            let mut value = from;
+            while value < values {
+                let own = V::iota().add(V::splat(value)).shlv(V::splat(SEED_BITS - task.bits));
+                let seeds = V::splat(next_seed(before, 0, task.bits)).or(own);
+                let multipliers = multipliers(seeds, task.level);
+                let count = ((values - value) as usize).min(V::N);
+                let solved = match kind {
+                    0 => split::<V>(keys, task, multipliers, count),
+                    1 => lanes_below(V::N),
+                    2 => leaf::<V, 2>(keys, multipliers),
+                    3 => leaf::<V, 3>(keys, multipliers),
+                    4 => leaf::<V, 4>(keys, multipliers),
+                    _ => leaf::<V, { LEAF as usize }>(keys, multipliers),
+                };
+                let solved = solved & lanes_below(count);
+                // No branch on what is found, which could not be predicted.
+                seeds.compress(solved, found);
+                V::splat(origin).store(origins);
+                found = found.add(solved.count_ones() as usize);
+                origins = origins.add(solved.count_ones() as usize);
+                value += V::N as u32;
+            }
+        }
+        found.offset_from(begin) as usize
+    }
+}
+
+/// Which multipliers give each of `M` keys a position of its own.
+///
+/// # Safety
+/// - The processor has the instructions of `V`; the pointers are valid for `M` reads.
+#[inline(always)]
+unsafe fn leaf<V: U32Vector, const M: usize>((lows, highs): (*mut u32, *mut u32), multipliers: V) -> u32 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let (mut taken, one) = (V::splat(0), V::splat(1));
+        for at in 0..M {
+            let hash = V::splat(*lows.add(at)).mul(multipliers).add(V::splat(*highs.add(at)));
+            let position = match M {
+                2 => hash.shr::<31>(),
+                4 => hash.shr::<30>(),
+                _ => hash.mul_high_halves(V::splat((M as u32) << 16)).shr::<16>(),
+            };
+            taken = taken.or(one.shlv(position));
+        }
+        taken.eq(V::splat((1 << M) - 1))
+    }
+}
+
+/// Which of the first `count` multipliers send as many keys left as there should be.
+///
+/// # Safety
+/// - The processor has the instructions of `V`; the pointers are valid for reads of the task's keys and of a vector
+///   from the last one on.
+#[inline(always)]
+unsafe fn split<V: U32Vector>((lows, highs): (*mut u32, *mut u32), task: &Task, multipliers: V, count: usize) -> u32 {
+    let keys = task.keys as usize;
+    // SAFETY: the caller's promises.
+    unsafe {
+        let threshold = V::splat(task.threshold);
+        // By the instructions that both ways take.
+        if count * (6 + 4 * keys.div_ceil(V::N)) > 4 * keys {
+            let (mut lefts, one) = (V::splat(0), V::splat(1));
+            for at in 0..keys {
+                let hash = V::splat(*lows.add(at)).mul(multipliers).add(V::splat(*highs.add(at)));
+                lefts = lefts.add_if_less(hash, threshold, one);
+            }
+            return lefts.eq(V::splat(task.left));
+        }
+        let mut each = [0_u32; 16];
+        multipliers.store(each.as_mut_ptr());
+        let mut solved = 0;
+        for (seed, &multiplier) in each[..count].iter().enumerate() {
+            let (multiplier, mut lefts, mut at) = (V::splat(multiplier), 0, 0);
+            while at < keys {
+                let hash = V::load(lows.add(at)).mul(multiplier).add(V::load(highs.add(at)));
+                lefts += (hash.less(threshold) & lanes_below(keys - at)).count_ones();
+                at += V::N;
+            }
+            solved |= u32::from(lefts == task.left) << seed;
+        }
+        solved
+    }
+}
+
+/// Moves the keys of a splitting to the next level.
+///
+/// # Safety
+/// - The processor has the instructions of `V`.
+/// - The task is of the bucket that the levels are for, its keys are on its level, and `seed` solves it.
+#[inline(always)]
+pub(super) unsafe fn divide<V: U32Vector>(levels: Levels, task: &Task, seed: u32) {
+    let keys = task.keys as usize;
+    // SAFETY: the caller's promises; the right half comes after the left one, which may write over the right half's
+    // place, and may itself write over keys of later tasks, which get there when these are solved, or `PADDING`.
+    unsafe {
+        let (lows, highs) = levels.of(task.level, task.begin);
+        let multiplier = V::splat(multiplier(seed, task.level));
+        let threshold = V::splat(task.threshold);
+        let mut to = levels.of(task.level + 1, task.begin);
+        for flip in [0, u32::MAX] {
+            let mut at = 0;
+            while at < keys {
+                let (low, high) = (V::load(lows.add(at)), V::load(highs.add(at)));
+                let mask = (low.mul(multiplier).add(high).less(threshold) ^ flip) & lanes_below((keys - at).min(V::N));
+                low.compress(mask, to.0);
+                high.compress(mask, to.1);
+                let moved = mask.count_ones() as usize;
+                to = (to.0.add(moved), to.1.add(moved));
+                at += V::N;
+            }
+        }
+    }
+}
