@@ -5,7 +5,7 @@
 //! time, and seldom waits for what it could not predict. What is found first stays first, since solutions are kept
 //! in their order.
 
-use super::task::{Levels, PADDING, Task, VALUES, solve};
+use super::task::{Before, Levels, PADDING, Task, VALUES, solve};
 use crate::u32_vector::U32Vector;
 use warpset_core::consensus::hash::SEED_BITS;
 
@@ -111,11 +111,12 @@ impl Level {
                 self.found.resize(2 * room, 0);
                 self.origins.resize(2 * room, 0);
             }
-            let (before, free) = self.found.split_at_mut(end as usize);
-            let before = &before[next as usize..(next + count) as usize];
-            let to = (free.as_mut_ptr(), self.origins[end as usize..].as_mut_ptr());
-            // SAFETY: the caller's promises; there is room for all values of each seed and for `PADDING`.
-            let solutions = unsafe { solve::<V>(levels, task, (before, next), from, to) };
+            let (found, origins) = (self.found.as_mut_ptr(), self.origins.as_mut_ptr());
+            // SAFETY: the caller's promises; after `end` there is room for all values of each seed and for `PADDING`.
+            let solutions = unsafe {
+                let before = Before { seeds: found.add(next as usize), count, place: next };
+                solve::<V>(levels, task, before, from, (found.add(end as usize), origins.add(end as usize)))
+            };
             let waiting = &mut self.waiting[at];
             let from = from + VALUES;
             *waiting = if from >> task.bits == 0 {

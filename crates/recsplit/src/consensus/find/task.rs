@@ -59,53 +59,93 @@ unsafe fn multipliers<V: U32Vector>(seeds: V, level: u32) -> V {
     }
 }
 
+/// Seeds that a task is entered with, one after another, and the place of the first.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    pub(super) seeds: *const u32,
+    pub(super) count: u32,
+    pub(super) place: u32,
+}
+
 /// Adds the seeds to `found` that solve a task after the seeds `before`, in the order of these and of their values, and
-/// to `origins` which of `before` each of them is after, the first being `first`. Values are `from` and what follows, as
-/// many as `VALUES` or as the task's bits make. Returns the number of seeds.
+/// to `origins` the place of the one of `before` that each of them is after. Values are `from` and what follows, as many
+/// as [`VALUES`] or as the task's bits make. Returns the number of seeds.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
 /// - The task is of the bucket that the levels are for, and its keys are on its level.
-/// - `found` and `origins` are valid for writes of `VALUES` words for each of `before` and [`PADDING`] more.
+/// - `before.seeds` is valid for reads of its seeds and of [`PADDING`] more words.
+/// - `found` and `origins` are valid for writes of `VALUES` words for each of `before` and [`PADDING`] more, and overlap
+///   with nothing but these.
 #[inline(always)]
 pub(super) unsafe fn solve<V: U32Vector>(
     levels: Levels,
     task: &Task,
-    (before, first): (&[u32], u32),
+    before: Before,
     from: u32,
     (mut found, mut origins): (*mut u32, *mut u32),
 ) -> usize {
-    let begin = found;
-    let values = (1_u32 << task.bits).min(from + VALUES);
+    let (begin, bits) = (found, task.bits);
     // SAFETY: the caller's promises; a level's keys are followed by `PADDING` words that may be read.
     unsafe {
-        let keys = levels.of(task.level, task.begin);
-        let kind = if task.left > 0 { 0 } else { task.keys };
-        for (origin, &before) in (first..).zip(before) {
-            let mut value = from;
-            while value < values {
-                let own = V::iota().add(V::splat(value)).shlv(V::splat(SEED_BITS - task.bits));
-                let seeds = V::splat(next_seed(before, 0, task.bits)).or(own);
-                let multipliers = multipliers(seeds, task.level);
-                let count = ((values - value) as usize).min(V::N);
-                let solved = match kind {
-                    0 => split::<V>(keys, task, multipliers, count),
-                    1 => lanes_below(V::N),
-                    2 => leaf::<V, 2>(keys, multipliers),
-                    3 => leaf::<V, 3>(keys, multipliers),
-                    4 => leaf::<V, 4>(keys, multipliers),
-                    _ => leaf::<V, { LEAF as usize }>(keys, multipliers),
-                };
-                let solved = solved & lanes_below(count);
+        let (keys, shift) = (levels.of(task.level, task.begin), V::splat(SEED_BITS - bits));
+        if V::N > 1 << bits {
+            // All values after several seeds in one vector.
+            let (in_one, by) = ((V::N >> bits) as u32, V::splat(bits));
+            let (seed_of, values) = (V::iota().shrv(by), V::iota().and(V::splat((1 << bits) - 1)));
+            let mut at = 0;
+            while at < before.count {
+                let seeds = V::table(&*before.seeds.add(at as usize).cast());
+                let some = in_one.min(before.count - at);
+                let origin = seed_of.add(V::splat(before.place + at));
+                let seeds = V::look_up(seeds, seed_of).shrv(by).or(values.shlv(shift));
+                let solved = solved::<V>(keys, task, seeds, (some << bits) as usize);
                 // No branch on what is found, which could not be predicted.
                 seeds.compress(solved, found);
-                V::splat(origin).store(origins);
+                origin.compress(solved, origins);
                 found = found.add(solved.count_ones() as usize);
                 origins = origins.add(solved.count_ones() as usize);
-                value += V::N as u32;
+                at += in_one;
+            }
+        } else {
+            let values = (1_u32 << bits).min(from + VALUES);
+            for at in 0..before.count {
+                let seed = V::splat(next_seed(*before.seeds.add(at as usize), 0, bits));
+                let origin = V::splat(before.place + at);
+                let mut value = from;
+                while value < values {
+                    let seeds = seed.or(V::iota().add(V::splat(value)).shlv(shift));
+                    let solved = solved::<V>(keys, task, seeds, V::N);
+                    seeds.compress(solved, found);
+                    origin.store(origins);
+                    found = found.add(solved.count_ones() as usize);
+                    origins = origins.add(solved.count_ones() as usize);
+                    value += V::N as u32;
+                }
             }
         }
         found.offset_from(begin) as usize
+    }
+}
+
+/// Which of the first `count` seeds solve a task.
+///
+/// # Safety
+/// - As for [`solve`]; the pointers are to the task's keys.
+#[inline(always)]
+unsafe fn solved<V: U32Vector>(keys: (*mut u32, *mut u32), task: &Task, seeds: V, count: usize) -> u32 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let multipliers = multipliers(seeds, task.level);
+        let solved = match task.keys {
+            _ if task.left > 0 => split::<V>(keys, task, multipliers, count),
+            1 => lanes_below(V::N),
+            2 => leaf::<V, 2>(keys, multipliers),
+            3 => leaf::<V, 3>(keys, multipliers),
+            4 => leaf::<V, 4>(keys, multipliers),
+            _ => leaf::<V, { LEAF as usize }>(keys, multipliers),
+        };
+        solved & lanes_below(count)
     }
 }
 
