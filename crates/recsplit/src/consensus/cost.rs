@@ -19,8 +19,8 @@ pub(super) const MOST_OVERHEAD: f64 = 1.0;
 /// Solutions that the numbers at the beginning of a bucket have on average: without any are `e^-40` of all buckets.
 const SOLUTIONS: f64 = 40.0;
 /// Nanoseconds for each key outside of the search, and for each unit of cost.
-const SORT: f64 = 22.0;
-const UNIT: f64 = 1.9;
+const SORT: f64 = 36.0;
+const UNIT: f64 = 1.25;
 
 /// The tasks of one size on one level of a bucket.
 struct Same {

@@ -249,3 +249,82 @@ fn a_target_of_space_is_met() {
     assert_eq!(Kind::for_space(1.0), Kind::Consensus);
     assert_eq!(Kind::for_space(1.6), Kind::Consensus);
 }
+
+/// The code of one bucket, task by task in the plainest way: the number at the beginning, then values and their bits.
+fn plain_code(keys: &[u64], code: Code) -> Option<Vec<(u32, u32)>> {
+    use warpset_core::consensus::hash::{leaf_position, multiplier, next_seed, task_hash};
+    use warpset_core::consensus::tree::{FRACTION, Node, depth};
+    struct Plain {
+        /// Level, node, threshold, bits.
+        tasks: Vec<(u32, Node, u32, u32)>,
+        depth: u32,
+        values: Vec<(u32, u32)>,
+    }
+    impl Plain {
+        /// Solves task `at` and all after it; `places` are the keys in the order of nodes, level by level.
+        fn solve(&mut self, at: usize, seed: u32, places: &mut Vec<Vec<u64>>) -> bool {
+            let Some(&(level, node, threshold, bits)) = self.tasks.get(at) else { return true };
+            let range = node.begin as usize..node.end as usize;
+            for value in 0..1 << bits {
+                let seed = next_seed(seed, value, bits);
+                let hash = |key: u64| task_hash(key, multiplier(seed, level));
+                let keys = places[level as usize][range.clone()].to_vec();
+                let solved = if level == self.depth {
+                    let mut positions: Vec<u32> =
+                        keys.iter().map(|&key| leaf_position(hash(key), node.keys())).collect();
+                    positions.sort_unstable();
+                    positions.into_iter().eq(0..node.keys())
+                } else {
+                    let (left, right): (Vec<u64>, Vec<u64>) = keys.iter().partition(|&&key| hash(key) < threshold);
+                    let halves = left.len() as u32 == node.middle - node.begin;
+                    places[level as usize + 1][range.clone()].copy_from_slice(&[left, right].concat());
+                    halves
+                };
+                self.values.push((value, bits));
+                if solved && self.solve(at + 1, seed, places) {
+                    return true;
+                }
+                self.values.pop();
+            }
+            false
+        }
+    }
+    let (count, depth) = (keys.len() as u32, depth(keys.len() as u32));
+    let rows = budget::Rows::new(count, code.slack);
+    let (mut tasks, mut base) = (Vec::new(), 0_u32);
+    let mut before = 0;
+    for level in 0..=depth {
+        let row = rows.of(count >> level, level == depth);
+        for index in 0..1 << level {
+            let node = Node::new(count, level, index);
+            let end = (base + row.end(index, node.end)) >> FRACTION;
+            tasks.push((level, node, node.threshold(&row), end - before));
+            before = end;
+        }
+        base = base.wrapping_add(row.all(level, count));
+    }
+    (0..1 << code.root_bits).find_map(|root| {
+        let mut plain = Plain { tasks: tasks.clone(), depth, values: vec![(root, code.root_bits)] };
+        let mut places = vec![keys.to_vec(); depth as usize + 1];
+        plain.solve(0, next_seed(0, root, code.root_bits), &mut places).then_some(plain.values)
+    })
+}
+
+#[test]
+fn codes_are_those_of_the_plainest_search() {
+    let sizes: &[u64] = if cfg!(miri) { &[2, 6, 11] } else { &[2, 3, 5, 6, 10, 11, 40, 100, 161, 400, 1111] };
+    for &size in sizes {
+        for (overhead, seed) in [(0.05, 1), (0.3, 2), (1.0, 3)] {
+            let keys: Vec<u64> = (0..size).map(|key| warpset_base::key::Seed::new(seed).hash128(&key).low).collect();
+            let code = Options { overhead, ..Options::default() }.code(size as u32).unwrap();
+            let plain = plain_code(&keys, code);
+            for simd in [Simd::Portable, Simd::Avx2, Simd::Avx512] {
+                let mut scratch = Scratch::default();
+                let tasks = Tasks::new(size as u32, code.slack, code.root_bits);
+                let root = find::Instructions::of(simd).find(&tasks, &keys, &mut scratch).ok();
+                let found = root.map(|root| std::iter::once((root, code.root_bits)).chain(scratch.parts()).collect());
+                assert_eq!(found, plain, "{size} {overhead} {simd:?}");
+            }
+        }
+    }
+}
