@@ -328,3 +328,17 @@ fn codes_are_those_of_the_plainest_search() {
         }
     }
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+fn predicted_times_are_those_measured() {
+    // `docs/consensus.md`.
+    for (bits, measured) in
+        [(2.0, 54.0), (1.7, 58.0), (1.6, 66.0), (1.543, 78.0), (1.5, 104.0), (1.47, 188.0), (1.455, 500.0)]
+    {
+        let predicted = Consensus::builder().for_space(bits).estimate().unwrap().nanoseconds_per_key;
+        assert!((0.85..1.15).contains(&(predicted / measured)), "{bits}: {predicted} for {measured}");
+    }
+    assert_eq!([2.0, 1.8, 1.65, 1.5].map(Kind::for_space), [Kind::Consensus; 4]);
+    assert_eq!(Kind::for_space(2.8), Kind::RecSplit);
+}
