@@ -29,7 +29,7 @@ pub const fn task_hash(low: u64, multiplier: u32) -> u32 {
 /// The position in a leaf of `keys` keys.
 #[inline(always)]
 pub const fn leaf_position(hash: u32, keys: u32) -> u32 {
-    (hash >> 16) * keys >> 16
+    ((hash >> 16) * keys) >> 16
 }
 
 /// The seed after `bits` bits, up to 32, with `value` were added to the string that ended with `seed`.

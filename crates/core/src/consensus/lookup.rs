@@ -139,7 +139,7 @@ pub trait Function: Copy {
             walk.index = index + right;
             node = Node {
                 begin: either(node.begin, node.middle),
-                middle: (2 * walk.index + 1) * keys >> (level + 2),
+                middle: ((2 * walk.index + 1) * keys) >> (level + 2),
                 end: either(node.middle, node.end),
             };
         }

@@ -46,9 +46,9 @@ impl Node {
     pub const fn new(keys: u32, level: u32, index: u32) -> Self {
         // Indices are below 2^14 and keys below 2^16.
         Self {
-            begin: index * keys >> level,
-            middle: (2 * index + 1) * keys >> (level + 1),
-            end: (index + 1) * keys >> level,
+            begin: (index * keys) >> level,
+            middle: ((2 * index + 1) * keys) >> (level + 1),
+            end: ((index + 1) * keys) >> level,
         }
     }
 

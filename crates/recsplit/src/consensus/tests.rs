@@ -83,10 +83,11 @@ fn adversarial_keys() {
     assert_bijection(&builder.build_from(&strings).unwrap(), &strings, "equal prefixes");
     // Ready-made hashes, which are taken as they are under seed 0.
     let scatter = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let cases: [(&str, fn(u64) -> u64); 4] = [
+    type Low = fn(u64) -> u64;
+    let cases: [(&str, Low); 4] = [
         ("small", |i| i),
         ("high", |i| i << 32),
-        ("low halves equal in pairs", |i| i / 2 % 1000 | (i % 2) << 32 | (i / 2000) << 33),
+        ("low halves equal in pairs", |i| i / 2 % 1000 + ((i % 2) << 32) + ((i / 2000) << 33)),
         ("three times each", |i| (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     ];
     for (what, low) in cases {
