@@ -5,20 +5,19 @@ pub const SEED_BITS: u32 = 32;
 
 /// The multiplier of a task on `level` with this seed.
 ///
-/// A task's own bits are the high ones of its seed. One multiplication and their way into the low half make the hashes of
-/// a key under two seeds nearly independent of each other. No more is needed: keys are independent, so that how often a
-/// task has no solution, or one, or several, follows from pairs of seeds, and with a second multiplication the search
-/// visits no fewer tasks.
+/// Two multiplications. With one, which visits no more tasks on average, multipliers of seeds that differ in a few bits
+/// alone would too: some pairs of keys would have nearly equal hashes under all seeds that a small bucket has.
 #[inline(always)]
 pub const fn multiplier(seed: u32, level: u32) -> u32 {
-    let x = (seed ^ level.wrapping_mul(LEVEL_FACTOR)).wrapping_mul(FACTOR);
-    x ^ x >> 15
+    let x = seed ^ level.wrapping_mul(LEVEL_FACTOR);
+    let x = (x ^ x >> 16).wrapping_mul(FACTORS[0]);
+    (x ^ x >> 15).wrapping_mul(FACTORS[1])
 }
 
 /// What levels differ by in [`multiplier`].
 pub const LEVEL_FACTOR: u32 = 0x9e37_79b9;
-/// The factor of [`multiplier`].
-pub const FACTOR: u32 = 0x846c_a68b;
+/// The factors of [`multiplier`].
+pub const FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
 
 /// The hash of the key with this low half of its hash. One multiplication: keys are random already.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Tasks: which seeds solve them, and where their keys go.
 
 use crate::u32_vector::{U32Vector, lanes_below};
-use warpset_core::consensus::hash::{FACTOR, LEVEL_FACTOR, SEED_BITS, multiplier, next_seed};
+use warpset_core::consensus::hash::{FACTORS, LEVEL_FACTOR, SEED_BITS, multiplier, next_seed};
 use warpset_core::consensus::tree::LEAF;
 
 /// Words that may be read or written after a level's keys.
@@ -54,8 +54,9 @@ impl Levels {
 unsafe fn multipliers<V: U32Vector>(seeds: V, level: u32) -> V {
     // SAFETY: the caller vouches for the instructions.
     unsafe {
-        let x = seeds.xor(V::splat(level.wrapping_mul(LEVEL_FACTOR))).mul(V::splat(FACTOR));
-        x.xor(x.shr::<15>())
+        let x = seeds.xor(V::splat(level.wrapping_mul(LEVEL_FACTOR)));
+        let x = x.xor(x.shr::<16>()).mul(V::splat(FACTORS[0]));
+        x.xor(x.shr::<15>()).mul(V::splat(FACTORS[1]))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::batch::reads::{LOW, Reader};
 use crate::batch::u64_vector::{Lanes, VECTORS, Vector, Vectors};
 use crate::windows::prefetch;
 use warpset_base::key::Hash128;
-use warpset_core::consensus::hash::{FACTOR, LEVEL_FACTOR, SEED_BITS};
+use warpset_core::consensus::hash::{FACTORS, LEVEL_FACTOR, SEED_BITS};
 use warpset_core::consensus::lookup::Function;
 use warpset_core::consensus::tree::{FRACTION, depth};
 use warpset_core::recsplit::hash::bucket_of;
@@ -123,8 +123,10 @@ impl Lookup<'_> {
             let missing = (seed_bits - end).only(end.below(seed_bits));
             seed = seed.shr_by(missing).shl_by(missing);
         }
-        let mixed = (seed ^ salt).times(vectors.splat(FACTOR.into())) & low_half;
-        let multiplier = mixed ^ mixed.shr::<15>();
+        let x = seed ^ salt;
+        let x = (x ^ x.shr::<16>()).times(vectors.splat(FACTORS[0].into())) & low_half;
+        // Of products the low half counts.
+        let multiplier = (x ^ x.shr::<15>()).times(vectors.splat(FACTORS[1].into()));
         let low = walks.low.get(vectors, v);
         (low.times(multiplier) + low.shr::<32>()) & low_half
     }
