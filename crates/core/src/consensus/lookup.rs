@@ -7,6 +7,9 @@ use crate::recsplit::hash::{Hash128, bucket_of};
 use crate::recsplit::lookup::Words;
 use crate::recsplit::lookup::lists::{Entry, Lists};
 
+/// Levels from which on all seeds have their full length: there are 31 tasks above, of more than a bit each.
+pub const FULL_SEEDS: u32 = 5;
+
 /// What a function's header says, as lookups want it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -103,6 +106,9 @@ pub trait Function: Copy {
         let end = walk.base.wrapping_add(row.end(index, keys_before_end)) >> FRACTION;
         let bits =
             self.words().bits_from(walk.start.wrapping_add(u64::from(end)).wrapping_sub(SEED_BITS.into())) as u32;
+        if level >= FULL_SEEDS {
+            return multiplier(bits, level);
+        }
         // What stands before the bucket's code is not part of its seeds.
         let missing = SEED_BITS.saturating_sub(end);
         multiplier(((u64::from(bits) >> missing) << missing) as u32, level)

@@ -45,6 +45,19 @@ fn large_buckets() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many keys")]
+fn small_buckets_have_solutions() {
+    let keys = random(if cfg!(debug_assertions) { 100_000 } else { 1_000_000 }, 20);
+    for (bucket_size, overhead) in
+        [(1, 0.1), (2, 0.3), (5, 0.001), (5, 0.3), (9, 1.0), (14, 0.1), (40, 0.01), (150, 0.02)]
+    {
+        let function = Consensus::builder().overhead(overhead).bucket_size(bucket_size).build_from(&keys).unwrap();
+        // At the first attempt.
+        assert_eq!(function.seed(), 0, "{bucket_size} {overhead}");
+    }
+}
+
+#[test]
 fn all_instructions_and_threads_build_the_same() {
     let keys = random(if cfg!(miri) { 50 } else { 30_000 }, 3);
     for (overhead, bucket_size) in [(0.03, 2400), (0.3, 100), (0.1, 5000), (0.2, 9)] {

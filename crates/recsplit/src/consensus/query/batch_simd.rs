@@ -7,7 +7,7 @@ use crate::batch::u64_vector::{Lanes, VECTORS, Vector, Vectors};
 use crate::windows::prefetch;
 use warpset_base::key::Hash128;
 use warpset_core::consensus::hash::{FACTORS, LEVEL_FACTOR, SEED_BITS};
-use warpset_core::consensus::lookup::Function;
+use warpset_core::consensus::lookup::{FULL_SEEDS, Function};
 use warpset_core::consensus::tree::{FRACTION, depth};
 use warpset_core::recsplit::hash::bucket_of;
 
@@ -22,9 +22,6 @@ struct Walks {
     index: Lanes,
     depth: Lanes,
 }
-
-/// Levels from which on all seeds have their full length: there are 31 tasks above, of more than a bit each.
-const FULL_SEEDS: u32 = 5;
 
 /// Words that the nearer caches hold.
 const NEAR: usize = 1 << 16;
