@@ -6,16 +6,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_recsplit::{RecSplit, RecSplitView, StaticFilter, StaticFilterView};
+use warpset_recsplit::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilterOf};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of the header that every structure has.
 const HEADER: usize = 128;
-/// The numbers of the structures.
-const FUNCTION: u16 = 16;
+/// The number of a filter.
 const FILTER: u16 = 17;
 
-fn ask(function: RecSplitView) {
+fn ask<M: HashKind>(function: PerfectHash<M, &[u64]>) {
     let keys = [0, 1, 2, 3, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef];
     for (key, number) in keys.iter().zip(function.get_bulk(&keys)) {
         assert_eq!(function.get(key), number);
@@ -26,16 +25,16 @@ fn ask(function: RecSplitView) {
     function.space();
 }
 
-fn load(bytes: &[u8]) {
-    if let Ok(function) = RecSplit::read_from(bytes) {
+fn load<M: HashKind>(bytes: &[u8]) {
+    if let Ok(function) = PerfectHash::<M>::read_from(bytes) {
         assert!(bytes.starts_with(&function.to_bytes()));
         ask(function.view());
-        ask(RecSplitView::from_words(function.words()).unwrap());
+        ask(PerfectHash::<M, &[u64]>::from_words(function.words()).unwrap());
     }
-    if let Ok(filter) = StaticFilter::read_from(bytes) {
+    if let Ok(filter) = StaticFilterOf::<M>::read_from(bytes) {
         assert!(bytes.starts_with(&filter.to_bytes()));
         ask(filter.function());
-        assert!(StaticFilterView::from_words(filter.words()).unwrap() == filter.view());
+        assert!(StaticFilterOf::<M, &[u64]>::from_words(filter.words()).unwrap() == filter.view());
         for key in 0..8u64 {
             assert_eq!(filter.contains(&key), filter.get(&key).is_some());
             assert!(filter.get(&key).is_none_or(|number| number < filter.function().len()));
@@ -61,10 +60,10 @@ fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-fuzz_target!(|bytes: &[u8]| {
-    load(bytes);
-    let function = with_header(FUNCTION, bytes);
-    load(&function);
+fn load_all<M: HashKind>(bytes: &[u8]) {
+    load::<M>(bytes);
+    let function = with_header(M::KIND as u16, bytes);
+    load::<M>(&function);
     // A filter: width and words of the function, then the function, then fingerprints for as many keys as it has.
     let width = bytes.first().map_or(8, |byte| u64::from(byte % 34));
     let keys = function[24..32].try_into().map_or(0, u64::from_le_bytes);
@@ -73,5 +72,10 @@ fuzz_target!(|bytes: &[u8]| {
     filter.extend_from_slice(&function);
     let fingerprints = (keys.min(1 << 12) * width).div_ceil(64) + 1;
     filter.resize(filter.len() + 8 * fingerprints as usize, bytes.last().copied().unwrap_or(0));
-    load(&with_header(FILTER, &filter));
+    load::<M>(&with_header(FILTER, &filter));
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    load_all::<RecSplitKind>(bytes);
+    load_all::<ConsensusKind>(bytes);
 });

@@ -12,11 +12,13 @@
 //! - [`scan`]: operators of scans, associative and not.
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
+//! - [`consensus`]: seeds and trees of Consensus.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod bits;
 pub mod bloom;
+pub mod consensus;
 pub mod hash;
 pub mod lsm;
 pub mod quotient;

@@ -56,7 +56,7 @@ impl<M: HashKind, S> Builder<M, S> {
     pub(crate) fn new() -> Self {
         Self {
             options: M::Options::default(),
-            bucket_size: 1000,
+            bucket_size: M::BUCKET_SIZE,
             seed: 0,
             threads: None,
             progress: None,
@@ -66,7 +66,7 @@ impl<M: HashKind, S> Builder<M, S> {
     }
 
     /// Expected number of keys in a bucket, at least 1: larger buckets take less space and make queries slower.
-    /// Default: 1000.
+    /// Default: 1000 for RecSplit, 2400 for Consensus.
     pub fn bucket_size(mut self, bucket_size: u32) -> Self {
         self.bucket_size = bucket_size;
         self
@@ -119,10 +119,11 @@ impl<M: HashKind, S> Builder<M, S> {
         Ok(M::estimate(&settings.code, settings.bucket_size))
     }
 
-    /// Sets leaf size, fanouts and bucket size to those that are predicted to build fastest within `bits_per_key`,
-    /// which is possible from 1.53 on; below, the smallest are taken. Small functions take more, for their fixed
-    /// parts. What is fastest on the host is so on devices too: they take the same share of its time for all
-    /// shapes, within what is predicted.
+    /// Sets what decides on space to what is predicted to build fastest within `bits_per_key`: leaf size, fanouts and
+    /// bucket size for RecSplit, which is possible from 1.53 on, overhead and bucket size for Consensus, from 1.46 on;
+    /// below, the smallest are taken. Small functions take more, for their fixed parts. What is fastest on the host is
+    /// so on devices too: they take the same share of its time for all shapes, within what is predicted.
+    /// [`Kind::for_space`](crate::Kind::for_space) says which kind is faster.
     pub fn for_space(mut self, bits_per_key: f64) -> Self {
         self.bucket_size = M::choose_for_space(&mut self.options, bits_per_key).unwrap_or(self.bucket_size);
         self
@@ -134,7 +135,7 @@ impl<M: HashKind, S> Builder<M, S> {
         if !(1..=largest).contains(&self.bucket_size) {
             return Err(Error::InvalidBucketSize { bucket_size: self.bucket_size, largest });
         }
-        let code = M::code(&self.options)?;
+        let code = M::code(&self.options, self.bucket_size)?;
         Ok(Settings { code, options: self.options, bucket_size: self.bucket_size, seed: self.seed })
     }
 

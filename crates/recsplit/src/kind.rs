@@ -25,17 +25,46 @@ use warpset_base::key::Hash128;
 pub enum Kind {
     /// [`RecSplitKind`](crate::RecSplitKind): splitting trees.
     RecSplit = Structure::RECSPLIT.number,
+    /// [`ConsensusKind`](crate::ConsensusKind): tasks that share the bits of a bucket.
+    Consensus = Structure::CONSENSUS.number,
 }
 
 impl Kind {
     /// All kinds of hash function.
-    pub const ALL: &'static [Kind] = &[Kind::RecSplit];
+    pub const ALL: &'static [Kind] = &[Kind::RecSplit, Kind::Consensus];
 
     /// Its number in headers, with the version of its format.
     pub(crate) const fn structure(self) -> Structure {
         match self {
             Kind::RecSplit => Structure::RECSPLIT,
+            Kind::Consensus => Structure::CONSENSUS,
         }
+    }
+
+    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host; below
+    /// what any has, the kind with the smallest ones. [`Builder::for_space`](crate::Builder::for_space) sets up a builder
+    /// of either.
+    ///
+    /// ```
+    /// use warpset_recsplit::Kind;
+    ///
+    /// assert_eq!(Kind::for_space(1.5), Kind::Consensus);
+    /// ```
+    pub fn for_space(bits_per_key: f64) -> Kind {
+        fn estimate<M: HashKind>(bits_per_key: f64) -> (Kind, Option<Estimate>) {
+            let mut options = M::Options::default();
+            let bucket_size = M::choose_for_space(&mut options, bits_per_key).unwrap_or(M::BUCKET_SIZE);
+            (M::KIND, M::code(&options, bucket_size).ok().map(|code| M::estimate(&code, bucket_size)))
+        }
+        // What fits goes by time, else by space.
+        let cost = |estimate: Option<Estimate>| match estimate {
+            Some(found) if found.bits_per_key <= bits_per_key => (0, found.nanoseconds_per_key),
+            Some(found) => (1, found.bits_per_key),
+            None => (2, 0.0),
+        };
+        let [(first, a), (second, b)] =
+            [estimate::<crate::RecSplitKind>(bits_per_key), estimate::<crate::ConsensusKind>(bits_per_key)];
+        if cost(a) <= cost(b) { first } else { second }
     }
 
     /// The kind of a saved function, by its first 128 bytes; of the rest nothing is checked.
@@ -65,16 +94,18 @@ impl Kind {
 }
 
 /// A kind of perfect hash functions: how the keys of a bucket become bits, and how a lookup reads them. Sealed;
-/// [`RecSplitKind`](crate::RecSplitKind) implements it.
+/// [`RecSplitKind`](crate::RecSplitKind) and [`ConsensusKind`](crate::ConsensusKind) implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kind of perfect hash functions",
-    note = "use `RecSplit` or `StaticFilter`, or the kind `RecSplitKind`"
+    note = "use `RecSplit`, `Consensus` or `StaticFilter`, or the kinds `RecSplitKind` and `ConsensusKind`"
 )]
 pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     /// The number in headers.
     const KIND: Kind;
     /// For messages: "RecSplit function".
     const NAME: &'static str;
+    /// The expected number of keys in a bucket unless builders say otherwise.
+    const BUCKET_SIZE: u32;
 
     /// What the setters of a builder set, besides what all kinds have.
     type Options: Copy + Debug + Default + Send + Sync;
@@ -87,11 +118,11 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     /// Space that a thread keeps from search to search.
     type Scratch: Default + Send;
 
-    /// The parameters that these options give.
+    /// The parameters that these options give with this expected number of keys in a bucket.
     ///
     /// # Errors
     /// There are no functions with these options.
-    fn code(options: &Self::Options) -> Result<Self::Code, Error>;
+    fn code(options: &Self::Options, bucket_size: u32) -> Result<Self::Code, Error>;
 
     /// What functions with these parameters are predicted to cost.
     fn estimate(code: &Self::Code, bucket_size: u32) -> Estimate;

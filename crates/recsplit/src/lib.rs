@@ -1,6 +1,6 @@
-//! Minimal perfect hashing with RecSplit.
+//! Minimal perfect hashing with RecSplit and with Consensus.
 //!
-//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.5 to 3 bits per key,
+//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.46 to 3 bits per key,
 //! without storing the keys.
 //!
 //! ```
@@ -19,18 +19,21 @@
 //!
 //! | you want | take |
 //! | --- | --- |
-//! | a dense array of values, and every key that is asked is one of the set | [`RecSplit`] |
-//! | the same, and most other keys rejected: one in `2^bits` passes | [`StaticFilter`] |
-//! | the same from a file, without a copy | [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
-//! | the same over borrowed bytes | [`RecSplitView`], [`StaticFilterView`] |
+//! | a dense array of values, and every key that is asked is one of the set, on the CPU | [`Consensus`] |
+//! | the same on devices too; a function that is not minimal, or gives several keys one number | [`RecSplit`] |
+//! | the same, and most other keys rejected: one in `2^bits` passes | [`ConsensusFilter`], [`StaticFilter`] |
+//! | the same from a file, without a copy | [`MappedConsensus`], [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
+//! | the same over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
 //! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
 //! | yes or no alone, for known keys | a binary fuse filter, crate `xorf`: smaller and faster than a [`StaticFilter`] |
 //! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
 //!
-//! Leaf size and bucket size trade build time for space: [`Builder::estimate`] predicts both.
+//! [`Builder::for_space`] takes the space; leaf size, overhead and bucket size trade build time for it by hand, and
+//! [`Builder::estimate`] predicts both.
 //!
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
-//! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022.
+//! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P. Sanders, S. Walzer, J. Ziegler, "Combined Search and Encoding for Seeds, with
+//! an Application to Minimal Perfect Hashing", ESA 2025.
 
 #![warn(clippy::missing_errors_doc)]
 
@@ -39,6 +42,7 @@ mod bit_vec;
 mod build;
 mod builder;
 mod bulk;
+mod consensus;
 mod elias_fano;
 mod error;
 mod estimate;
@@ -53,10 +57,15 @@ mod progress;
 mod recsplit;
 mod static_filter;
 mod stored;
+mod u32_vector;
 mod windows;
 
 pub use build::external::{External, KeyFile, KeySource};
 pub use builder::Builder;
+pub use consensus::{
+    Consensus, ConsensusFilter, ConsensusFilterView, ConsensusKind, ConsensusView, MappedConsensus,
+    MappedConsensusFilter,
+};
 pub use error::Error;
 pub use estimate::Estimate;
 pub use function::{Function, PerfectHash, Space};

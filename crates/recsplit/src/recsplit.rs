@@ -138,13 +138,14 @@ impl sealed::Sealed for RecSplitKind {}
 impl HashKind for RecSplitKind {
     const KIND: Kind = Kind::RecSplit;
     const NAME: &'static str = "RecSplit function";
+    const BUCKET_SIZE: u32 = 1000;
     type Options = Options;
     type Code = Code;
     type Tables = query::Tables;
     type Search = Search;
     type Scratch = Scratch;
 
-    fn code(options: &Options) -> Result<Code, Error> {
+    fn code(options: &Options, _: u32) -> Result<Code, Error> {
         Ok(Code { shape: options.shape()?, remix: options.remix })
     }
 

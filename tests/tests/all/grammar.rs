@@ -13,7 +13,7 @@ use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_recsplit::StaticFilter;
+use warpset_recsplit::{ConsensusFilter, StaticFilter};
 
 /// Keys that a filter holds, and other ones.
 fn keys(count: u64, salt: u64) -> Vec<u64> {
@@ -339,6 +339,9 @@ fn views_answer_as_what_they_borrow() {
     let quotient = RankSelectQuotientFilter::builder(2000).fpr(1e-6).build_from(&present).unwrap();
     answers_agree(&quotient.view(), &present);
     let fixed = StaticFilter::builder().width(16).build_from(&present).unwrap();
+    answers_agree(&fixed.view(), &present);
+    let fixed = ConsensusFilter::builder().width(16).build_from(&present).unwrap();
+    answers_agree(&fixed, &present);
     answers_agree(&fixed.view(), &present);
 }
 

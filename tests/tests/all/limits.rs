@@ -23,7 +23,7 @@ use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
     Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_recsplit::{KeyFile, RecSplit, StaticFilter, TreeShape};
+use warpset_recsplit::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
 
 /// What a child process is to do: the name of a case, and a number.
 const CASE: &str = "WARPSET_LIMITS_CASE";
@@ -204,6 +204,12 @@ const CASES: &[Case] = cases! {
         RecSplit::builder().for_space(n as f64).build_from(&keys()),
         RecSplit::builder().estimate().map(|estimate| estimate.device_pays(n, n as usize)),
         TreeShape::new(narrow(n), narrow(n), narrow(n), Default::default());
+    "Consensus settings": |n|
+        Consensus::builder().bucket_size(narrow(n)).seed(n).build_from(&keys()),
+        Consensus::builder().overhead(n as f64).build_from(&keys()),
+        Consensus::builder().overhead(1.0 / n as f64).build_from(&keys()),
+        Consensus::builder().for_space(n as f64).build_from(&keys()),
+        ConsensusFilter::builder().width(narrow(n)).build_from(&keys());
     "RecSplit settings on a device": |n|
         RecSplit::builder().leaf_size(4).bucket_size(narrow(n)).on(&emulator()).build_from(&keys()),
         RecSplit::builder().leaf_size(narrow(n)).bucket_size(20).on(&emulator()).build_from(&keys());

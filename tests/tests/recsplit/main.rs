@@ -1,5 +1,6 @@
 //! Minimal perfect hash functions and static filters on every executor.
 
+mod consensus;
 mod devices;
 mod equivalence;
 mod external;

@@ -33,6 +33,8 @@ impl Structure {
     pub const RECSPLIT: Structure = Structure::new(16, 1, "RecSplit");
     /// `StaticFilter`.
     pub const STATIC_FILTER: Structure = Structure::new(17, 1, "StaticFilter");
+    /// `Consensus`.
+    pub const CONSENSUS: Structure = Structure::new(18, 1, "Consensus");
     /// `StandardQuotientFilter`.
     pub const STANDARD_QUOTIENT_FILTER: Structure = Structure::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.
@@ -49,6 +51,7 @@ impl Structure {
         Structure::RAO_BLOOM,
         Structure::RECSPLIT,
         Structure::STATIC_FILTER,
+        Structure::CONSENSUS,
         Structure::STANDARD_QUOTIENT_FILTER,
         Structure::RANK_SELECT_QUOTIENT_FILTER,
         Structure::LSM,

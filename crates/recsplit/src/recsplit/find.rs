@@ -21,7 +21,6 @@ mod portable;
 mod simd_hash;
 mod simd_leaf;
 mod simd_splitting;
-mod u32_vector;
 pub(super) mod walk;
 #[cfg(target_arch = "x86_64")]
 mod x86;

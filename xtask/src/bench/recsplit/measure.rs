@@ -1,6 +1,7 @@
 //! Building and asking one function: the rows of a construction and of its queries.
 
 use rayon::prelude::*;
+use warpset_recsplit::Consensus;
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -15,8 +16,10 @@ const LONG: f64 = 1.0;
 /// Who builds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Subject {
-    /// This project.
+    /// This project: RecSplit.
     Ours(Settings),
+    /// This project: Consensus, with this overhead in bits per key.
+    Consensus(f64),
     /// Another crate.
     Peer(Peer),
 }
@@ -39,6 +42,7 @@ impl Subject {
                 }
                 Ok(Box::new(builder.build_from(keys)?))
             }
+            Subject::Consensus(overhead) => Ok(Box::new(Consensus::builder().overhead(overhead).build_from(keys)?)),
             Subject::Peer(peer) => peer.build(keys),
         }
     }
@@ -50,6 +54,7 @@ impl Subject {
             Subject::Ours(settings) => {
                 row.by(settings.name(), false).param("leaf", settings.leaf).param("bucket", settings.bucket)
             }
+            Subject::Consensus(overhead) => row.by("Consensus", false).param("overhead", overhead),
             Subject::Peer(peer) => row.by(peer.name(), true),
         }
     }
@@ -98,8 +103,12 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
         let Some(built) = &function else { anyhow::bail!("nothing was built") };
         let right = is_bijection(session, &**built, keys);
         let mut build = row("build", n, seconds, built.bits_per_key());
-        if let (Subject::Ours(settings), Some(lists)) = (subject, built.list_bits_per_key()) {
-            let model = settings.builder().estimate()?;
+        let model = match subject {
+            Subject::Ours(settings) => Some(settings.builder().estimate()?),
+            Subject::Consensus(overhead) => Some(Consensus::builder().overhead(overhead).estimate()?),
+            Subject::Peer(_) => None,
+        };
+        if let (Some(model), Some(lists)) = (model, built.list_bits_per_key()) {
             build = build.param("list_bits", lists).param("model_bits", model.bits_per_key);
             build = build.param("model_nanoseconds", model.nanoseconds_per_key);
         }
@@ -190,6 +199,7 @@ mod tests {
         let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
         let ours = methods.map(|method| Subject::Ours(Settings::new(5, 50, method)));
         let ours = ours.into_iter().chain(super::super::variants::settings().map(Subject::Ours));
+        let ours = ours.chain([Subject::Consensus(0.1)]);
         let step = |subject| {
             Step::new("both kinds of keys", move |session| {
                 let integers: Vec<u64> = (0..3000).map(|i| i * i).collect();

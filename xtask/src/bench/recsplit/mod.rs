@@ -15,6 +15,7 @@ mod real;
 mod scaling;
 mod several_devices;
 mod shapes;
+mod spaces;
 mod variants;
 
 pub use ours::Settings;
@@ -50,6 +51,7 @@ impl Suite for RecSplit {
             return steps;
         }
         steps.extend(shapes::steps(setup));
+        steps.extend(spaces::steps());
         steps.extend(variants::steps());
         steps.extend(filters::steps());
         steps.extend(scaling::steps(setup));

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use warpset_recsplit::{Builder, Method, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
+use warpset_recsplit::{Builder, Consensus, Method, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
 
 use super::super::clock::Effort;
 use super::function::{Function, Key, chain};
@@ -148,6 +148,28 @@ impl<K: Key> Function<K> for RecSplit {
     fn numbers(&self, _keys: usize) -> (usize, u8) {
         let each = if self.shape().positions() == 1 { self.shape().leaf() as u8 } else { 1 };
         (self.values() as usize, each)
+    }
+
+    fn each(&self, keys: &[K], numbers: &mut [u64]) {
+        keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
+    }
+
+    fn chain(&self, keys: &[K], numbers: &mut [u64]) {
+        chain(keys, numbers, |key| self.get(key));
+    }
+
+    fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
+        self.get_bulk_into(keys, numbers).is_ok()
+    }
+}
+
+impl<K: Key> Function<K> for Consensus {
+    fn bits_per_key(&self) -> Option<f64> {
+        Some(Consensus::bits_per_key(self))
+    }
+
+    fn list_bits_per_key(&self) -> Option<f64> {
+        Some(self.space().buckets as f64 / self.len().max(1) as f64)
     }
 
     fn each(&self, keys: &[K], numbers: &mut [u64]) {

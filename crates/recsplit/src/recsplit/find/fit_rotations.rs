@@ -6,7 +6,7 @@
 //! and a pair fits if one's complement is a rotation of the other. Pairs are found by a signature that does not change
 //! under rotation, so that a few comparisons of vectors replace `keys^(groups-1)` tests.
 
-use super::u32_vector::{U32Vector, lanes_below};
+use crate::u32_vector::{U32Vector, lanes_below};
 use std::mem::MaybeUninit;
 use warpset_core::recsplit::hash::rotate;
 use warpset_core::recsplit::shape::MAX_GROUPS;

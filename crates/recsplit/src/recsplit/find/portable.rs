@@ -2,8 +2,8 @@
 
 use super::node::{NoSolution, NodeSearch, Task};
 use super::simd_leaf::by_leaf_size;
-use super::u32_vector::portable::Portable as Vector;
 use super::{simd_leaf, simd_splitting};
+use crate::u32_vector::portable::Portable as Vector;
 
 /// Searches in vectors that need no instruction beyond the target's.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@
 //! carry into the high half, which comes once in 2^32 trials, is known not to happen up to a trial that the largest key
 //! gives ([`carry_from`]). Beyond it runs a version with carry.
 
-use super::u32_vector::U32Vector;
+use crate::u32_vector::U32Vector;
 use warpset_core::recsplit::hash::{MULTIPLIER_1, MULTIPLIER_2};
 
 /// Vectors that hold the constants of a node.

@@ -7,7 +7,7 @@ use super::fit_rotations::fit;
 use super::node::{NoSolution, Task};
 use super::one_by_one;
 use super::simd_hash::{Hasher, carry_from};
-use super::u32_vector::{U32Vector, lanes_below};
+use crate::u32_vector::{U32Vector, lanes_below};
 use warpset_core::recsplit::hash::{self, REGROUP};
 
 /// Searches a leaf of `M` keys.

@@ -5,7 +5,7 @@
 use super::node::{NoSolution, Task};
 use super::one_by_one;
 use super::simd_hash::{Hasher, carry_from};
-use super::u32_vector::U32Vector;
+use crate::u32_vector::U32Vector;
 use warpset_core::recsplit::candidate::Candidate;
 use warpset_core::recsplit::shape::field_bits;
 

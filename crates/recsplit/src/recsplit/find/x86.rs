@@ -2,9 +2,9 @@
 
 use super::node::{NoSolution, NodeSearch, Task};
 use super::simd_leaf::by_leaf_size;
-use super::u32_vector::x86::{V256, V512};
 use super::walk::{self, Extent, Scratch};
 use super::{Buckets, Trees, Unsolved, simd_leaf, simd_splitting};
+use crate::u32_vector::x86::{V256, V512};
 
 macro_rules! instance {
     ($name:ident, $vector:ty, $features:literal, $detect:path) => {

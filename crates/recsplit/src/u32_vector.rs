@@ -1,8 +1,8 @@
 //! Vectors of 32-bit lanes, with the operations that the search needs.
 
-pub(super) mod portable;
+pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod x86;
+pub(crate) mod x86;
 
 /// A vector of `N` lanes of 32 bits. Masks are words with one bit for each lane.
 ///
@@ -35,6 +35,8 @@ pub(crate) unsafe trait U32Vector: Copy {
     /// High half of the product of the high halves, in the high half; the low half is zero if `other`'s is.
     unsafe fn mul_high_halves(self, other: Self) -> Self;
     unsafe fn eq(self, other: Self) -> u32;
+    /// `self < other`, unsigned.
+    unsafe fn less(self, other: Self) -> u32;
     /// `self + (a < b ? step : 0)`, unsigned.
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self;
     unsafe fn count_ones(self) -> Self;

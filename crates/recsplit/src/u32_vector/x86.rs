@@ -1,6 +1,6 @@
 //! AVX-512 and AVX2 vectors.
 
-use super::U32Vector;
+use super::{U32Vector, lanes_below};
 use std::arch::x86_64::*;
 
 /// Sixteen lanes. Needs AVX-512 F, BW, DQ, VL and VPOPCNTDQ.
@@ -91,6 +91,11 @@ unsafe impl U32Vector for V512 {
     unsafe fn eq(self, other: Self) -> u32 {
         // SAFETY: AVX-512 F, by the trait's condition.
         u32::from(unsafe { _mm512_cmpeq_epi32_mask(self.0, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: AVX-512 F, by the trait's condition.
+        u32::from(unsafe { _mm512_cmplt_epu32_mask(self.0, other.0) })
     }
     #[inline(always)]
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self {
@@ -205,6 +210,14 @@ unsafe impl U32Vector for V256 {
         unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(self.0, other.0))) as u32 }
     }
     #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        // SAFETY: AVX2, by the trait's condition. There is no unsigned comparison: `a < b` unless `max(a, b) == a`.
+        unsafe {
+            let not_less = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, other.0), self.0);
+            !_mm256_movemask_ps(_mm256_castsi256_ps(not_less)) as u32 & lanes_below(8)
+        }
+    }
+    #[inline(always)]
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self {
         // SAFETY: AVX2, by the trait's condition. There is no unsigned comparison: `a < b` unless `max(a, b) == a`.
         unsafe {
@@ -244,16 +257,30 @@ unsafe impl U32Vector for V256 {
         }
     }
     #[inline(always)]
-    unsafe fn compress(self, mut mask: u32, mut to: *mut u32) {
-        let mut lanes = [0_u32; 8];
-        // SAFETY: eight words are there to store to; at most eight are written to the caller's pointer.
+    unsafe fn compress(self, mask: u32, to: *mut u32) {
+        // SAFETY: AVX2, by the trait's condition; the caller's pointer is valid for 8 writes.
         unsafe {
-            self.store(lanes.as_mut_ptr());
-            while mask != 0 {
-                to.write(lanes[mask.trailing_zeros() as usize & 7]);
-                to = to.add(1);
-                mask &= mask - 1;
-            }
+            let lanes = _mm_cvtsi64_si128(LANES_OF[mask as usize % 256] as i64);
+            let packed = _mm256_permutevar8x32_epi32(self.0, _mm256_cvtepu8_epi32(lanes));
+            _mm256_storeu_si256(to.cast(), packed);
         }
     }
 }
+
+/// The lanes of each mask, a byte each, from the lowest on.
+static LANES_OF: [u64; 256] = {
+    let mut lanes = [0; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut count) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                lanes[mask] |= lane << (8 * count);
+                count += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    lanes
+};

@@ -9,8 +9,12 @@ pub(crate) struct Portable(wide::u32x8);
 impl Portable {
     #[inline(always)]
     fn map2(self, other: Self, f: impl Fn(u32, u32) -> u32) -> Self {
-        let (a, b) = (self.0.to_array(), other.0.to_array());
-        Self(wide::u32x8::new(std::array::from_fn(|i| f(a[i], b[i]))))
+        let (mut a, b) = (self.0.to_array(), other.0.to_array());
+        // Loops, since `array::from_fn` may stay a call.
+        for i in 0..8 {
+            a[i] = f(a[i], b[i]);
+        }
+        Self(wide::u32x8::new(a))
     }
 }
 
@@ -84,9 +88,17 @@ unsafe impl U32Vector for Portable {
         (0..8).fold(0, |mask, i| mask | u32::from(a[i] == b[i]) << i)
     }
     #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        let (a, b) = (self.0.to_array(), other.0.to_array());
+        (0..8).fold(0, |mask, i| mask | u32::from(a[i] < b[i]) << i)
+    }
+    #[inline(always)]
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self {
-        let (s, a, b, t) = (self.0.to_array(), a.0.to_array(), b.0.to_array(), step.0.to_array());
-        Self(wide::u32x8::new(std::array::from_fn(|i| s[i].wrapping_add(if a[i] < b[i] { t[i] } else { 0 }))))
+        let (mut s, a, b, t) = (self.0.to_array(), a.0.to_array(), b.0.to_array(), step.0.to_array());
+        for i in 0..8 {
+            s[i] = s[i].wrapping_add(if a[i] < b[i] { t[i] } else { 0 });
+        }
+        Self(wide::u32x8::new(s))
     }
     #[inline(always)]
     unsafe fn count_ones(self) -> Self {

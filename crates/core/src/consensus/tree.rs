@@ -1,0 +1,124 @@
+//! The nodes of a bucket's tree, and where their bits end.
+//!
+//! Node `i` of level `l` in a bucket of `s` keys has those from `i s / 2^l` on to `(i + 1) s / 2^l`, both rounded down:
+//! all nodes of a level have `s / 2^l` keys, rounded down, or one more. With a share of `b` bits for the smaller ones
+//! and `b + d` for the others, the first `i` nodes take `i b + (k - i q) d` bits, where `k` keys are before the next one
+//! and `q` is the smaller size: `i (b - q d) + k d`. So a level has two factors, which follow from `q`.
+
+/// The most keys of a leaf.
+pub const LEAF: u32 = 5;
+
+/// Bits are counted in parts of `1 / 2^FRACTION`.
+pub const FRACTION: u32 = 12;
+
+/// The level of the leaves in a bucket of `keys` keys: the first one whose nodes have at most [`LEAF`] keys.
+#[inline(always)]
+pub const fn depth(keys: u32) -> u32 {
+    u32::BITS - (keys.saturating_sub(1) / LEAF).leading_zeros()
+}
+
+/// Levels whose nodes have `keys` keys or one more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// What each node before takes, in parts of a bit; modulo 2^32, as the other factor.
+    pub per_node: u32,
+    /// What each key before takes besides.
+    pub per_key: u32,
+    /// What the threshold of the odd one of the two sizes is below half of all hashes, if the smaller half is on the
+    /// left, or above, if it is on the right. That of the even one is half of all hashes.
+    pub odd: u32,
+}
+
+/// A node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Keys of the bucket that are before those of the node.
+    pub begin: u32,
+    /// Keys before the right half.
+    pub middle: u32,
+    /// Keys before the next node.
+    pub end: u32,
+}
+
+impl Node {
+    /// Node `index` of `level` in a bucket of `keys` keys.
+    #[inline(always)]
+    pub const fn new(keys: u32, level: u32, index: u32) -> Self {
+        // Indices are below 2^14 and keys below 2^16.
+        Self {
+            begin: (index * keys) >> level,
+            middle: ((2 * index + 1) * keys) >> (level + 1),
+            end: ((index + 1) * keys) >> level,
+        }
+    }
+
+    /// Its number of keys.
+    #[inline(always)]
+    pub const fn keys(self) -> u32 {
+        self.end - self.begin
+    }
+
+    /// Keys go left if their hash is below.
+    #[inline(always)]
+    pub const fn threshold(self, row: &Row) -> u32 {
+        // 1, 0 or -1: a branch could not be predicted.
+        let uneven = self.begin.wrapping_add(self.end).wrapping_sub(2 * self.middle);
+        (1_u32 << 31).wrapping_sub(uneven.wrapping_mul(row.odd))
+    }
+}
+
+impl Row {
+    /// Its two words.
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.per_node as u64 | (self.per_key as u64) << 32, self.odd as u64]
+    }
+
+    /// The row of these words.
+    #[inline(always)]
+    pub const fn from_words([factors, odd]: [u64; 2]) -> Self {
+        Self { per_node: factors as u32, per_key: (factors >> 32) as u32, odd: odd as u32 }
+    }
+
+    /// Where the bits end of the nodes of a level up to the one with this index, before whose right end there are that
+    /// many keys; relative to those of the level above.
+    #[inline(always)]
+    pub const fn end(&self, index: u32, keys_before_end: u32) -> u32 {
+        ((index + 1).wrapping_mul(self.per_node)).wrapping_add(keys_before_end.wrapping_mul(self.per_key))
+    }
+
+    /// The bits of a whole level of a bucket of `keys` keys.
+    #[inline(always)]
+    pub const fn all(&self, level: u32, keys: u32) -> u32 {
+        (self.per_node << level).wrapping_add(keys.wrapping_mul(self.per_key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_two_sizes_and_halves_are_halves() {
+        for keys in (1..700).chain([1999, 2000, 2048, 2049, 65_535]) {
+            let depth = depth(keys);
+            assert!(keys.div_ceil(1 << depth) <= LEAF && (depth == 0 || keys.div_ceil(1 << (depth - 1)) > LEAF));
+            for level in 0..=depth {
+                let mut before = 0;
+                for index in 0..1 << level {
+                    let node = Node::new(keys, level, index);
+                    let q = keys >> level;
+                    assert!(node.begin == before && (node.keys() == q || node.keys() == q + 1));
+                    let left = node.middle - node.begin;
+                    assert!(left.abs_diff(node.end - node.middle) <= 1);
+                    if level < depth {
+                        let child = Node::new(keys, level + 1, 2 * index);
+                        assert_eq!((child.begin, child.end), (node.begin, node.middle));
+                    }
+                    before = node.end;
+                }
+                assert_eq!(before, keys);
+            }
+        }
+        assert_eq!(depth(0), 0);
+    }
+}

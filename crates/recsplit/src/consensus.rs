@@ -1,0 +1,220 @@
+//! Consensus: the tasks of a bucket share one string of bits, with no seed stored by itself.
+//!
+//! Source and idea: `warpset_core::consensus`. [`budget`] says how many bits each task has, [`find`] finds them, [`query`]
+//! looks keys up, and [`cost`] predicts space and time.
+
+mod budget;
+mod builder;
+mod cost;
+mod find;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use crate::bit_vec::BitVec;
+use crate::elias_fano::{Least, Lists};
+use crate::format::Header;
+use crate::function::{Lookup, PerfectHash};
+use crate::kind::{Bucket, Buckets, Kind, Part, Unsolved, sealed};
+use crate::static_filter::StaticFilterOf;
+use crate::stored::Mapped;
+use crate::{Error, Estimate, HashKind, Simd, build};
+use find::{NoCode, Tasks};
+use std::ops::RangeInclusive;
+use warpset_base::file::FileError;
+use warpset_base::key::Hash128;
+use warpset_core::consensus::tree::LEAF;
+
+/// The kind of functions whose tasks share the bits of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsensusKind;
+
+/// A minimal perfect hash function of the smallest kind: maps the `n` keys that it was built from to `0..n`, each to its
+/// own number, in 1.46 to 1.7 bits per key.
+///
+/// Other keys map to any number below `n`: the function does not know its keys. See [`ConsensusFilter`] for that.
+///
+/// ```
+/// use warpset_recsplit::Consensus;
+///
+/// let keys: Vec<u64> = (0..100_000).map(|i| i * i).collect();
+/// let function = Consensus::builder().overhead(0.05).build_from(&keys)?;
+/// assert!(function.bits_per_key() < 1.53);
+/// let mut seen = vec![false; keys.len()];
+/// for &key in &keys {
+///     seen[function.get(key) as usize] = true;
+/// }
+/// assert!(seen.iter().all(|seen| *seen));
+/// # Ok::<(), warpset_recsplit::Error>(())
+/// ```
+///
+/// Space: 1.4427 bits per key, which no such function goes below, the [`overhead`](crate::Builder::overhead), and 0.01
+/// to 0.02 for the positions of buckets. Building takes time in inverse proportion to the overhead. Queries: as for
+/// [`RecSplit`](crate::RecSplit), with one read of bits for each halving of a bucket.
+pub type Consensus = PerfectHash<ConsensusKind>;
+
+/// A function that borrows its words: lent by [`Consensus::view`], or opened in bytes without copying them.
+pub type ConsensusView<'a> = PerfectHash<ConsensusKind, &'a [u64]>;
+
+/// A function in a memory-mapped file, made by [`Consensus::map`].
+pub type MappedConsensus = PerfectHash<ConsensusKind, Mapped>;
+
+/// An immutable set on top of a [`Consensus`] function: gives each member its number, and rejects other keys but for a
+/// share of 2^-w.
+///
+/// ```
+/// use warpset_recsplit::ConsensusFilter;
+///
+/// let filter = ConsensusFilter::builder().width(16).build_from(&["one", "two", "three"])?;
+/// assert!(filter.contains("one") && filter.contains("three"));
+/// assert!(filter.get("two").is_some_and(|number| number < 3));
+/// # Ok::<(), warpset_recsplit::Error>(())
+/// ```
+pub type ConsensusFilter = StaticFilterOf<ConsensusKind>;
+
+/// A static filter that borrows its words: lent by [`ConsensusFilter::view`], or opened in bytes without copying them.
+pub type ConsensusFilterView<'a> = StaticFilterOf<ConsensusKind, &'a [u64]>;
+
+/// A static filter in a memory-mapped file, made by [`ConsensusFilter::map`].
+pub type MappedConsensusFilter = StaticFilterOf<ConsensusKind, Mapped>;
+
+/// What decides how many bits each task has, as headers have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Bits to spare for a task of weight 1, in parts of `1 / 2^16`.
+    pub(crate) slack: u32,
+    /// Bits of the number that a bucket begins with.
+    pub(crate) root_bits: u32,
+}
+
+/// The slack that headers may have.
+const SLACKS: RangeInclusive<u32> = 1..=1 << 20;
+/// The bits of the number that a bucket begins with that headers may have.
+const ROOT_BITS: RangeInclusive<u32> = 1..=24;
+
+/// What the setters set, besides what all kinds have.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    overhead: f64,
+    simd: Simd,
+}
+
+/// What the search for all codes has in common.
+pub struct Search {
+    tasks: Tasks,
+    instructions: find::Instructions,
+}
+
+/// Space that a thread keeps from search to search.
+pub type Scratch = find::Scratch;
+
+impl sealed::Sealed for ConsensusKind {}
+
+impl HashKind for ConsensusKind {
+    const KIND: Kind = Kind::Consensus;
+    const NAME: &'static str = "Consensus function";
+    const BUCKET_SIZE: u32 = 2400;
+    type Options = Options;
+    type Code = Code;
+    type Tables = query::Tables;
+    type Search = Search;
+    type Scratch = Scratch;
+
+    fn code(options: &Options, bucket_size: u32) -> Result<Code, Error> {
+        options.code(bucket_size)
+    }
+
+    fn estimate(code: &Code, bucket_size: u32) -> Estimate {
+        cost::Costs::new(bucket_size).estimate(*code)
+    }
+
+    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Option<u32> {
+        options.choose_for_space(bits_per_key)
+    }
+
+    fn to_fields(Code { slack, root_bits }: &Code) -> ([u8; 5], u64) {
+        ([LEAF as u8, *root_bits as u8, 0, 0, 0], (*slack).into())
+    }
+
+    fn from_fields([leaf, root_bits, unused @ ..]: [u8; 5], slack: u64, bytes: u64) -> Result<Code, FileError> {
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
+        let root_bits = root_bits.into();
+        if u32::from(leaf) != LEAF || !ROOT_BITS.contains(&root_bits) || unused != [0; 3] {
+            return invalid("shape", bytes);
+        }
+        match u32::try_from(slack).ok().filter(|slack| SLACKS.contains(slack)) {
+            Some(slack) => Ok(Code { slack, root_bits }),
+            None => invalid("slack", slack),
+        }
+    }
+
+    fn is_possible(header: &Header<Self>) -> bool {
+        u64::from(header.largest_bucket) <= header.code_bits + 1
+    }
+
+    fn is_minimal(_: &Code) -> bool {
+        true
+    }
+
+    fn values(header: &Header<Self>) -> u64 {
+        header.keys
+    }
+
+    fn tables(header: &Header<Self>, lists: &Lists) -> query::Tables {
+        query::Tables::new(header, lists)
+    }
+
+    #[inline(always)]
+    fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64 {
+        lookup.get(hash)
+    }
+
+    fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]) {
+        lookup.get_batch_of(hashes, values);
+    }
+
+    fn search(settings: &build::Settings<Self>, largest: u32) -> Search {
+        let Code { slack, root_bits } = settings.code;
+        let instructions = find::Instructions::of(settings.options.simd);
+        Search { tasks: Tasks::new(largest, slack, root_bits), instructions }
+    }
+
+    fn is_slow(Search { tasks, .. }: &Search, keys: u32) -> bool {
+        // A quarter of a millisecond.
+        u64::from(tasks.entries) * u64::from(keys) > 64 * 50_000
+    }
+
+    fn wants_lowest_byte_first(_: &Code) -> bool {
+        false
+    }
+
+    fn encode(
+        Search { tasks, instructions }: &Search,
+        _: bool,
+        Buckets { keys, bounds }: Buckets<'_>,
+        found: &mut [Bucket],
+        least: &mut Least,
+        scratch: &mut Scratch,
+    ) -> Result<Part, Unsolved> {
+        let mut bits = BitVec::default();
+        let mut largest = 0;
+        for (index, (bounds, bucket)) in bounds.windows(2).zip(&mut *found).enumerate() {
+            let keys = &keys[bounds[0] as usize..bounds[1] as usize];
+            let count = keys.len() as u32;
+            if count >= tasks.rows.splits {
+                return Err(Unsolved { bucket: index });
+            }
+            if count > 1 {
+                let root = instructions.find(tasks, keys, scratch).map_err(|NoCode| Unsolved { bucket: index })?;
+                bits.push(root.into(), tasks.root_bits);
+                scratch.parts().for_each(|(value, width)| bits.push(value.into(), width));
+            }
+            *bucket = Bucket { keys: count, bits: tasks.bits(count) };
+            least.see(keys.len(), bucket.bits.into());
+            largest = largest.max(count);
+        }
+        let keys = bounds.last().map_or(0, |&keys| keys.into());
+        debug_assert_eq!(bits.len(), found.iter().map(|bucket| u64::from(bucket.bits)).sum());
+        Ok(Part { buckets: found.len(), keys, largest, bits })
+    }
+}

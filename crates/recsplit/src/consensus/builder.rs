@@ -1,0 +1,81 @@
+//! Settings that Consensus has besides those of all kinds.
+
+use super::cost::{Costs, LEAST_OVERHEAD, MOST_OVERHEAD};
+use super::{Code, Consensus, ConsensusFilter, ConsensusKind, Options};
+use crate::{Builder, Error, Estimate, Simd};
+
+impl Consensus {
+    /// Settings for building a function, the default ones; the keys come to
+    /// [`build_from`](crate::Builder::build_from).
+    pub fn builder() -> Builder<ConsensusKind> {
+        Builder::new()
+    }
+}
+
+impl ConsensusFilter {
+    /// Settings for building a filter, the default ones: 1 % false positives at most. The keys come to
+    /// [`build_from`](crate::Builder::build_from).
+    pub fn builder() -> Builder<ConsensusKind, Self> {
+        Builder::new()
+    }
+}
+
+impl<S> Builder<ConsensusKind, S> {
+    /// Bits per key that the search may take beyond the 1.4427 that are needed, 0.001 to 1: fewer take more time to
+    /// build, in inverse proportion. The positions of buckets come in addition. Default: 0.05.
+    pub fn overhead(mut self, bits_per_key: f64) -> Self {
+        self.options.overhead = bits_per_key;
+        self
+    }
+
+    /// Which vector instructions search. All give the same function; [`Simd::Sequential`] is taken for
+    /// [`Simd::Portable`]. Default: [`Simd::Auto`].
+    pub fn simd(mut self, simd: Simd) -> Self {
+        self.options.simd = simd;
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { overhead: 0.05, simd: Simd::Auto }
+    }
+}
+
+impl Options {
+    /// The code that these options give with this expected number of keys in a bucket.
+    pub(super) fn code(&self, bucket_size: u32) -> Result<Code, Error> {
+        if !(LEAST_OVERHEAD..=MOST_OVERHEAD).contains(&self.overhead) {
+            let (what, value, allowed) = ("overhead in bits per key", self.overhead, "0.001 to 1");
+            return Err(Error::InvalidParameter { what, value, allowed });
+        }
+        Ok(Costs::new(bucket_size).code(self.overhead))
+    }
+
+    /// Sets the overhead; returns the bucket size.
+    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Option<u32> {
+        let all = BUCKETS.map(|bucket_size| {
+            let costs = Costs::new(bucket_size);
+            // Bits grow with the overhead.
+            let (mut low, mut high) = (LEAST_OVERHEAD, MOST_OVERHEAD);
+            for _ in 0..16 {
+                let middle = 0.5 * (low + high);
+                if costs.bits_per_key(costs.code(middle)) <= bits_per_key { low = middle } else { high = middle }
+            }
+            (costs.estimate(costs.code(low)), low, bucket_size)
+        });
+        // What fits goes by time, else by space.
+        let fits = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key <= bits_per_key;
+        let time = |(estimate, ..): &(Estimate, f64, u32)| estimate.nanoseconds_per_key;
+        let space = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key;
+        let fastest = all.iter().filter(|choice| fits(choice)).min_by(|a, b| time(a).total_cmp(&time(b)));
+        let smallest = all.iter().min_by(|a, b| space(a).total_cmp(&space(b)));
+        let &(_, overhead, bucket_size) = fastest.or(smallest)?;
+        self.overhead = overhead;
+        Some(bucket_size)
+    }
+}
+
+/// Expected numbers of keys in a bucket that are the best ones for some target, or nearly: with leaves of 4.7 keys, so
+/// that few buckets have leaves of half the size.
+const BUCKETS: [u32; 6] = [150, 300, 600, 1200, 2400, 4800];

@@ -1,0 +1,358 @@
+use super::*;
+use crate::{Progress, Stage};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use warpset_base::key::Key;
+
+/// A generator of numbers that are distinct and look random.
+fn random(count: u64, seed: u64) -> Vec<u64> {
+    (0..count).map(|i| (i + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+/// The function gives each key its own number, and all in batches what it gives one by one.
+fn assert_bijection<K: Key>(function: &Consensus, keys: &[K], what: &str) {
+    let mut seen = vec![false; keys.len()];
+    for (key, number) in keys.iter().zip(function.get_bulk(keys)) {
+        assert_eq!(number, function.get(key), "{what}");
+        assert!(!std::mem::replace(&mut seen[number as usize], true), "{what}: {number} twice");
+    }
+    assert_eq!((function.len(), function.values()), (keys.len() as u64, keys.len() as u64), "{what}");
+}
+
+#[test]
+fn sizes_and_buckets() {
+    let sizes = (0..30).chain([63, 64, 65, 100, 333, 2399, 2401, 6000]).filter(|&count| !cfg!(miri) || count < 12);
+    for count in sizes {
+        let keys = random(count, 1);
+        for overhead in [0.001, 0.02, 0.2, 1.0] {
+            for bucket_size in [1, 2, 3, 7, 33, 200, 2400, 30_000] {
+                let builder = Consensus::builder().overhead(overhead).bucket_size(bucket_size);
+                assert_bijection(&builder.build_from(&keys).unwrap(), &keys, &format!("{overhead} {bucket_size}"));
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many keys")]
+fn large_buckets() {
+    let keys = random(120_000, 2);
+    for bucket_size in [12_000, 58_000] {
+        let builder = Consensus::builder().overhead(0.2).bucket_size(bucket_size);
+        assert_bijection(&builder.build_from(&keys).unwrap(), &keys, &bucket_size.to_string());
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many keys")]
+fn small_buckets_have_solutions() {
+    let keys = random(if cfg!(debug_assertions) { 100_000 } else { 1_000_000 }, 20);
+    for (bucket_size, overhead) in
+        [(1, 0.1), (2, 0.3), (5, 0.001), (5, 0.3), (9, 1.0), (14, 0.1), (40, 0.01), (150, 0.02)]
+    {
+        let function = Consensus::builder().overhead(overhead).bucket_size(bucket_size).build_from(&keys).unwrap();
+        // At the first attempt.
+        assert_eq!(function.seed(), 0, "{bucket_size} {overhead}");
+    }
+}
+
+#[test]
+fn all_instructions_and_threads_build_the_same() {
+    let keys = random(if cfg!(miri) { 50 } else { 30_000 }, 3);
+    for (overhead, bucket_size) in [(0.03, 2400), (0.3, 100), (0.1, 5000), (0.2, 9)] {
+        let build = |simd, threads| {
+            let builder = Consensus::builder().overhead(overhead).bucket_size(bucket_size).seed(5);
+            builder.simd(simd).threads(threads).build_from(&keys).unwrap()
+        };
+        let expected = build(Simd::Portable, 1);
+        assert_bijection(&expected, &keys, "portable");
+        for simd in [Simd::Auto, Simd::Sequential, Simd::Avx2, Simd::Avx512] {
+            for threads in [1, 3] {
+                assert!(build(simd, threads) == expected, "{simd:?} {threads}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_every_source() {
+    let keys: Vec<String> = random(if cfg!(miri) { 40 } else { 7000 }, 4).iter().map(u64::to_string).collect();
+    let builder = Consensus::builder().overhead(0.1).bucket_size(500);
+    let expected = builder.build_from(&keys).unwrap();
+    assert_bijection(&expected, &keys, "strings");
+    assert!(builder.build_from_iter(|| keys.iter()).unwrap() == expected);
+    assert!(builder.external().build_from(|| Ok(keys.iter().map(Ok))).unwrap() == expected);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many keys")]
+fn adversarial_keys() {
+    let builder = Consensus::builder();
+    let high: Vec<u64> = (0..50_000).map(|i| i << 44).collect();
+    assert_bijection(&builder.build_from(&high).unwrap(), &high, "high bits only");
+    let prefix = "the same long prefix for all of the keys/".repeat(5);
+    let strings: Vec<String> = (0..20_000).map(|i| format!("{prefix}{i}")).collect();
+    assert_bijection(&builder.build_from(&strings).unwrap(), &strings, "equal prefixes");
+    // Ready-made hashes, which are taken as they are under seed 0.
+    let scatter = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    type Low = fn(u64) -> u64;
+    let cases: [(&str, Low); 4] = [
+        ("small", |i| i),
+        ("high", |i| i << 32),
+        ("low halves equal in pairs", |i| i / 2 % 1000 + ((i % 2) << 32) + ((i / 2000) << 33)),
+        ("three times each", |i| (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+    ];
+    for (what, low) in cases {
+        let keys: Vec<Hash128> = (0..3000).map(|i| Hash128 { high: scatter(i) + i % 3, low: low(i) }).collect();
+        assert_bijection(&builder.build_from(&keys).unwrap(), &keys, what);
+    }
+    let keys: Vec<Hash128> = (0..3000).map(|i| Hash128 { high: 1, low: scatter(i) }).collect();
+    let function = Consensus::builder().bucket_size(10).build_from(&keys).unwrap();
+    assert_ne!(function.seed(), 0);
+    assert_bijection(&function, &keys, "one bucket");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many keys")]
+fn duplicates_are_named() {
+    let mut keys = random(10_000, 3);
+    keys[9_000] = keys[17];
+    for (overhead, bucket_size) in [(0.2, 5), (0.2, 2000), (0.01, 2400), (1.0, 2400)] {
+        match Consensus::builder().overhead(overhead).bucket_size(bucket_size).build_from(&keys) {
+            Err(Error::DuplicateKey { first: 17, second: 9_000, key }) => assert_eq!(key, keys[17].to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+    let same = Consensus::builder().build_from(&[1_u64; 1000]);
+    assert!(matches!(same, Err(Error::DuplicateKey { first: 0, second: 1, .. })));
+    assert!(matches!(Consensus::builder().build_from(&["a", "b", "a"]), Err(Error::DuplicateKey { .. })));
+    assert!(matches!(Consensus::builder().build_from_iter(|| [4_u64, 5, 4]), Err(Error::DuplicateKey { .. })));
+}
+
+#[test]
+fn settings_are_checked() {
+    let build = |builder: crate::Builder<ConsensusKind>| builder.build_from(&[1_u64]);
+    for overhead in [0.0, 0.000_9, 1.01, -1.0, f64::NAN, f64::INFINITY] {
+        let error = build(Consensus::builder().overhead(overhead)).unwrap_err();
+        assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
+    }
+    for bucket_size in [0, 65_536] {
+        let built = build(Consensus::builder().bucket_size(bucket_size));
+        assert!(matches!(built, Err(Error::InvalidBucketSize { .. })));
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many keys")]
+fn progress_reaches_the_end_and_stops() {
+    let keys = random(200_000, 6);
+    let most = Arc::new(AtomicU64::new(0));
+    let seen = most.clone();
+    let builder = Consensus::builder().overhead(0.2).progress(move |progress: Progress| {
+        assert!(progress.keys == 200_000 && progress.attempt == 0 && progress.stage == Stage::Building);
+        seen.fetch_max(progress.keys_done, Ordering::Relaxed);
+    });
+    builder.build_from(&keys).unwrap();
+    assert_eq!(most.load(Ordering::Relaxed), 200_000);
+    let stopped = Consensus::builder().progress(|_| ControlFlow::Break(())).build_from(&keys);
+    assert!(matches!(stopped, Err(Error::Interrupted { .. })));
+}
+
+#[test]
+fn filters() {
+    let keys = random(if cfg!(miri) { 60 } else { 10_000 }, 7);
+    let filter = ConsensusFilter::builder().width(8).build_from(&keys).unwrap();
+    assert!(keys.iter().all(|&key| filter.contains(key)));
+    let others = random(100_000, 8);
+    let wrong = others[..if cfg!(miri) { 0 } else { others.len() }].iter().filter(|&&key| filter.contains(key)).count();
+    assert!(cfg!(miri) || (300..500).contains(&wrong), "{wrong}");
+    let bytes = filter.to_bytes();
+    assert!(ConsensusFilter::from_bytes(&bytes).unwrap() == filter);
+    // A filter says which kind of function it has.
+    assert!(crate::StaticFilter::from_bytes(&bytes).is_err());
+}
+
+#[test]
+fn round_trips() {
+    for count in [0, 1, 2, 5, 600] {
+        let keys = random(count, 9);
+        let function = Consensus::builder().bucket_size(100).build_from(&keys).unwrap();
+        let bytes = function.to_bytes();
+        assert_eq!(Kind::of_bytes(&bytes).unwrap(), Kind::Consensus);
+        assert!(Consensus::from_bytes(&bytes).unwrap() == function);
+        assert!(Consensus::read_from(&bytes[..]).unwrap() == function);
+        let view = crate::ConsensusView::from_words(function.words()).unwrap();
+        assert!(keys.iter().all(|&key| view.get(key) == function.get(key)));
+        assert!(crate::RecSplit::from_bytes(&bytes).is_err());
+        for at in (0..bytes.len()).step_by(if cfg!(miri) { 97 } else { 1 }) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(Consensus::from_bytes(&damaged).is_err(), "{at}");
+            assert!(Consensus::from_bytes(&bytes[..at]).is_err(), "{at}");
+        }
+    }
+    if !cfg!(miri) {
+        let path = std::env::temp_dir().join(format!("warpset-consensus-{}.warpset", std::process::id()));
+        let keys = random(1000, 10);
+        let function = Consensus::builder().build_from(&keys).unwrap();
+        function.save(&path).unwrap();
+        assert!(Consensus::load(&path).unwrap() == function);
+        // SAFETY: no process changes the file as long as it is mapped.
+        let mapped = unsafe { Consensus::map(&path).unwrap() };
+        assert_eq!(mapped.words(), function.words());
+        assert_bijection(&function, &keys, "saved");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Gives words a right checksum.
+fn seal(words: &mut [u64]) {
+    words[15] = crate::format::checksum(words);
+}
+
+#[test]
+fn hostile_words_do_no_harm() {
+    let function = Consensus::builder().overhead(0.1).bucket_size(80).build_from(&random(300, 11)).unwrap();
+    let asked = random(70, 12);
+    let mut numbers = random(if cfg!(miri) { 40 } else { 60_000 }, 13).into_iter().map(|number| number ^ number >> 29);
+    let mut loaded = 0;
+    for round in 0..if cfg!(miri) { 5 } else { 10_000 } {
+        let mut words = function.words().to_vec();
+        for _ in 0..1 + round % 3 {
+            let (Some(at), Some(value)) = (numbers.next(), numbers.next()) else { break };
+            // Half of all damage is to headers.
+            let at = if at % 2 == 0 { at / 2 % 20 } else { at / 2 % words.len() as u64 } as usize;
+            words[at] = if value % 2 == 0 { words[at] ^ 1 << (value / 2 % 64) } else { value >> (value / 2 % 64) };
+        }
+        seal(&mut words);
+        if let Ok(function) = Consensus::from_words(words) {
+            loaded += 1;
+            for (&key, number) in asked.iter().zip(function.get_bulk(&asked)) {
+                assert!(number < function.values().max(1));
+                assert_eq!(number, function.get(key), "{round}");
+            }
+        }
+    }
+    assert!(cfg!(miri) || loaded > 1000, "{loaded}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+fn predicted_space_is_what_is_built() {
+    let keys = random(400_000, 14);
+    for (overhead, bucket_size) in [(0.2, 150), (0.1, 600), (0.3, 2400), (0.05, 2000), (0.1, 4800)] {
+        let builder = Consensus::builder().overhead(overhead).bucket_size(bucket_size);
+        let predicted = builder.estimate().unwrap().bits_per_key;
+        let built = builder.build_from(&keys).unwrap().bits_per_key();
+        assert!((predicted - built).abs() < 0.01, "{overhead} {bucket_size}: {predicted} for {built}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+fn a_target_of_space_is_met() {
+    let keys = random(300_000, 15);
+    for target in [1.9, 1.7, 1.6, 1.55, 1.5] {
+        let builder = Consensus::builder().for_space(target);
+        assert!(builder.estimate().unwrap().bits_per_key <= target);
+        let bits = builder.build_from(&keys).unwrap().bits_per_key();
+        assert!((target - 0.02..target + 0.01).contains(&bits), "{bits} for {target}");
+    }
+    assert!(Consensus::builder().for_space(1.0).estimate().unwrap().bits_per_key < 1.46);
+    assert_eq!(Kind::for_space(1.0), Kind::Consensus);
+    assert_eq!(Kind::for_space(1.6), Kind::Consensus);
+}
+
+/// The code of one bucket, task by task in the plainest way: the number at the beginning, then values and their bits.
+fn plain_code(keys: &[u64], code: Code) -> Option<Vec<(u32, u32)>> {
+    use warpset_core::consensus::hash::{leaf_position, multiplier, next_seed, task_hash};
+    use warpset_core::consensus::tree::{FRACTION, Node, depth};
+    struct Plain {
+        /// Level, node, threshold, bits.
+        tasks: Vec<(u32, Node, u32, u32)>,
+        depth: u32,
+        values: Vec<(u32, u32)>,
+    }
+    impl Plain {
+        /// Solves task `at` and all after it; `places` are the keys in the order of nodes, level by level.
+        fn solve(&mut self, at: usize, seed: u32, places: &mut Vec<Vec<u64>>) -> bool {
+            let Some(&(level, node, threshold, bits)) = self.tasks.get(at) else { return true };
+            let range = node.begin as usize..node.end as usize;
+            for value in 0..1 << bits {
+                let seed = next_seed(seed, value, bits);
+                let hash = |key: u64| task_hash(key, multiplier(seed, level));
+                let keys = places[level as usize][range.clone()].to_vec();
+                let solved = if level == self.depth {
+                    let mut positions: Vec<u32> =
+                        keys.iter().map(|&key| leaf_position(hash(key), node.keys())).collect();
+                    positions.sort_unstable();
+                    positions.into_iter().eq(0..node.keys())
+                } else {
+                    let (left, right): (Vec<u64>, Vec<u64>) = keys.iter().partition(|&&key| hash(key) < threshold);
+                    let halves = left.len() as u32 == node.middle - node.begin;
+                    places[level as usize + 1][range.clone()].copy_from_slice(&[left, right].concat());
+                    halves
+                };
+                self.values.push((value, bits));
+                if solved && self.solve(at + 1, seed, places) {
+                    return true;
+                }
+                self.values.pop();
+            }
+            false
+        }
+    }
+    let (count, depth) = (keys.len() as u32, depth(keys.len() as u32));
+    let rows = budget::Rows::new(count, code.slack);
+    let (mut tasks, mut base) = (Vec::new(), 0_u32);
+    let mut before = 0;
+    for level in 0..=depth {
+        let row = rows.of(count >> level, level == depth);
+        for index in 0..1 << level {
+            let node = Node::new(count, level, index);
+            let end = (base + row.end(index, node.end)) >> FRACTION;
+            tasks.push((level, node, node.threshold(&row), end - before));
+            before = end;
+        }
+        base = base.wrapping_add(row.all(level, count));
+    }
+    (0..1 << code.root_bits).find_map(|root| {
+        let mut plain = Plain { tasks: tasks.clone(), depth, values: vec![(root, code.root_bits)] };
+        let mut places = vec![keys.to_vec(); depth as usize + 1];
+        plain.solve(0, next_seed(0, root, code.root_bits), &mut places).then_some(plain.values)
+    })
+}
+
+#[test]
+fn codes_are_those_of_the_plainest_search() {
+    let sizes: &[u64] = if cfg!(miri) { &[2, 6, 11] } else { &[2, 3, 5, 6, 10, 11, 40, 100, 161, 400, 1111] };
+    for &size in sizes {
+        for (overhead, seed) in [(0.05, 1), (0.3, 2), (1.0, 3)] {
+            let keys: Vec<u64> = (0..size).map(|key| warpset_base::key::Seed::new(seed).hash128(&key).low).collect();
+            let code = Options { overhead, ..Options::default() }.code(size as u32).unwrap();
+            let plain = plain_code(&keys, code);
+            for simd in [Simd::Portable, Simd::Avx2, Simd::Avx512] {
+                let mut scratch = Scratch::default();
+                let tasks = Tasks::new(size as u32, code.slack, code.root_bits);
+                let root = find::Instructions::of(simd).find(&tasks, &keys, &mut scratch).ok();
+                let found = root.map(|root| std::iter::once((root, code.root_bits)).chain(scratch.parts()).collect());
+                assert_eq!(found, plain, "{size} {overhead} {simd:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+fn predicted_times_are_those_measured() {
+    // `docs/consensus.md`.
+    for (bits, measured) in
+        [(2.0, 54.0), (1.7, 58.0), (1.6, 66.0), (1.543, 78.0), (1.5, 104.0), (1.47, 188.0), (1.455, 500.0)]
+    {
+        let predicted = Consensus::builder().for_space(bits).estimate().unwrap().nanoseconds_per_key;
+        assert!((0.85..1.15).contains(&(predicted / measured)), "{bits}: {predicted} for {measured}");
+    }
+    assert_eq!([2.0, 1.8, 1.65, 1.5].map(Kind::for_space), [Kind::Consensus; 4]);
+    assert_eq!(Kind::for_space(2.8), Kind::RecSplit);
+}
