@@ -10,7 +10,8 @@ use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key, overlap};
 use crate::output::{Answers, Output};
-use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
+use crate::structure::{Object, Structure, Where, keys_elsewhere};
+use crate::threads::ON_DEVICE;
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
 
 /// Lookups of keys on the host, whatever their type.
@@ -186,7 +187,7 @@ pub fn answer_on_device<S: Structure, T: ArrayItem + Send>(
     })?;
     let adopted = keys.adopt(&device)?;
     let fill = |answers: DeviceSliceMut<'_, T>| {
-        object.read(py, threads, ALL_OF_IT, |value| match value {
+        object.read(py, threads, ON_DEVICE, |value| match value {
             Where::Device(there) => work(there, &adopted, answers),
             _ => Err(keys_elsewhere("in host memory")),
         })
@@ -245,7 +246,7 @@ pub fn count_contained<S: Asked>(
                 anywhere!(filter, |filter| filter.count_contained(part.keys())).map(|more| count + more)
             })
         })?,
-        Batch::Device(keys) => object.read(py, threads, ALL_OF_IT, |filter| {
+        Batch::Device(keys) => object.read(py, threads, ON_DEVICE, |filter| {
             let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
             let adopted = keys.adopt(S::device(filter))?;
             filter.count_contained_on_device(&adopted)
@@ -307,7 +308,7 @@ fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: 
             }
             Ok(())
         }),
-        Batch::Device(keys) => object.write(py, threads, ALL_OF_IT, |filter| {
+        Batch::Device(keys) => object.write(py, threads, ON_DEVICE, |filter| {
             let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
             let adopted = keys.adopt(S::device(filter))?;
             filter.insert_on_device(&adopted)

@@ -13,6 +13,7 @@ use std::slice;
 
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyString};
@@ -243,9 +244,15 @@ macro_rules! with_key {
     };
 }
 
-/// The word of an `int`: negative ones count as their two's complement, as in columns of 64 bits.
-fn word_of(int: &Bound<'_, PyAny>) -> PyResult<u64> {
-    int.extract::<u64>().or_else(|_| int.extract::<i64>().map(|word| word as u64)).map_err(|error| {
+/// The word of an `int`, and whether it is negative: such ones count as their two's complement, as in columns of 64 bits.
+fn word_of(int: &Bound<'_, PyAny>) -> PyResult<(u64, bool)> {
+    // SAFETY: an object, of any type; the interpreter is attached.
+    let word = unsafe { ffi::PyLong_AsUnsignedLongLong(int.as_ptr()) };
+    if word < u64::MAX || !PyErr::occurred(int.py()) {
+        return Ok((word, false));
+    }
+    let _ = PyErr::take(int.py());
+    int.extract::<i64>().map(|word| (word as u64, true)).map_err(|error| {
         let why = "an integer below -2**63 or above 2**64 - 1 is no key: pass its bytes, as by `int.to_bytes`";
         if error.is_instance_of::<PyOverflowError>(int.py()) { PyOverflowError::new_err(why) } else { error }
     })
@@ -259,7 +266,7 @@ fn wrong_key(object: &Bound<'_, PyAny>) -> PyErr {
 /// The key that an object is.
 pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
     if object.is_instance_of::<PyInt>() {
-        return Ok(OneKey::Word(word_of(object)?));
+        return Ok(OneKey::Word(word_of(object)?.0));
     }
     if let Ok(text) = object.cast::<PyString>() {
         return Ok(OneKey::Bytes(text.to_str()?.as_bytes()));
@@ -269,7 +276,7 @@ pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
     }
     // Integers of NumPy and others; those of a float have no index.
     match object.call_method0(intern!(object.py(), "__index__")) {
-        Ok(int) => Ok(OneKey::Word(word_of(&int)?)),
+        Ok(int) => Ok(OneKey::Word(word_of(&int)?.0)),
         Err(_) => Err(wrong_key(object)),
     }
 }
@@ -450,6 +457,14 @@ pub struct Gathered {
 impl Gathered {
     /// Adds a key.
     pub fn push(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        // The most frequent, at once.
+        if object.is_instance_of::<PyInt>() && self.ends.is_empty() {
+            let (word, is_negative) = word_of(object)?;
+            self.words.push(word);
+            self.has_negative |= is_negative;
+            self.has_large |= !is_negative && word >> 63 == 1;
+            return Ok(());
+        }
         let is_word = match one_key(object)? {
             OneKey::Word(word) => {
                 self.words.push(word);

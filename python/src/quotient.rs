@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::filter::{Changes, DeviceChanges, DeviceLookups, Lookups, numbers};
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, run};
+use crate::threads::{ON_DEVICE, Shared, run};
 use crate::{anywhere, changing, class, with_device_keys, with_key, with_keys};
 
 /// A filter of one of the two kinds.
@@ -256,7 +256,7 @@ fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Opt
                 Ok(removed + more)
             })
         })?,
-        Batch::Device(keys) => object.write(py, threads, ALL_OF_IT, |filter| {
+        Batch::Device(keys) => object.write(py, threads, ON_DEVICE, |filter| {
             let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
             let adopted = keys.adopt(Quotient::device(filter))?;
             Ok(either!(filter, |filter| with_device_keys!(&adopted, |keys| filter.remove_device(keys))?))

@@ -17,6 +17,10 @@ use crate::error::{Failure, Result};
 /// Keys that are worked on by the caller's thread, with the interpreter attached: leaving it costs as much.
 pub const FEW_KEYS: usize = 256;
 
+/// What takes the place of a number of keys that are on a device: the caller's thread asks the device and waits for it, detached
+/// from the interpreter. Another thread would first have to wake up.
+pub const ON_DEVICE: usize = usize::MAX;
+
 /// Whether this process was forked from another one that had the module: it has none of the threads of rayon's own pool,
 /// to which work on the caller's thread may turn.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
@@ -194,6 +198,9 @@ impl<T: Placed> Shared<T> {
             }
             return py.detach(|| work(&*self.0.read().map_err(poisoned)?));
         }
+        if keys == ON_DEVICE {
+            return py.detach(|| work(&*self.0.read().map_err(poisoned)?));
+        }
         // The lock is taken before the pool's threads are: none of them waits for it.
         let pool = pool(threads.unwrap_or(0))?;
         py.detach(|| {
@@ -217,6 +224,9 @@ impl<T: Placed> Shared<T> {
                 // Not left from here, where the lock may be held.
                 Ok(_) | Err(TryLockError::WouldBlock) => {}
             }
+            return py.detach(|| work(&mut *self.0.write().map_err(poisoned)?));
+        }
+        if keys == ON_DEVICE {
             return py.detach(|| work(&mut *self.0.write().map_err(poisoned)?));
         }
         let pool = pool(threads.unwrap_or(0))?;
