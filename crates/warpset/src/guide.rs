@@ -7,6 +7,7 @@
 //! [`Lsm`]: crate::lsm::Lsm
 //! [`SortedArray`]: crate::lsm::SortedArray
 //! [`RecSplit`]: crate::recsplit::RecSplit
+//! [`Consensus`]: crate::recsplit::Consensus
 //! [Bloom filters]: crate::bloom
 //! [static filters]: crate::recsplit::StaticFilter
 //! [dictionaries]: crate::lsm
