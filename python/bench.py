@@ -106,7 +106,7 @@ def bars(path, title, rows):
         lines.append(f'<text x="300" y="{top + 14}" text-anchor="end">{name}</text>')
         colour = "#b0b0b0" if name[0].islower() else "#2a78b5"
         lines.append(f'<rect x="308" y="{top}" width="{width:.0f}" height="19" fill="{colour}"/>')
-        lines.append(f'<text x="{314 + width:.0f}" y="{top + 14}">{value:,.3g}</text>')
+        lines.append(f'<text x="{314 + width:.0f}" y="{top + 14}">{value:,.{0 if value >= 100 else 1}f}</text>')
     bottom = 40 + 26 * len(rows)
     for power in range(least, most + 1):
         x = 308 + 420 * (power - least) / (most - least)
