@@ -142,7 +142,8 @@ fn pack(root: &Path, folder: &Path, packages: &[Package], allow_dirty: bool) -> 
         let archive = folder.join("package").join(format!("{}-{}.crate", package.name, package.version));
         let bytes = fs::metadata(&archive).with_context(|| format!("no {}", archive.display()))?.len();
         ensure!(bytes <= MOST_PACKED, "{} has {bytes} bytes; the registry takes {MOST_PACKED}", archive.display());
-        let status = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&unpacked).status();
+        // With the time of now: Cargo looks at times to see what has changed since an earlier run.
+        let status = Command::new("tar").arg("-xmzf").arg(&archive).arg("-C").arg(&unpacked).status();
         ensure!(status.context("cannot start tar")?.success(), "cannot unpack {}", archive.display());
     }
     Ok(())
