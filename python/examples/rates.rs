@@ -1,4 +1,5 @@
-//! What the crate does without Python, for `bench.py`, which calls it: the same jobs, a line of name and keys per second each.
+//! What the crate does without Python, for `bench.py`, which calls it: the same jobs, a line of name and keys per
+//! second each.
 
 use std::hint::black_box;
 use std::time::Instant;

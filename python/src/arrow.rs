@@ -1,4 +1,5 @@
-//! Arrays of Arrow, by its C data interface: those of pyarrow, polars, duckdb, arro3 and others, none of which is needed.
+//! Arrays of Arrow, by its C data interface: those of pyarrow, polars, duckdb, arro3 and others, none of which is
+//! needed.
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{self, FFI_ArrowArray, FFI_ArrowSchema};

@@ -271,8 +271,8 @@ impl DeviceKeys {
             DeviceKeys::Tensor(Tensor::I64(tensor)) => return Ok(Adopted::I64(Kept::Tensor(tensor))),
         };
         expect_flat(array.shape.len())?;
-        // SAFETY: the owner keeps the array. Work of other streams on it is ordered with ours: the methods that take keys
-        // wait for all work on the device before and after.
+        // SAFETY: the owner keeps the array. Work of other streams on it is ordered with ours: the methods that take
+        // keys wait for all work on the device before and after.
         unsafe {
             Ok(match array.typestr.as_str() {
                 "<u4" => Adopted::U32(Kept::Adopted(array.adopt(device)?)),
@@ -316,8 +316,8 @@ fn take<M: ManagedTensor>(
     used: &'static CStr,
 ) -> PyResult<Tensor> {
     let tensor = capsule.pointer_checked(Some(name))?.cast::<M>();
-    // SAFETY: a capsule of this name holds a sound tensor that nothing has taken, by the protocol. Work of other streams
-    // on it is ordered with ours: the methods that take keys wait for all work on the device before and after.
+    // SAFETY: a capsule of this name holds a sound tensor that nothing has taken, by the protocol. Work of other
+    // streams on it is ordered with ours: the methods that take keys wait for all work on the device before and after.
     let taken = unsafe {
         let first = DeviceTensor::from_dlpack(device, tensor).map(Tensor::U64);
         let then = first.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::I64));
@@ -370,8 +370,8 @@ pub fn keys(object: &Bound<'_, PyAny>) -> PyResult<Option<Batch>> {
     Ok(tensor_of(object)?.map(|tensor| Batch::Device(DeviceKeys::Tensor(tensor))))
 }
 
-/// An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it has
-/// `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
+/// An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it
+/// has `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
 ///
 /// >>> import warpset
 /// >>> keys = warpset.Device("emulator").array([2, 3, 5, 7])
@@ -533,7 +533,8 @@ impl DeviceArray {
 /// `tensor` is a sound tensor that nothing else uses.
 unsafe fn capsule<M: ManagedTensor + Named>(py: Python<'_>, tensor: NonNull<M>) -> PyResult<Bound<'_, PyCapsule>> {
     unsafe extern "C" fn give_back<M: ManagedTensor + Named>(capsule: *mut ffi::PyObject) {
-        // SAFETY: called once, for a capsule of ours, with the interpreter attached. One that was taken has another name.
+        // SAFETY: called once, for a capsule of ours, with the interpreter attached. One that was taken has another
+        // name.
         unsafe {
             if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) == 1 {
                 let tensor = ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast::<M>();

@@ -244,7 +244,8 @@ macro_rules! with_key {
     };
 }
 
-/// The word of an `int`, and whether it is negative: such ones count as their two's complement, as in columns of 64 bits.
+/// The word of an `int`, and whether it is negative: such ones count as their two's complement, as in columns of 64
+/// bits.
 fn word_of(int: &Bound<'_, PyAny>) -> PyResult<(u64, bool)> {
     // SAFETY: an object, of any type; the interpreter is attached.
     let word = unsafe { ffi::PyLong_AsUnsignedLongLong(int.as_ptr()) };

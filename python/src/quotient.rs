@@ -267,8 +267,8 @@ fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Opt
 class! {
     /// A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
     ///
-    /// `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr` the
-    /// rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
+    /// `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr`
+    /// the rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
     /// `double()` makes room.
     ///
     /// - `kind`: `"rank-select"`, whose lookups cost the same at any load; or `"standard"`, for large batches into

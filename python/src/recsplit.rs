@@ -130,7 +130,7 @@ over_a_function! {
     /// - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24
     ///   (default 12), and `bucket_size` (default 1000): larger ones take less space and more time.
     /// - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
-    ///   `keys_per_value`: so many keys, 2 to 24, share a number.
+    ///   `keys_per_value`: how many keys share a number, 2 to 24.
     /// - `seed`: other seeds give other numbers.
     /// - `device`: where it is built and asked; keys that are on a device need that device here.
     /// - `threads` bounds the threads that build; by default as many as the machine has.

@@ -58,16 +58,16 @@ fn absent(key: Any<'_, '_>) -> PyErr {
 class! {
     /// A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
     ///
-    /// - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"` to
-    ///   `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the type
-    ///   has them; `OverflowError` tells which one it has not.
+    /// - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"`
+    ///   to `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the
+    ///   type has them; `OverflowError` tells which one it has not.
     /// - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
     ///   unless given.
-    /// - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be such
-    ///   (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
+    /// - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
+    ///   such (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
     ///
-    /// It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and it
-    /// is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
+    /// It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and
+    /// it is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
     /// `update`, `delete`, `get_many`. Arrays with nulls are refused. Device arrays, for a map there, have exactly the
     /// types of the map, and their keys are unsigned.
     ///
@@ -109,8 +109,8 @@ class! {
             Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
         }
 
-        /// Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces the
-        /// values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
+        /// Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces
+        /// the values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
         #[pyo3(signature = (keys, values=None, /, *, threads=None))]
         fn update(
             &self,
@@ -179,8 +179,9 @@ class! {
             call!(self, py, threads, |call, T| call.count_range::<T>(lows, highs, out))
         }
 
-        /// The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`, where
-        /// range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are there too.
+        /// The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`,
+        /// where range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are
+        /// there too.
         #[pyo3(signature = (lows, highs, /, *, threads=None))]
         fn range(
             &self,
@@ -192,13 +193,15 @@ class! {
             call!(self, py, threads, |call, T| call.range::<T>(lows, highs))
         }
 
-        /// The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        /// The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is
+        /// none.
         #[pyo3(signature = (keys, /, *, threads=None))]
         fn successors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.neighbours::<T>(keys, true))
         }
 
-        /// The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        /// The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is
+        /// none.
         #[pyo3(signature = (keys, /, *, threads=None))]
         fn predecessors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.neighbours::<T>(keys, false))
@@ -214,8 +217,8 @@ class! {
             call!(self, py, None, |call, T| pair::<T>(py, ask!(call, T, 1, |map| map.last_key_value().settled())?))
         }
 
-        /// The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop, which
-        /// is not part of it.
+        /// The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop,
+        /// which is not part of it.
         fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
             match key.cast::<PySlice>() {
                 Ok(slice) => {
@@ -342,8 +345,8 @@ class! {
             Ok(call!(self, py, None, |call, T| call.list::<T>(ALL))?.1)
         }
 
-        /// Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As arrays
-        /// they are `map[:]`.
+        /// Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As
+        /// arrays they are `map[:]`.
         fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
             let (keys, values) = call!(self, py, None, |call, T| call.list::<T>(ALL))?;
             let values = match values.is_none(py) {

@@ -17,12 +17,12 @@ use crate::error::{Failure, Result};
 /// Keys that are worked on by the caller's thread, with the interpreter attached: leaving it costs as much.
 pub const FEW_KEYS: usize = 256;
 
-/// What takes the place of a number of keys that are on a device: the caller's thread asks the device and waits for it, detached
-/// from the interpreter. Another thread would first have to wake up.
+/// What takes the place of a number of keys that are on a device: the caller's thread asks the device and waits for it,
+/// detached from the interpreter. Another thread would first have to wake up.
 pub const ON_DEVICE: usize = usize::MAX;
 
-/// Whether this process was forked from another one that had the module: it has none of the threads of rayon's own pool,
-/// to which work on the caller's thread may turn.
+/// Whether this process was forked from another one that had the module: it has none of the threads of rayon's own
+/// pool, to which work on the caller's thread may turn.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Asks Python to say when this process was forked.
@@ -33,7 +33,7 @@ pub fn hear_of_forks(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether work for so many keys stays on the caller's thread.
+/// Whether work on this number of keys stays on the caller's thread.
 fn is_short(keys: usize) -> bool {
     keys <= FEW_KEYS && !IS_FORKED.load(Ordering::Relaxed)
 }

@@ -167,8 +167,8 @@ class Device:
 @final
 class DeviceArray:
     """
-    An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it has
-    `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
+    An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it
+    has `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
 
     >>> import warpset
     >>> keys = warpset.Device("emulator").array([2, 3, 5, 7])
@@ -360,7 +360,7 @@ class PerfectHash:
     - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24
       (default 12), and `bucket_size` (default 1000): larger ones take less space and more time.
     - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
-      `keys_per_value`: so many keys, 2 to 24, share a number.
+      `keys_per_value`: how many keys share a number, 2 to 24.
     - `seed`: other seeds give other numbers.
     - `device`: where it is built and asked; keys that are on a device need that device here.
     - `threads` bounds the threads that build; by default as many as the machine has.
@@ -458,8 +458,8 @@ class QuotientFilter:
     """
     A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
 
-    `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr` the
-    rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
+    `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr`
+    the rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
     `double()` makes room.
 
     - `kind`: `"rank-select"`, whose lookups cost the same at any load; or `"standard"`, for large batches into
@@ -630,16 +630,16 @@ class SortedMap:
     """
     A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
 
-    - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"` to
-      `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the type
-      has them; `OverflowError` tells which one it has not.
+    - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"`
+      to `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the
+      type has them; `OverflowError` tells which one it has not.
     - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
       unless given.
-    - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be such
-      (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
+    - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
+      such (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
 
-    It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and it
-    is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
+    It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and
+    it is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
     `update`, `delete`, `get_many`. Arrays with nulls are refused. Device arrays, for a map there, have exactly the
     types of the map, and their keys are unsigned.
 
@@ -667,8 +667,8 @@ class SortedMap:
     def __eq__(self, other: object, /) -> bool: ...
     def __getitem__(self, key: Any, /) -> Any:
         """
-        The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop, which
-        is not part of it.
+        The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop,
+        which is not part of it.
         """
     def __ior__(self, other: object, /) -> SortedMap: ...
     def __iter__(self, /) -> Iterator:
@@ -735,8 +735,8 @@ class SortedMap:
         """
     def items(self, /) -> Any:
         """
-        Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As arrays
-        they are `map[:]`.
+        Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As
+        arrays they are `map[:]`.
         """
     def keys(self, /) -> Any:
         """
@@ -776,12 +776,14 @@ class SortedMap:
         """
     def predecessors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
         """
-        The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is
+        none.
         """
     def range(self, lows: Any, highs: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
         """
-        The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`, where
-        range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are there too.
+        The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`,
+        where range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are
+        there too.
         """
     def save(self, /, path: str | PathLike[str]) -> None:
         """
@@ -798,7 +800,8 @@ class SortedMap:
         """
     def successors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
         """
-        The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is none.
+        The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is
+        none.
         """
     def to(self, /, device: Any) -> SortedMap:
         """
@@ -806,8 +809,8 @@ class SortedMap:
         """
     def update(self, keys: Any, values: Any | None = None, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces the
-        values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
+        Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces
+        the values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
         """
     def values(self, /) -> Any:
         """

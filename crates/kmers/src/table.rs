@@ -52,7 +52,7 @@ pub struct Table {
     distinct: Option<u64>,
 }
 
-/// Same k-mers, same counts.
+/// Same k-mers, same counts, in filters of the same size: a table that others were merged into may have a larger one.
 impl PartialEq for Table {
     fn eq(&self, other: &Table) -> bool {
         self.k == other.k && self.filter == other.filter
@@ -110,7 +110,7 @@ impl Table {
     /// Copies what [`Table::save`] writes from memory.
     ///
     /// # Errors
-    /// Those of [`Table::load`].
+    /// [`Error::Table`] if the bytes are damaged; [`Error::NotTable`] if they hold another kind of filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Table, Error> {
         Table::from_filter(RankSelectQuotientFilter::from_bytes(bytes).map_err(|error| Error::Table(Box::new(error)))?)
     }

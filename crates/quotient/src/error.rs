@@ -146,7 +146,7 @@ pub enum Error {
     /// The largest filter of these keys: one more doubling would leave nothing to tell keys apart by.
     #[error(
         "a filter with room for {} cannot double again: every doubling takes one bit of what tells keys apart, and one is \
-         left; build it anew from the keys, for more of them or a lower rate",
+         left; build it anew from the keys, with a larger capacity or a lower rate of false positives",
         count(*limit, "key")
     )]
     CannotDouble {

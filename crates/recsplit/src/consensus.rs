@@ -1,7 +1,7 @@
 //! Consensus: the tasks of a bucket share one string of bits, with no seed stored by itself.
 //!
-//! Source and idea: `warpset_core::consensus`. [`budget`] says how many bits each task has, [`find`] finds them, [`query`]
-//! looks keys up, and [`cost`] predicts space and time.
+//! Source and idea: `warpset_core::consensus`. [`budget`] says how many bits each task has, [`find`] finds them,
+//! [`query`] looks keys up, and [`cost`] predicts space and time.
 
 mod budget;
 mod builder;
@@ -29,8 +29,8 @@ use warpset_core::consensus::tree::LEAF;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsensusKind;
 
-/// A minimal perfect hash function of the smallest kind: maps the `n` keys that it was built from to `0..n`, each to its
-/// own number, in 1.46 to 1.7 bits per key.
+/// A minimal perfect hash function of the smallest kind: maps the `n` keys that it was built from to `0..n`, each to
+/// its own number, in 1.46 to 1.7 bits per key.
 ///
 /// Other keys map to any number below `n`: the function does not know its keys. See [`ConsensusFilter`] for that.
 ///

@@ -41,9 +41,9 @@ impl Kind {
         }
     }
 
-    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host; below
-    /// what any has, the kind with the smallest ones. [`Builder::for_space`](crate::Builder::for_space) sets up a builder
-    /// of either.
+    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host;
+    /// below what any has, the kind with the smallest ones. [`Builder::for_space`](crate::Builder::for_space) sets up a
+    /// builder of either.
     ///
     /// ```
     /// use warpset_recsplit::Kind;

@@ -32,8 +32,9 @@
 //! [`Builder::estimate`] predicts both.
 //!
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
-//! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P. Sanders, S. Walzer, J. Ziegler, "Combined Search and Encoding for Seeds, with
-//! an Application to Minimal Perfect Hashing", ESA 2025.
+//! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P.
+//! Sanders, S. Walzer, J. Ziegler, "Combined Search and Encoding for Seeds, with an Application to Minimal Perfect
+//! Hashing", ESA 2025.
 
 #![warn(clippy::missing_errors_doc)]
 

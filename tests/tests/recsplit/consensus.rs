@@ -1,5 +1,5 @@
-//! The second kind of functions: what it saves, and damage to that. What the kinds have in common is tested with RecSplit,
-//! the search beside its code.
+//! The second kind of functions: what it saves, and damage to that. What the kinds have in common is tested with
+//! RecSplit, the search beside its code.
 
 use proptest::prelude::*;
 use warpset_recsplit::{Consensus, ConsensusFilter, ConsensusView, Error, Key, Kind, PerfectHash, Simd};

@@ -91,7 +91,8 @@ pub trait DeviceSlots: SlotKind {
     /// # Safety
     /// Until the stream has passed this work:
     /// - the filter and the keys stay allocated, and nothing writes them;
-    /// - `answers` has room for an answer per key, which nothing else accesses, but for other counts added to the same word.
+    /// - `answers` has room for an answer per key, which nothing else accesses, but for other counts added to the same
+    ///   word.
     unsafe fn look_up(
         filter: &QuotientFilter<Self>,
         asked: Asked<'_>,

@@ -23,8 +23,8 @@ pub(crate) struct SortedKeys {
     pub places: Global<u32>,
 }
 
-/// Sorts the fingerprints of keys, one at least and fewer than 2^32, with their places, clears answers that are bits, and has
-/// `launch` queue the lookups.
+/// Sorts the fingerprints of keys, one at least and fewer than 2^32, with their places, clears answers that are bits,
+/// and has `launch` queue the lookups.
 ///
 /// # Safety
 /// - Until the stream has passed this work the keys stay allocated, nothing writes them, and `answers` has room.

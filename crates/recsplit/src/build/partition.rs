@@ -1,7 +1,7 @@
 //! Keys by partition.
 //!
-//! A partition keeps only what its number does not say of a hash: the low half, and the bucket within the partition. That
-//! makes 10 bytes per key instead of 16, which the system has to zero, one thread to write and another to read.
+//! A partition keeps only what its number does not say of a hash: the low half, and the bucket within the partition.
+//! That makes 10 bytes per key instead of 16, which the system has to zero, one thread to write and another to read.
 
 use super::huge_vec::HugeVec;
 use super::work_stealing;

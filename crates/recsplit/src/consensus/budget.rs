@@ -2,8 +2,8 @@
 //!
 //! A splitting of `m` keys into `k` and `m - k`, by a threshold of `k / m`, succeeds with probability
 //! `C(m, k) (k/m)^k ((m-k)/m)^(m-k)`, and a leaf with `m! / m^m`. With `F(m) = log2(m^m / m!)` a splitting has the
-//! entropy `F(m) - F(k) - F(m - k)` and a leaf `F(m)`, so that a bucket of `s` keys has `F(s)` whatever its tree: 1.4427
-//! bits per key, less half of `log2(2 pi s)`.
+//! entropy `F(m) - F(k) - F(m - k)` and a leaf `F(m)`, so that a bucket of `s` keys has `F(s)` whatever its tree:
+//! 1.4427 bits per key, less half of `log2(2 pi s)`.
 //!
 //! A task's share is its entropy and some *slack*: with a slack of `e` bits the search has to find about `1 / (1.39 e)`
 //! solutions of the task before it. Where each visit of a task takes `c` nanoseconds, the sum of all `c / e` is least
@@ -20,8 +20,8 @@ pub(super) const PARTS: f64 = (1 << FRACTION) as f64;
 /// The slack in headers is in these parts of a bit, for a task with a weight of 1.
 pub(super) const SLACK_UNIT: f64 = 1.0 / 65536.0;
 
-/// What a visit of a leaf costs, by number of keys: in proportion to the time with AVX-512. The root of it is the weight of
-/// a task's slack.
+/// What a visit of a leaf costs, by number of keys: in proportion to the time with AVX-512. The root of it is the
+/// weight of a task's slack.
 const LEAF_COST: [f64; LEAF as usize + 1] = [0.0, 2.0, 8.0, 9.0, 10.0, 14.0];
 /// What a visit of a splitting costs, and for each root of its number of keys cubed.
 const SPLIT_COST: [f64; 2] = [16.0, 0.06];
@@ -99,8 +99,8 @@ fn row(keys: u32, shares: [u32; 2]) -> Row {
     Row { per_node: shares[0].wrapping_sub(keys.wrapping_mul(per_key)), per_key, odd: below as u32 }
 }
 
-/// The rows of all levels in buckets of up to some number of keys, as words: first those of splittings, by number of keys,
-/// then those of leaves.
+/// The rows of all levels in buckets of up to some number of keys, as words: first those of splittings, by number of
+/// keys, then those of leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     words: Vec<[u64; 2]>,

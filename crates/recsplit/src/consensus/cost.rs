@@ -130,8 +130,8 @@ impl Costs {
             codes.iter().map(|&(share, keys, bits)| share * of(keys, bits)).sum()
         };
         let (all, keys, bits) = (sum(&|_, _| 1.0), sum(&|keys, _| keys), sum(&|_, bits| bits));
-        // Lengths of codes follow from numbers of keys, and are further from a line where leaves of some buckets are half
-        // as large as those of others.
+        // Lengths of codes follow from numbers of keys, and are further from a line where leaves of some buckets are
+        // half as large as those of others.
         let (mean, mean_bits) = (keys / all, bits / all);
         let slope = sum(&|keys, bits| (keys - mean) * (bits - mean_bits)) / sum(&|keys, _| (keys - mean).powi(2));
         let off = sum(&|keys, bits| (bits - mean_bits - slope * (keys - mean)).powi(2)) / all;

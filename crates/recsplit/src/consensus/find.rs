@@ -1,10 +1,10 @@
 //! The search for the code of a bucket.
 //!
-//! Tasks are solved in their order: with the first seed, by a task's own bits, from which all tasks after it can be solved
-//! too. Numbers at the beginning of a bucket are tried one after the other. So the code is the first one in the order of
-//! bits, whatever searches. The search goes level by level: within a level ([`level`]) keys stay where they are, and it
-//! goes back and forth over seeds alone. When all tasks of a level are solved, their keys move to the next level, each in
-//! memory of its own, so that going back needs nothing to be restored.
+//! Tasks are solved in their order: with the first seed, by a task's own bits, from which all tasks after it can be
+//! solved too. Numbers at the beginning of a bucket are tried one after the other. So the code is the first one in the
+//! order of bits, whatever searches. The search goes level by level: within a level ([`level`]) keys stay where they
+//! are, and it goes back and forth over seeds alone. When all tasks of a level are solved, their keys move to the next
+//! level, each in memory of its own, so that going back needs nothing to be restored.
 
 mod level;
 mod task;

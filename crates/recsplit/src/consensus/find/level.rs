@@ -1,8 +1,8 @@
 //! The search within a level: over seeds alone, since the keys of all of its tasks are known.
 //!
 //! Solutions of a task are entered in their order, each before the next one of the task before, as a search does that
-//! goes as deep as it can. But several solutions of one task are entered together: the processor works on them at the same
-//! time, and seldom waits for what it could not predict. What is found first stays first, since solutions are kept
+//! goes as deep as it can. But several solutions of one task are entered together: the processor works on them at the
+//! same time, and seldom waits for what it could not predict. What is found first stays first, since solutions are kept
 //! in their order.
 
 use super::task::{Before, Levels, PADDING, Task, VALUES, solve};
@@ -28,8 +28,8 @@ struct Waiting {
 /// The search within one level.
 #[derive(Default)]
 pub(super) struct Level {
-    /// Seeds that solve tasks: that before the level, then solutions of its first task, its second one, and so on, as far as
-    /// the search is.
+    /// Seeds that solve tasks: that before the level, then solutions of its first task, its second one, and so on, as
+    /// far as the search is.
     found: Vec<u32>,
     /// The place of the seed before each.
     origins: Vec<u32>,
@@ -131,8 +131,8 @@ impl Level {
         }
     }
 
-    /// Goes back over the path that was found last, and returns how many tasks at the beginning have the seeds that they
-    /// had in the path before.
+    /// Goes back over the path that was found last, and returns how many tasks at the beginning have the seeds that
+    /// they had in the path before.
     pub(super) fn follow(&mut self) -> usize {
         let mut place = self.waiting[self.at].next - 1;
         let mut at = self.path.len() - 1;

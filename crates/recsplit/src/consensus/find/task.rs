@@ -69,15 +69,15 @@ pub(super) struct Before {
 }
 
 /// Adds the seeds to `found` that solve a task after the seeds `before`, in the order of these and of their values, and
-/// to `origins` the place of the one of `before` that each of them is after. Values are `from` and what follows, as many
-/// as [`VALUES`] or as the task's bits make. Returns the number of seeds.
+/// to `origins` the place of the one of `before` that each of them is after. Values are `from` and what follows, as
+/// many as [`VALUES`] or as the task's bits make. Returns the number of seeds.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
 /// - The task is of the bucket that the levels are for, and its keys are on its level.
 /// - `before.seeds` is valid for reads of its seeds and of [`PADDING`] more words.
-/// - `found` and `origins` are valid for writes of `VALUES` words for each of `before` and [`PADDING`] more, and overlap
-///   with nothing but these.
+/// - `found` and `origins` are valid for writes of `VALUES` words for each of `before` and [`PADDING`] more, and
+///   overlap with nothing but these.
 #[inline(always)]
 pub(super) unsafe fn solve<V: U32Vector>(
     levels: Levels,
