@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::keys::{Integers, Owner, Part};
+use crate::keys::{Integers, Owner, ArrayKeys};
 use crate::output::packed;
 
 fn broken(error: ArrowError) -> PyErr {
@@ -19,7 +19,7 @@ fn broken(error: ArrowError) -> PyErr {
 }
 
 /// Arrays, one after the other.
-type Parts = Box<dyn Iterator<Item = PyResult<Part>>>;
+type Parts = Box<dyn Iterator<Item = PyResult<ArrayKeys>>>;
 
 /// The keys in an object with `__arrow_c_array__` or `__arrow_c_stream__`, array after array as they are asked for;
 /// `None` if it has neither.
@@ -58,7 +58,7 @@ fn present(array: &dyn Array) -> Option<Vec<bool>> {
 }
 
 /// The keys of an array.
-fn part(array: ArrayRef) -> PyResult<Part> {
+fn part(array: ArrayRef) -> PyResult<ArrayKeys> {
     let (size, is_signed) = match array.data_type() {
         DataType::UInt8 => (1, false),
         DataType::UInt16 => (2, false),
@@ -88,18 +88,18 @@ fn part(array: ArrayRef) -> PyResult<Part> {
         is_signed,
     };
     // SAFETY: arrays do not change, and the part holds this one.
-    Ok(unsafe { Part::integers(&memory, Owner::Arrow(array), present) })
+    Ok(unsafe { ArrayKeys::integers(&memory, Owner::Arrow(array), present) })
 }
 
 /// The keys of an array of strings.
-fn strings(array: ArrayRef) -> PyResult<Part> {
+fn strings(array: ArrayRef) -> PyResult<ArrayKeys> {
     let present = present(&array);
     let mut strings = Vec::with_capacity(array.len());
     each_string(&array, &mut |string| strings.extend(string))?;
     // SAFETY: the strings are in buffers of the array, which do not change; the part holds it.
     let strings = strings.into_iter().map(|string: &[u8]| unsafe { &*std::ptr::from_ref(string) }).collect();
     // SAFETY: as above.
-    Ok(unsafe { Part::strings(strings, Owner::Arrow(array), present) })
+    Ok(unsafe { ArrayKeys::strings(strings, Owner::Arrow(array), present) })
 }
 
 /// Gives `each` the bytes of every place of an array of strings, or `None` for a null.

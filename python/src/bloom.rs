@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use warpset::bloom::{self, BlockedBuilder, SplitBlockBuilder};
 
-use crate::device::Place;
+use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::structure::{ALL_OF_IT, Where};
 use crate::threads::{Shared, run};
@@ -113,12 +113,12 @@ bloom_filter! {
             bits_per_key: Option<f64>,
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let place = Place::of(device)?;
+            let place = Location::of(device)?;
             let builder = sized(SplitBlockBuilder::new(n), fpr, bits_per_key)?;
             let build = || {
                 Ok(match &place {
-                    Place::Cpu => Where::Host(builder.build()?),
-                    Place::On(device) => Where::Device(builder.on(device).build()?),
+                    Location::Cpu => Where::Host(builder.build()?),
+                    Location::On(device) => Where::Device(builder.on(device).build()?),
                 })
             };
             Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
@@ -152,7 +152,7 @@ bloom_filter! {
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let place = Place::of(device)?;
+            let place = Location::of(device)?;
             let mut builder = sized(BlockedBuilder::new(n), fpr, bits_per_key)?;
             if let Some(bits) = block_bits {
                 builder = builder.block_bits(bits);
@@ -165,8 +165,8 @@ bloom_filter! {
             }
             let build = || {
                 Ok(match &place {
-                    Place::Cpu => Where::Host(builder.build()?),
-                    Place::On(device) => Where::Device(builder.on(device).build()?),
+                    Location::Cpu => Where::Host(builder.build()?),
+                    Location::On(device) => Where::Device(builder.on(device).build()?),
                 })
             };
             Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))

@@ -168,7 +168,7 @@ macro_rules! class {
 
             /// A copy on another device, or on the host with `"cpu"`.
             fn to(&self, py: Python<'_>, device: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let place = $crate::device::Place::of(Some(device))?;
+                let place = $crate::device::Location::of(Some(device))?;
                 $crate::structure::copy(&self.0, py, Some(&place)).map(Self)
             }
 

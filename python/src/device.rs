@@ -30,29 +30,29 @@ pub struct Device(pub gpu::Device);
 static EMULATOR: Mutex<Option<gpu::Device>> = Mutex::new(None);
 
 /// Where a structure is to live.
-pub enum Place {
+pub enum Location {
     /// In host memory.
     Cpu,
     /// On a device.
     On(gpu::Device),
 }
 
-impl Place {
+impl Location {
     /// What an argument `device=` names: `None` or `"cpu"`, `"auto"`, a device or its name.
-    pub fn of(object: Option<&Bound<'_, PyAny>>) -> PyResult<Place> {
-        let Some(object) = object else { return Ok(Place::Cpu) };
+    pub fn of(object: Option<&Bound<'_, PyAny>>) -> PyResult<Location> {
+        let Some(object) = object else { return Ok(Location::Cpu) };
         if let Ok(device) = object.cast::<Device>() {
-            return Ok(Place::On(device.get().0.clone()));
+            return Ok(Location::On(device.get().0.clone()));
         }
         let wrong = || PyTypeError::new_err("device: pass \"cpu\", \"auto\", \"cuda\", \"cuda:N\" or a `Device`");
         let name = object.cast::<PyString>().map_err(|_| wrong())?;
         Ok(match name.to_str()? {
-            "cpu" => Place::Cpu,
+            "cpu" => Location::Cpu,
             "auto" => match Backend::auto() {
-                Backend::Cuda(device) => Place::On(device),
-                Backend::Cpu(_) => Place::Cpu,
+                Backend::Cuda(device) => Location::On(device),
+                Backend::Cpu(_) => Location::Cpu,
             },
-            name => Place::On(named(name)?),
+            name => Location::On(named(name)?),
         })
     }
 }

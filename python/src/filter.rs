@@ -8,7 +8,7 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{Batch, Gathered, HostKeys, OneKey, Part, is_one_key, one_key, overlap};
+use crate::keys::{Batch, Gathered, HostKeys, OneKey, ArrayKeys, is_one_key, one_key, overlap};
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
 use crate::threads::ON_DEVICE;
@@ -342,9 +342,9 @@ pub fn test_and_add<S: Grown>(
     answers.finish(py)
 }
 
-/// Answers for every place of an array in parts, as [`Part::answer`] does.
+/// Answers for every place of an array in parts, as [`ArrayKeys::answer`] does.
 pub fn answer_parts<T: Copy + Default + Send>(
-    parts: &[Part],
+    parts: &[ArrayKeys],
     mut answers: &mut [T],
     absent: T,
     mut work: impl FnMut(HostKeys<'_>, &mut [T]) -> Result<()>,
@@ -357,7 +357,7 @@ pub fn answer_parts<T: Copy + Default + Send>(
     Ok(())
 }
 
-impl Part {
+impl ArrayKeys {
     /// Answers for every place of the array: `work` has the keys and room for as many answers; a null has `absent`.
     pub fn answer<T: Copy + Default + Send>(
         &self,

@@ -58,7 +58,7 @@ pub enum Sign {
     Mixed,
 }
 
-/// Where keys are; as long as the owner of the [`Part`] is there.
+/// Where keys are; as long as the owner of the [`ArrayKeys`] is there.
 enum Items {
     U32(&'static [u32]),
     I32(&'static [i32]),
@@ -77,7 +77,7 @@ pub enum Owner {
 }
 
 /// Keys of one array.
-pub struct Part {
+pub struct ArrayKeys {
     items: Items,
     #[allow(dead_code, reason = "held, not read: the items are there")]
     owner: Owner,
@@ -86,7 +86,7 @@ pub struct Part {
     sign: Sign,
 }
 
-impl Part {
+impl ArrayKeys {
     /// The keys that are there.
     pub fn keys(&self) -> HostKeys<'_> {
         match &self.items {
@@ -121,22 +121,22 @@ impl Part {
     ///
     /// # Safety
     /// The strings stay where they are and as they are as long as `owner` lives.
-    pub unsafe fn strings(strings: Vec<&'static [u8]>, owner: Owner, present: Option<Vec<bool>>) -> Part {
-        Part { items: Items::Strings(strings), owner, present, sign: Sign::Unsigned }
+    pub unsafe fn strings(strings: Vec<&'static [u8]>, owner: Owner, present: Option<Vec<bool>>) -> ArrayKeys {
+        ArrayKeys { items: Items::Strings(strings), owner, present, sign: Sign::Unsigned }
     }
 
     /// Integers in memory of another owner, copied if they have to be.
     ///
     /// # Safety
     /// - `memory` stays as it is as long as `owner` lives.
-    pub unsafe fn integers(memory: &Integers, owner: Owner, present: Option<Vec<bool>>) -> Part {
+    pub unsafe fn integers(memory: &Integers, owner: Owner, present: Option<Vec<bool>>) -> ArrayKeys {
         let is_in_place = memory.stride == memory.size as isize
             && memory.size >= 4
             && memory.address.addr().is_multiple_of(memory.size)
             && present.as_deref().is_none_or(|present| present.iter().all(|&is_there| is_there));
         let sign = if memory.is_signed { Sign::Signed } else { Sign::Unsigned };
         if memory.len == 0 {
-            return Part { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present, sign };
+            return ArrayKeys { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present, sign };
         }
         if is_in_place {
             // SAFETY: that many aligned integers of this size; they live as long as `owner`, which moves into the part.
@@ -147,7 +147,7 @@ impl Part {
                     _ => Items::U64(slice::from_raw_parts(memory.address.cast(), memory.len)),
                 }
             };
-            return Part { items, owner, present: None, sign };
+            return ArrayKeys { items, owner, present: None, sign };
         }
         let words = (0..memory.len)
             .filter(|&place| present.as_deref().is_none_or(|present| present[place]))
@@ -155,18 +155,18 @@ impl Part {
             .map(|place| unsafe { memory.word(place) })
             .collect();
         let present = present.filter(|present| present.contains(&false));
-        Part::words(words, present, sign)
+        ArrayKeys::words(words, present, sign)
     }
 
     /// Integers by their words of 64 bits.
-    fn words(words: Vec<u64>, present: Option<Vec<bool>>, sign: Sign) -> Part {
+    fn words(words: Vec<u64>, present: Option<Vec<bool>>, sign: Sign) -> ArrayKeys {
         // SAFETY: the vector moves into the part, and its memory stays where it is.
         let items = Items::U64(unsafe { slice::from_raw_parts(words.as_ptr(), words.len()) });
-        Part { items, owner: Owner::Words(words), present, sign }
+        ArrayKeys { items, owner: Owner::Words(words), present, sign }
     }
 
     /// Byte strings that lie one after the other in `bytes`, and end at `ends`.
-    fn copied_strings(bytes: Vec<u8>, ends: &[usize]) -> Part {
+    fn copied_strings(bytes: Vec<u8>, ends: &[usize]) -> ArrayKeys {
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
         let mut begin = 0;
@@ -179,7 +179,7 @@ impl Part {
                 string
             })
             .collect();
-        Part { items: Items::Strings(strings), owner: Owner::Words(words), present: None, sign: Sign::Unsigned }
+        ArrayKeys { items: Items::Strings(strings), owner: Owner::Words(words), present: None, sign: Sign::Unsigned }
     }
 }
 
@@ -290,7 +290,7 @@ pub fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
 /// A batch of keys, as Python gives it.
 pub enum Batch {
     /// In host memory; the parts of a chunked array one after the other.
-    Host(Vec<Part>),
+    Host(Vec<ArrayKeys>),
     /// On a device.
     Device(DeviceKeys),
 }
@@ -345,7 +345,7 @@ impl Batch {
     /// How many keys and nulls there are.
     pub fn len(&self) -> usize {
         match self {
-            Batch::Host(parts) => parts.iter().map(Part::len).sum(),
+            Batch::Host(parts) => parts.iter().map(ArrayKeys::len).sum(),
             Batch::Device(keys) => keys.len(),
         }
     }
@@ -404,7 +404,7 @@ pub fn element_type(buffer: &PyUntypedBuffer) -> ElementType {
 }
 
 /// The keys in a buffer.
-fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
+fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<ArrayKeys> {
     if buffer.dimensions() != 1 {
         let shape = buffer.shape();
         let why = format!("keys in {} dimensions (shape {shape:?}): pass a flat array, as by `.ravel()`", shape.len());
@@ -427,7 +427,7 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
                 .collect();
             // SAFETY: the buffer stays where it is; Python code that writes it meanwhile changes which keys there are,
             // as with NumPy's own functions.
-            return Ok(unsafe { Part::strings(strings, Owner::Buffer(buffer), None) });
+            return Ok(unsafe { ArrayKeys::strings(strings, Owner::Buffer(buffer), None) });
         }
         _ => {
             return Err(PyTypeError::new_err(format!(
@@ -442,7 +442,7 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Part> {
     let memory = Integers { address, len, size, stride, is_signed };
     // SAFETY: the buffer keeps its memory where it is; Python code that writes it meanwhile changes which keys there
     // are, as with NumPy's own functions.
-    Ok(unsafe { Part::integers(&memory, Owner::Buffer(buffer), None) })
+    Ok(unsafe { ArrayKeys::integers(&memory, Owner::Buffer(buffer), None) })
 }
 
 /// Keys that come one by one.
@@ -496,16 +496,16 @@ impl Gathered {
     }
 
     /// All of them; none is left.
-    pub fn take(&mut self) -> Part {
+    pub fn take(&mut self) -> ArrayKeys {
         if self.ends.is_empty() {
             let sign = match (std::mem::take(&mut self.has_negative), std::mem::take(&mut self.has_large)) {
                 (false, _) => Sign::Unsigned,
                 (true, false) => Sign::Signed,
                 (true, true) => Sign::Mixed,
             };
-            return Part::words(std::mem::take(&mut self.words), None, sign);
+            return ArrayKeys::words(std::mem::take(&mut self.words), None, sign);
         }
-        Part::copied_strings(std::mem::take(&mut self.bytes), &std::mem::take(&mut self.ends))
+        ArrayKeys::copied_strings(std::mem::take(&mut self.bytes), &std::mem::take(&mut self.ends))
     }
 }
 

@@ -13,7 +13,7 @@ use warpset_kmers::{
     Backend, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,
 };
 
-use crate::device::Place;
+use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
@@ -122,11 +122,11 @@ fn heard_by(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
 }
 
 /// The settings that say where to count.
-fn settings(k: K, place: &Place, threads: Option<usize>) -> Result<Settings> {
+fn settings(k: K, place: &Location, threads: Option<usize>) -> Result<Settings> {
     let settings = Settings::new(k.get())?.threads(threads.unwrap_or(0));
     Ok(match place {
-        Place::Cpu => settings.backend(Backend::Cpu),
-        Place::On(device) => settings.on(device),
+        Location::Cpu => settings.backend(Backend::Cpu),
+        Location::On(device) => settings.on(device),
     })
 }
 
@@ -175,8 +175,8 @@ impl KmerCounter {
     /// How to count what is added.
     fn settings(&self, py: Python<'_>, threads: Option<usize>) -> Result<Settings> {
         self.0.read(py, None, 1, |value| match value {
-            Where::Host(table) => settings(table.k(), &Place::Cpu, threads),
-            Where::Device(there) => settings(there.k, &Place::On(Kmers::device(there).clone()), threads),
+            Where::Host(table) => settings(table.k(), &Location::Cpu, threads),
+            Where::Device(there) => settings(there.k, &Location::On(Kmers::device(there).clone()), threads),
             Where::Mapped(_, path) => Err(read_only(path)),
         })
     }
@@ -248,7 +248,7 @@ class! {
             threads: Option<usize>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let (place, k) = (Place::of(device)?, K::new(k).map_err(Failure::from)?);
+            let (place, k) = (Location::of(device)?, K::new(k).map_err(Failure::from)?);
             let table = match files {
                 Some(files) => counted(py, files, settings(k, &place, threads)?.least(min_count), memory, progress)?,
                 None => Table::empty(k).map_err(Failure::from)?,

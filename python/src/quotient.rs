@@ -9,7 +9,7 @@ use warpset::prelude::Remove;
 use warpset::quotient::gpu::DeviceSlotKind;
 use warpset::quotient::{self, Builder, Duplicates, FileError};
 
-use crate::device::{Adopted, Place};
+use crate::device::{Adopted, Location};
 use crate::error::{Failure, Result};
 use crate::filter::{Changes, DeviceChanges, DeviceLookups, Lookups, numbers};
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
@@ -220,7 +220,7 @@ impl Settings {
     /// An empty filter with slots of one kind.
     fn build<K: DeviceSlotKind>(
         &self,
-        place: &Place,
+        place: &Location,
         host: fn(quotient::QuotientFilter<K>) -> Host,
         on_device: fn(quotient::gpu::QuotientFilter<K>) -> OnDevice,
     ) -> Result<Where<Quotient>> {
@@ -238,8 +238,8 @@ impl Settings {
             builder = builder.seed(seed);
         }
         Ok(match place {
-            Place::Cpu => Where::Host(host(builder.build()?)),
-            Place::On(device) => Where::Device(on_device(builder.on(device).build()?)),
+            Location::Cpu => Where::Host(host(builder.build()?)),
+            Location::On(device) => Where::Device(on_device(builder.on(device).build()?)),
         })
     }
 }
@@ -308,7 +308,7 @@ class! {
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let place = Place::of(device)?;
+            let place = Location::of(device)?;
             let named = DUPLICATES.iter().find(|named| named.0 == duplicates).ok_or_else(|| {
                 let why = format!("duplicates={duplicates:?}: there are \"dropped\", \"kept\" and \"counted\"");
                 PyValueError::new_err(why)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use warpset::recsplit::{self, Builder, RecSplitKind};
 
-use crate::device::Place;
+use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
-use crate::keys::{Batch, HostKeys, Part, one_key};
+use crate::keys::{Batch, HostKeys, ArrayKeys, one_key};
 use crate::structure::{Where, keys_elsewhere};
 use crate::threads::{Shared, Watch, run_watched};
 use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
@@ -53,24 +53,24 @@ impl Settings {
 macro_rules! built {
     ($builder:expr, $place:expr, $batch:expr) => {
         match ($place, $batch) {
-            (Place::Cpu, Batch::Host(parts)) => {
+            (Location::Cpu, Batch::Host(parts)) => {
                 as_one(parts, |keys| Ok(Where::Host(with_keys!(keys, |keys| $builder.build_from(keys))?)))
             }
-            (Place::On(device), Batch::Host(parts)) => {
+            (Location::On(device), Batch::Host(parts)) => {
                 as_one(parts, |keys| Ok(Where::Device(with_keys!(keys, |keys| $builder.on(device).build_from(keys))?)))
             }
-            (Place::On(device), Batch::Device(keys)) => {
+            (Location::On(device), Batch::Device(keys)) => {
                 let adopted = keys.adopt(device)?;
                 Ok(Where::Device(with_device_keys!(&adopted, |keys| $builder.on(device).build_from_device(keys))?))
             }
-            (Place::Cpu, Batch::Device(_)) => Err(keys_elsewhere("in host memory")),
+            (Location::Cpu, Batch::Device(_)) => Err(keys_elsewhere("in host memory")),
         }
     };
 }
 
 /// Runs `work` with the keys of all parts as one slice; those of several parts are copied, integers as their words.
-fn as_one<R>(parts: &[Part], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
-    let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(Part::keys).collect();
+fn as_one<R>(parts: &[ArrayKeys], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
+    let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(ArrayKeys::keys).collect();
     if parts.len() < 2 {
         return work(parts.first().copied().unwrap_or(HostKeys::U64(&[])));
     }
@@ -168,7 +168,7 @@ over_a_function! {
             threads: Option<usize>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let (place, batch) = (Place::of(device)?, Batch::of(keys)?);
+            let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
             let mut builder = recsplit::RecSplit::builder();
             if let Some(bits) = bits_per_key {
                 if leaf_size.is_some() || bucket_size.is_some() {
@@ -278,7 +278,7 @@ over_a_function! {
             threads: Option<usize>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let (place, batch) = (Place::of(device)?, Batch::of(keys)?);
+            let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
             let builder = recsplit::StaticFilter::builder();
             let builder = match (fpr, bits) {
                 (Some(_), Some(_)) => {

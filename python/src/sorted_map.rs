@@ -13,7 +13,7 @@ use warpset::lsm::{CleanupPolicy, OrderedMap};
 use self::call::{ALL, Any, Call, Three, ask, change, ends, pair};
 use self::cell::Cell;
 use self::types::{Lsm, Pair, Settled, Sorted, Types, by_pair, match_pair};
-use crate::device::Place;
+use crate::device::Location;
 use crate::error::Result;
 use crate::structure::{ALL_OF_IT, Where, combine, copy};
 use crate::threads::{Shared, run};
@@ -26,14 +26,14 @@ enum Cleanup {
     Share(f64),
 }
 
-fn build<T: Types>(place: &Place, batch_size: Option<u64>, cleanup: CleanupPolicy) -> Result<Where<Sorted>> {
+fn build<T: Types>(place: &Location, batch_size: Option<u64>, cleanup: CleanupPolicy) -> Result<Where<Sorted>> {
     let mut builder = Lsm::<T>::builder().cleanup(cleanup);
     if let Some(batch_size) = batch_size {
         builder = builder.batch_size(batch_size);
     }
     Ok(match place {
-        Place::Cpu => Where::Host(T::wrap(builder.build()?)),
-        Place::On(device) => Where::Device(T::wrap(builder.on(device).build()?)),
+        Location::Cpu => Where::Host(T::wrap(builder.build()?)),
+        Location::On(device) => Where::Device(T::wrap(builder.on(device).build()?)),
     })
 }
 
@@ -99,7 +99,7 @@ class! {
             cleanup: Option<Cleanup>,
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let (place, pair) = (Place::of(device)?, Pair::named(key, value)?);
+            let (place, pair) = (Location::of(device)?, Pair::named(key, value)?);
             let cleanup = match cleanup {
                 Some(Cleanup::Share(share)) => CleanupPolicy::StaleShare(share),
                 Some(Cleanup::Updates(updates)) => CleanupPolicy::EveryBatches(updates),

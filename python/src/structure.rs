@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use warpset::gpu;
 
-use crate::device::{self, Place};
+use crate::device::{self, Location};
 use crate::error::{Failure, Result};
 use crate::keys::Bytes;
 use crate::threads::{FEW_KEYS, Placed, Shared, run};
@@ -164,10 +164,10 @@ pub type Object<S> = Shared<Where<S>>;
 
 impl<S: Structure> Where<S> {
     /// A new structure, moved to its place.
-    pub fn at(host: S::Host, place: &Place) -> Result<Where<S>> {
+    pub fn at(host: S::Host, place: &Location) -> Result<Where<S>> {
         Ok(match place {
-            Place::Cpu => Where::Host(host),
-            Place::On(device) => Where::Device(S::to_device(&host, device)?),
+            Location::Cpu => Where::Host(host),
+            Location::On(device) => Where::Device(S::to_device(&host, device)?),
         })
     }
 
@@ -181,10 +181,10 @@ impl<S: Structure> Where<S> {
     }
 
     /// A copy, in that place; where it is, if none is named.
-    pub fn copy(&self, place: Option<&Place>) -> Result<Where<S>> {
+    pub fn copy(&self, place: Option<&Location>) -> Result<Where<S>> {
         let here = match self {
-            Where::Device(there) => &Place::On(S::device(there).clone()),
-            _ => &Place::Cpu,
+            Where::Device(there) => &Location::On(S::device(there).clone()),
+            _ => &Location::Cpu,
         };
         self.on_host(|host| Where::at(S::copy(host), place.unwrap_or(here)))
     }
@@ -209,7 +209,7 @@ pub fn save<S: Structure>(object: &Object<S>, py: Python<'_>, path: &Path) -> Py
 
 /// Reads a file.
 pub fn load<S: Structure>(py: Python<'_>, path: &Path, device: Option<&Bound<'_, PyAny>>) -> PyResult<Object<S>> {
-    let place = Place::of(device)?;
+    let place = Location::of(device)?;
     Ok(Shared::new(run(py, None, ALL_OF_IT, || Where::at(S::load(path)?, &place))?))
 }
 
@@ -226,7 +226,7 @@ pub fn from_bytes<S: Structure>(
     data: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Object<S>> {
-    let (place, bytes) = (Place::of(device)?, Bytes::of(data)?);
+    let (place, bytes) = (Location::of(device)?, Bytes::of(data)?);
     Ok(Shared::new(run(py, None, ALL_OF_IT, || Where::at(S::from_bytes(bytes.get())?, &place))?))
 }
 
@@ -252,7 +252,7 @@ pub fn reduce<'py, S: Structure>(object: &Object<S>, slf: &Bound<'py, PyAny>) ->
 }
 
 /// A copy, in that place; where it is, if none is named.
-pub fn copy<S: Structure>(object: &Object<S>, py: Python<'_>, place: Option<&Place>) -> PyResult<Object<S>> {
+pub fn copy<S: Structure>(object: &Object<S>, py: Python<'_>, place: Option<&Location>) -> PyResult<Object<S>> {
     Ok(Shared::new(object.read(py, None, ALL_OF_IT, |value| value.copy(place))?))
 }
 
@@ -276,8 +276,8 @@ pub fn combine<S: Structure>(
     on_device: impl FnOnce(&mut S::Device, &S::Device) -> Result<()> + Send,
 ) -> PyResult<()> {
     let place = object.read(py, None, 1, |value| match value {
-        Where::Host(_) => Ok(Place::Cpu),
-        Where::Device(there) => Ok(Place::On(S::device(there).clone())),
+        Where::Host(_) => Ok(Location::Cpu),
+        Where::Device(there) => Ok(Location::On(S::device(there).clone())),
         Where::Mapped(_, path) => Err(read_only(path)),
     })?;
     let other = other.read(py, None, ALL_OF_IT, |value| value.copy(Some(&place)))?;

@@ -12,7 +12,7 @@ use warpset_kernels::kmers::letters::{CLASSES, least_of};
 use warpset_quotient::RankSelectBuilder;
 
 use crate::pieces::Text;
-use crate::settings::Place;
+use crate::settings::Executor;
 use crate::table::smallest;
 use crate::{Backend, Error, K, Settings, Table};
 
@@ -79,15 +79,15 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     };
     let settings = &Settings { threads: threads_for(settings.threads, pieces_of_work(texts)), ..settings.clone() };
     let counted = pool(settings.threads)?.install(|| match &settings.place {
-        Place::Device(device) => device::count(texts, settings, || Ok(device.clone())),
-        Place::Backend(Backend::Cuda) => device::count(texts, settings, find),
-        Place::Backend(Backend::Auto) if pays_on_device(texts, settings) => {
+        Executor::Device(device) => device::count(texts, settings, || Ok(device.clone())),
+        Executor::Backend(Backend::Cuda) => device::count(texts, settings, find),
+        Executor::Backend(Backend::Auto) if pays_on_device(texts, settings) => {
             match device::count(texts, settings, find) {
                 Err(error) if error.asks_for_cpu() => host::count(texts, settings),
                 counted => counted,
             }
         }
-        Place::Backend(Backend::Cpu | Backend::Auto) => host::count(texts, settings),
+        Executor::Backend(Backend::Cpu | Backend::Auto) => host::count(texts, settings),
     });
     settings.progress.outcome(counted)
 }

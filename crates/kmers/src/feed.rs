@@ -33,7 +33,7 @@ pub(crate) struct Feed<'a> {
 
 /// What one thread has begun with.
 #[derive(Default)]
-pub(crate) struct Share<'a> {
+pub(crate) struct Cursor<'a> {
     piece: Option<(Piece<'a>, u64)>,
 }
 
@@ -96,7 +96,7 @@ fn records<'a>(text: Text<'a>, progress: &Progress) -> Result<Records<'a>, Error
 impl<'a> Feed<'a> {
     /// Visits some more letters, in parts each of which has all windows between its bases; says whether there may be
     /// more. For one of several threads.
-    pub(crate) fn step(&self, share: &mut Share<'a>, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
+    pub(crate) fn step(&self, share: &mut Cursor<'a>, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         if share.piece.is_none() {
             if let Some((plain, range)) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
                 share.piece = Some((plain.piece(range.clone(), self.k)?, range.end - range.start));
@@ -121,7 +121,7 @@ impl<'a> Feed<'a> {
 
     /// Visits all letters, as much at a time. For the only thread.
     pub(crate) fn each(&self, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut share = Share::default();
+        let mut share = Cursor::default();
         loop {
             let mut visited = Ok(());
             let more = self.step(&mut share, |letters| {

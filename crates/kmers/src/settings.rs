@@ -16,7 +16,7 @@ pub struct Settings {
     pub(crate) memory: Option<u64>,
     pub(crate) threads: usize,
     pub(crate) progress: Progress,
-    pub(crate) place: Place,
+    pub(crate) place: Executor,
     pub(crate) closing: Closing,
 }
 
@@ -34,7 +34,7 @@ pub enum Backend {
 
 /// Where to count.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Executor {
     Backend(Backend),
     Device(Device),
 }
@@ -68,7 +68,7 @@ impl Settings {
     /// # Errors
     /// [`Error::InvalidK`] unless `k` is 1 to 32.
     pub fn new(k: u32) -> Result<Settings, Error> {
-        let place = Place::Backend(Backend::default());
+        let place = Executor::Backend(Backend::default());
         Ok(Settings {
             k: K::new(k)?,
             least: 1,
@@ -109,13 +109,13 @@ impl Settings {
     /// What counts. Default: [`Backend::Auto`]. A device that was opened for a count is closed on a thread of its own,
     /// which has ended when all clones of these settings are gone.
     pub fn backend(mut self, backend: Backend) -> Self {
-        self.place = Place::Backend(backend);
+        self.place = Executor::Backend(backend);
         self
     }
 
     /// This device counts, instead of one that is opened for it.
     pub fn on(mut self, device: &Device) -> Self {
-        self.place = Place::Device(device.clone());
+        self.place = Executor::Device(device.clone());
         self
     }
 }

@@ -118,7 +118,7 @@ warpset_base::saved_methods! {
 }
 
 /// Where a level is in the words.
-pub struct Place {
+pub struct LevelExtent {
     pub index: LevelIndex,
     pub len: usize,
     keys: Range<usize>,
@@ -126,7 +126,7 @@ pub struct Place {
     tombstones: Option<Range<usize>>,
 }
 
-impl Place {
+impl LevelExtent {
     pub fn run<'a, K: OrderedKey, V: Value>(&self, words: &'a [u64]) -> Run<'a, K, V> {
         let keys = &bytemuck::cast_slice(&words[self.keys.clone()])[..self.len];
         let values = V::from_bytes(bytemuck::cast_slice(&words[self.values.clone()]), self.len);
@@ -180,7 +180,7 @@ fn directory_words(levels: usize) -> usize {
 }
 
 /// Reads where the levels are. Whatever the words say, the places are within them.
-pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Place>, Error> {
+pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<LevelExtent>, Error> {
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
     let levels = words.first().copied().unwrap_or(u64::MAX);
     if levels > MAX_LEVELS || directory_words(levels as usize) > words.len() {
@@ -213,7 +213,7 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Pl
         if at > words.len() {
             return invalid("length of a level", len as u64);
         }
-        places.push(Place { index: LevelIndex(index as u32), len, keys, values, tombstones });
+        places.push(LevelExtent { index: LevelIndex(index as u32), len, keys, values, tombstones });
     }
     if at != words.len() {
         return invalid("payload bytes", 8 * words.len() as u64);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use warpset_base::file::{self, MappedWords, at_path};
 
 use crate::cpu::Dictionary;
-use crate::format::{Place, SavedPolicy, directory};
+use crate::format::{LevelExtent, SavedPolicy, directory};
 use crate::level::Sorted;
 use crate::policy::ReadOnly;
 use crate::run::Run;
@@ -24,7 +24,7 @@ pub type MappedSortedArray<K, V> = Mapped<K, V>;
 /// A level in a memory-mapped file.
 pub struct InFile<K> {
     words: Arc<MappedWords<u64>>,
-    place: Place,
+    place: LevelExtent,
     search_index: SearchIndex<K>,
 }
 

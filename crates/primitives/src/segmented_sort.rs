@@ -17,7 +17,7 @@ use warpset_kernels::primitives::segmented_sort::{
     SHORT_SHARED_BYTES_U64, WINDOW,
 };
 
-use crate::sort::{By, Payload, SortKey, Source, Target, Widths, by_widths, check_pairs};
+use crate::sort::{By, Payload, SortKey, SortInput, SortOutput, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};
 
 /// Queues a sort of each segment of `keys` into `out`. Items before the first offset or after the last are left alone.
@@ -44,7 +44,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
     check::on_device_of(stream, "a sort", &out)?;
     check::apart("keys and sorted keys", keys, &out)?;
     check::apart("offsets and sorted keys", offsets, &out)?;
-    let (source, target) = (Source::keys(keys), Target::keys(out));
+    let (source, target) = (SortInput::keys(keys), SortOutput::keys(out));
     // SAFETY: the caller's promise; lengths are checked.
     unsafe { sort_segments::<K>(stream, Widths::keys::<K>(), source, offsets, target, keys.len(), by) }
 }
@@ -69,7 +69,7 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     check_pairs(stream, keys, values, &out_keys, &out_values)?;
     check::apart("offsets and sorted keys", offsets, &out_keys)?;
     check::apart("offsets and sorted payloads", offsets, &out_values)?;
-    let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
+    let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
     // SAFETY: the caller's promise; lengths are checked.
     unsafe { sort_segments::<K>(stream, Widths::pairs::<K, V>(), source, offsets, target, keys.len(), by) }
 }
@@ -154,9 +154,9 @@ impl ScratchLayout {
 unsafe fn sort_segments<K: SortKey>(
     stream: &Stream,
     widths: Widths,
-    source: Source,
+    source: SortInput,
     offsets: DeviceSlice<'_, u64>,
-    target: Target,
+    target: SortOutput,
     n: usize,
     by: By,
 ) -> Result<()> {
@@ -235,8 +235,8 @@ unsafe fn sort_segments<K: SortKey>(
 unsafe fn sort_long(
     stream: &Stream,
     widths: Widths,
-    source: Source,
-    target: Target,
+    source: SortInput,
+    target: SortOutput,
     n: usize,
     begin: u32,
     width: u32,
@@ -247,7 +247,7 @@ unsafe fn sort_long(
     let ScratchLayout { shape, passes, .. } = *layout;
     let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
     let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
-    let scratch = Target { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
+    let scratch = SortOutput { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
     let (found, counts) = (words.at(layout.found_at()).as_const(), words.at(layout.counts_at()));
     let (long, tiles) = (words.at(layout.long_at()).as_const(), words.at(layout.tiles_at()).as_const());
     let tile_items = shape.tile as u32;

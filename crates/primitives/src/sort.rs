@@ -30,7 +30,7 @@ use one_block::sort_in_one_block;
 use passes::{LIMITS, Passes, sort_in_passes};
 
 pub use by::By;
-pub(crate) use operands::{Source, Target};
+pub(crate) use operands::{SortInput, SortOutput};
 pub use words::{Payload, SortKey};
 pub(crate) use words::{Widths, by_widths, sealed};
 
@@ -57,7 +57,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
     check::same_len("sorted keys", keys.len(), out.len())?;
     check::on_device_of(stream, "a sort", &out)?;
     check::apart("keys and sorted keys", keys, &out)?;
-    let (source, target) = (Source::keys(keys), Target::keys(out));
+    let (source, target) = (SortInput::keys(keys), SortOutput::keys(out));
     // SAFETY: the caller's promise; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::keys::<K>(), source, target, keys.len(), by, false) }
 }
@@ -83,7 +83,7 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     let (out_keys, out_values) = (out_keys.into(), out_values.into());
     let n = keys.len();
     check_pairs(stream, keys, values, &out_keys, &out_values)?;
-    let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
+    let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
     // SAFETY: the caller's promise; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), source, target, n, by, false) }
 }
@@ -107,7 +107,7 @@ pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     let (out_keys, out_values) = (out_keys.into(), out_values.into());
     let n = keys.len();
     check_pairs(stream, keys, values, &out_keys, &out_values)?;
-    let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
+    let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
     let widths = Widths::pairs::<K, V>();
     if n <= ONE_BLOCK || by.is_reversed() {
         // SAFETY: the caller's promise; lengths are checked.
@@ -155,7 +155,7 @@ pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
     let keys = keys.into();
     check::on_device_of(stream, "a sort", &keys)?;
     let n = keys.len();
-    let target = Target::keys(keys);
+    let target = SortOutput::keys(keys);
     // SAFETY: the caller's promise.
     unsafe { sort_items::<K>(stream, Widths::keys::<K>(), target.as_source(), target, n, by, true) }
 }
@@ -181,7 +181,7 @@ pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: SortKey, V: Payload>(
     check::same_len("payloads", n, values.len())?;
     check::on_device_of(stream, "a sort", &keys)?;
     check::apart("keys and payloads", keys.as_slice(), &values)?;
-    let target = Target::pairs(keys, values);
+    let target = SortOutput::pairs(keys, values);
     // SAFETY: the caller's promise; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), target.as_source(), target, n, by, true) }
 }
@@ -216,8 +216,8 @@ fn scratch(widths: Widths, n: usize) -> usize {
 unsafe fn reverse_items<K: SortKey>(
     stream: &Stream,
     widths: Widths,
-    source: Source,
-    target: Target,
+    source: SortInput,
+    target: SortOutput,
     n: usize,
 ) -> Result<()> {
     let reverse = kernels::radix_sort_reverse::<K> {
@@ -241,8 +241,8 @@ unsafe fn reverse_items<K: SortKey>(
 unsafe fn sort_items<K: SortKey>(
     stream: &Stream,
     widths: Widths,
-    source: Source,
-    target: Target,
+    source: SortInput,
+    target: SortOutput,
     n: usize,
     by: By,
     in_place: bool,
@@ -256,7 +256,7 @@ unsafe fn sort_items<K: SortKey>(
         let (keys_bytes, values_bytes) = (n * widths.key_bytes(), n * widths.value_bytes());
         let mut copy: DeviceVec<u64> = stream.alloc_uninit(keys_bytes.div_ceil(8) + values_bytes.div_ceil(8))?;
         let copy = copy.global_mut();
-        let copy = Target { keys: copy.cast(), values: copy.at(keys_bytes.div_ceil(8)).cast() };
+        let copy = SortOutput { keys: copy.cast(), values: copy.at(keys_bytes.div_ceil(8)).cast() };
         // SAFETY: the caller's promise; the copy is this call's own, and freed in the order of the stream.
         return unsafe {
             reverse_items::<K>(stream, widths, source, copy, n)?;

@@ -14,7 +14,7 @@ use crate::error::Cause;
 
 /// What a filter is converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Form {
+enum Encoding {
     /// Parquet's header and bitset.
     Parquet,
     /// Velox's blocks.
@@ -24,36 +24,36 @@ enum Form {
 /// A function of a filter.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Convert {
-    form: Form,
+    form: Encoding,
     signature: Signature,
 }
 
 /// The functions of this module.
 pub(crate) fn functions() -> [Arc<ScalarUDF>; 2] {
-    [Form::Parquet, Form::Presto].map(|form| {
+    [Encoding::Parquet, Encoding::Presto].map(|form| {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(ScalarUDF::from(Convert { form, signature }))
     })
 }
 
-impl Form {
+impl Encoding {
     fn name(self) -> &'static str {
         match self {
-            Form::Parquet => "bloom_filter_to_parquet",
-            Form::Presto => "bloom_filter_to_presto",
+            Encoding::Parquet => "bloom_filter_to_parquet",
+            Encoding::Presto => "bloom_filter_to_presto",
         }
     }
 
     fn convert(self, saved: &[u8]) -> Result<Vec<u8>, Cause> {
         match self {
-            Form::Parquet => {
+            Encoding::Parquet => {
                 let filter = SplitBlockBloom::from_bytes(saved)?;
                 let column = if filter.layout().is_int32() { PhysicalType::Int32 } else { PhysicalType::Int64 };
                 let mut converted = Vec::with_capacity(saved.len());
                 filter.write_parquet(&mut converted, column)?;
                 Ok(converted)
             }
-            Form::Presto => {
+            Encoding::Presto => {
                 let saved = blobs::aligned(saved);
                 Ok(View::from_bytes(saved.bytes())?.velox_bitset())
             }

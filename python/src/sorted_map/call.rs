@@ -16,7 +16,7 @@ use super::types::{End, Settled, Sorted, Types};
 use crate::device::{DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::answer_on_device;
-use crate::keys::{Batch, Part, overlap};
+use crate::keys::{Batch, ArrayKeys, overlap};
 use crate::output::{Flag, Output};
 use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
 
@@ -76,7 +76,7 @@ macro_rules! on_device {
 pub(super) use {ask, change};
 
 /// The parts of an array in host memory.
-fn host_parts(batch: &Batch) -> Result<&[Part]> {
+fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
     match batch {
         Batch::Host(parts) => Ok(parts),
         Batch::Device(_) => Err(Failure::wrong_type(
@@ -87,7 +87,7 @@ fn host_parts(batch: &Batch) -> Result<&[Part]> {
 }
 
 /// All that an array holds.
-fn column<C: Cell>(parts: &[Part]) -> Result<Cow<'_, [C]>> {
+fn column<C: Cell>(parts: &[ArrayKeys]) -> Result<Cow<'_, [C]>> {
     if parts.iter().any(|part| part.len() > part.count()) {
         return Err(Failure::value("an array with nulls: fill them or drop them first"));
     }
@@ -104,7 +104,7 @@ fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
 }
 
 /// Ranges on the host, both ends included.
-fn ranges<T: Types>(lows: &[Part], highs: &[Part]) -> Result<Vec<Ends<T>>> {
+fn ranges<T: Types>(lows: &[ArrayKeys], highs: &[ArrayKeys]) -> Result<Vec<Ends<T>>> {
     let (lows, highs) = (column::<T::K>(lows)?, column::<T::K>(highs)?);
     if lows.len() != highs.len() {
         return Err(Failure::value(format!(

@@ -11,7 +11,7 @@ use warpset::lsm::units;
 
 use crate::device::{Adopted, Kept, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{HostKeys, Part, Sign};
+use crate::keys::{HostKeys, ArrayKeys, Sign};
 use crate::output::Output;
 
 /// A key or a value.
@@ -26,7 +26,7 @@ pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
     /// As an object of Python.
     fn object<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
     /// All that an array holds, without its nulls.
-    fn column(part: &Part) -> Result<Cow<'_, [Self]>>;
+    fn column(part: &ArrayKeys) -> Result<Cow<'_, [Self]>>;
     /// An array that `fill` fills: `out`, or a new one.
     fn array(
         py: Python<'_>,
@@ -102,7 +102,7 @@ macro_rules! numbers {
                 self.into_bound_py_any(py)
             }
 
-            fn column(part: &Part) -> Result<Cow<'_, [Self]>> {
+            fn column(part: &ArrayKeys) -> Result<Cow<'_, [Self]>> {
                 match (part.keys(), part.sign()) {
                     (HostKeys::U32(items), _) => convert(items),
                     (HostKeys::I32(items), _) => convert(items),
@@ -150,7 +150,7 @@ impl Cell for () {
         Ok(py.None().into_bound(py))
     }
 
-    fn column(part: &Part) -> Result<Cow<'_, [()]>> {
+    fn column(part: &ArrayKeys) -> Result<Cow<'_, [()]>> {
         Ok(units(part.count()).into())
     }
 

@@ -15,7 +15,7 @@ const BYTES: Axis = Axis { label: "bytes per item", scale: Scale::FromLeast, sho
 
 /// Where rows were measured, and what figures of it are called.
 #[derive(Clone, Copy)]
-struct Place {
+struct Executor {
     backend: &'static str,
     /// One thread, or as many as there are.
     one_thread: bool,
@@ -23,17 +23,17 @@ struct Place {
     title: &'static str,
 }
 
-const PLACES: [Place; 3] = [
-    Place { backend: "cpu", one_thread: true, suffix: "cpu-1", title: "one CPU thread" },
-    Place { backend: "cpu", one_thread: false, suffix: "cpu-all", title: "all CPU threads" },
-    Place { backend: "cuda", one_thread: false, suffix: "cuda", title: "the GPU" },
+const EXECUTORS: [Executor; 3] = [
+    Executor { backend: "cpu", one_thread: true, suffix: "cpu-1", title: "one CPU thread" },
+    Executor { backend: "cpu", one_thread: false, suffix: "cpu-all", title: "all CPU threads" },
+    Executor { backend: "cuda", one_thread: false, suffix: "cuda", title: "the GPU" },
 ];
 
 /// Every figure; those that the rows do not fill are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "quotient").collect();
     let mut figures = Vec::new();
-    for place in PLACES {
+    for place in EXECUTORS {
         let rows = of_place(&rows, place);
         for bits in groups(&study(&rows, "lookup over fill"), |row| row.number("quotient_bits")) {
             let rows: Vec<&Record> =
@@ -58,7 +58,7 @@ pub fn tables(records: &[Record]) -> Vec<Grid> {
 }
 
 /// The rows of a place. Of filters that only one thread can change or ask, those rows count for all threads too.
-fn of_place<'a>(rows: &[&'a Record], place: Place) -> Vec<&'a Record> {
+fn of_place<'a>(rows: &[&'a Record], place: Executor) -> Vec<&'a Record> {
     let here: Vec<&Record> = rows.iter().copied().filter(|row| row.backend == place.backend).collect();
     let most = here.iter().filter_map(|row| row.number("threads")).fold(0.0, f64::max);
     let same = |a: &Record, b: &Record| {
@@ -95,11 +95,11 @@ fn label(row: &Record, with_operation: bool) -> Option<String> {
 }
 
 /// File names are for good: the documents show them.
-fn name(place: Place, bits: f64, part: &str) -> String {
+fn name(place: Executor, bits: f64, part: &str) -> String {
     format!("quotient-{part}-{}-q{bits}", place.suffix)
 }
 
-fn over_load(rows: &[&Record], place: Place, bits: f64, of: &str, operations: &[&str]) -> Figure {
+fn over_load(rows: &[&Record], place: Executor, bits: f64, of: &str, operations: &[&str]) -> Figure {
     let (paper, part, what) = of_study(of);
     let rows: Vec<&Record> =
         study(rows, of).into_iter().filter(|row| operations.contains(&row.operation.as_str())).collect();
@@ -121,7 +121,7 @@ fn over_load(rows: &[&Record], place: Place, bits: f64, of: &str, operations: &[
     )
 }
 
-fn over_batch(rows: &[&Record], place: Place, bits: f64, of: &str) -> Figure {
+fn over_batch(rows: &[&Record], place: Executor, bits: f64, of: &str) -> Figure {
     let (paper, part, what) = of_study(of);
     let rows = study(rows, of);
     let several = groups(&rows, |row| Some(row.operation.clone())).len() > 1;
@@ -136,7 +136,7 @@ fn over_batch(rows: &[&Record], place: Place, bits: f64, of: &str) -> Figure {
 }
 
 /// Speed over space of both forms of the slots; each point is a width of the remainder.
-fn containers(rows: &[&Record], place: Place) -> Figure {
+fn containers(rows: &[&Record], place: Executor) -> Figure {
     let rows: Vec<&Record> = study(rows, "containers")
         .into_iter()
         .filter(|row| row.number("load") == Some(0.75) && ["contains hit", "insert"].contains(&row.operation.as_str()))

@@ -9,7 +9,7 @@ use warpset_kernels::bloom::parts::Parts;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
 use warpset_simt::{Global, GlobalMut};
 
-use super::parts::{ClaimTable, Divided, one_block_per_part};
+use super::parts::{ClaimTable, PartitionedKeys, one_block_per_part};
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
 /// Threads of a thread block, in all kernels of Bloom filters.
@@ -21,7 +21,7 @@ pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
 }
 
 /// One thread per key, or, where few keys or none will claim, as many as run at a time.
-fn claiming(Batch { stream, n, .. }: Batch<'_>, divided: Divided) -> LaunchConfig {
+fn claiming(Batch { stream, n, .. }: Batch<'_>, divided: PartitionedKeys) -> LaunchConfig {
     let each = one_thread_each(n);
     if divided.parts == Parts::UNDIVIDED {
         return each;
@@ -44,7 +44,7 @@ pub struct Batch<'a> {
 #[derive(Clone, Copy)]
 pub struct Claims {
     pub table: ClaimTable,
-    pub divided: Divided,
+    pub divided: PartitionedKeys,
 }
 
 /// What the rate of a block or bucket follows from.
@@ -101,7 +101,7 @@ pub trait DeviceOneBlock: DeviceLayout {
     /// - As for lookups and insertions; nothing else accesses `words`.
     /// - `answers` are bytes or bits.
     /// - The table has more than `2 n` words, all empty unless no part overflowed, which nothing else accesses.
-    /// - `claims.divided` is [`Divided::not`], or the kernels of this batch's division are queued.
+    /// - `claims.divided` is [`PartitionedKeys::none`], or the kernels of this batch's division are queued.
     #[doc(hidden)]
     unsafe fn launch_test_and_insert(
         &self,
@@ -120,7 +120,7 @@ pub trait DeviceOneBlock: DeviceLayout {
         &self,
         stream: &Stream,
         words: GlobalMut<u32>,
-        divided: Divided,
+        divided: PartitionedKeys,
         answers: Answers,
     ) -> Result<(), GpuError>;
 }
@@ -173,7 +173,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         answers: Answers,
         claims: Claims,
     ) -> Result<(), GpuError> {
-        let Claims { table, divided: divided @ Divided { parts, counts, .. } } = claims;
+        let Claims { table, divided: divided @ PartitionedKeys { parts, counts, .. } } = claims;
         let (config, blocks, Answers { words: out, form }) = (claiming(batch, divided), self.blocks(), answers);
         let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
@@ -187,10 +187,10 @@ impl DeviceOneBlock for SplitBlockLayout {
         &self,
         stream: &Stream,
         words: GlobalMut<u32>,
-        divided: Divided,
+        divided: PartitionedKeys,
         answers: Answers,
     ) -> Result<(), GpuError> {
-        let (Divided { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
+        let (PartitionedKeys { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
         let blocks = self.blocks();
         let (config, stretch) = one_block_per_part(parts, blocks, BLOCK_BYTES as u32 / 4);
         // SAFETY: the caller's promise is the kernel's contract.
@@ -292,9 +292,9 @@ macro_rules! sectored {
         /// # Safety
         /// As `launch_insert_parts`.
         unsafe fn $insertion_of_parts(
-            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, divided: Divided, answers: Answers,
+            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, divided: PartitionedKeys, answers: Answers,
         ) -> Result<(), GpuError> {
-            let (Divided { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
+            let (PartitionedKeys { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
             let (blocks, shape) = (layout.blocks(), layout.shape());
             let (config, stretch) = one_block_per_part(parts, blocks, shape.block_bits() / 32);
             let hashes = shape.hashes();
@@ -363,7 +363,7 @@ impl DeviceOneBlock for BlockedLayout {
         answers: Answers,
         claims: Claims,
     ) -> Result<(), GpuError> {
-        let Claims { table, divided: divided @ Divided { parts, counts, .. } } = claims;
+        let Claims { table, divided: divided @ PartitionedKeys { parts, counts, .. } } = claims;
         let (config, blocks, shape) = (claiming(batch, divided), self.blocks(), self.shape());
         let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
         let Answers { words: out, form } = answers;
@@ -378,7 +378,7 @@ impl DeviceOneBlock for BlockedLayout {
         &self,
         stream: &Stream,
         words: GlobalMut<u32>,
-        divided: Divided,
+        divided: PartitionedKeys,
         answers: Answers,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise is the same.

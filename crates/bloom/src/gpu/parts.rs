@@ -35,7 +35,7 @@ pub struct ClaimTable {
 
 /// The absent keys of a batch, divided into parts.
 #[derive(Clone, Copy)]
-pub struct Divided {
+pub struct PartitionedKeys {
     /// Which parts there are.
     pub parts: Parts,
     /// How many keys each has, and whether one overflowed.
@@ -44,11 +44,11 @@ pub struct Divided {
     pub keys: Global<u64>,
 }
 
-impl Divided {
+impl PartitionedKeys {
     /// What stands for a batch that is not divided.
-    pub(super) fn not() -> Divided {
+    pub(super) fn none() -> PartitionedKeys {
         let (counts, keys) = (Global::from_raw_parts(std::ptr::null(), 0), Global::from_raw_parts(std::ptr::null(), 0));
-        Divided { parts: Parts::UNDIVIDED, counts, keys }
+        PartitionedKeys { parts: Parts::UNDIVIDED, counts, keys }
     }
 }
 
@@ -122,7 +122,7 @@ impl Division {
         n: usize,
         answers: Answers,
         table: ClaimTable,
-    ) -> Result<Divided, GpuError> {
+    ) -> Result<PartitionedKeys, GpuError> {
         let (parts, KeySlice { keys, kind, spread, .. }) = (self.parts, keys);
         let Answers { words: out, form } = answers;
         stream.fill_bytes(self.zeroed.as_mut_slice(), 0)?;
@@ -151,7 +151,7 @@ impl Division {
             partition::partition_clear_claims { table: table.words, n: 1 << table.bits, parts, counts: counts.into() }
                 .launch(stream, clearing)?;
         }
-        Ok(Divided { parts, counts: counts.into(), keys: grouped.into() })
+        Ok(PartitionedKeys { parts, counts: counts.into(), keys: grouped.into() })
     }
 }
 

@@ -30,13 +30,13 @@ const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 type Name = (&'static str, Option<usize>, String);
 
 /// Where a kernel goes when it has been loaded.
-type Place = Arc<Mutex<Option<Arc<Kernel>>>>;
+type Cell = Arc<Mutex<Option<Arc<Kernel>>>>;
 
 /// A device's loaded kernels.
 pub(super) struct Modules {
     /// Every kernel has a place, which is locked while the driver loads it: threads that want the same kernel wait,
     /// those that want another one do not.
-    places: Mutex<HashMap<Name, Place>>,
+    places: Mutex<HashMap<Name, Cell>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
     /// By the address of the device code, which is a static; `None` where it is of other PTX or the driver has refused
@@ -75,7 +75,7 @@ impl Modules {
         self.codes.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn place(&self, name: Name) -> Place {
+    fn place(&self, name: Name) -> Cell {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone()
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 
 use warpset_gpu::{Device, GpuError};
 
-use crate::feed::{Feed, Share, feed};
+use crate::feed::{Feed, Cursor, feed};
 use crate::gpu::{Counter, Packed};
 use crate::pieces::Text;
 use crate::{Error, Settings, Table};
@@ -58,7 +58,7 @@ fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &
 
 /// One thread's part of it. Ends early where nobody receives any more, which is an error of its own.
 fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
-    let (mut packed, mut share, mut more) = (Packed::new(), Share::default(), true);
+    let (mut packed, mut share, mut more) = (Packed::new(), Cursor::default(), true);
     while more && !stop.load(Ordering::Relaxed) {
         more = feed
             .step(&mut share, |letters| packed.push(letters))

@@ -12,7 +12,7 @@ use std::thread;
 use warpset_kernels::kmers::letters::{CLASSES, class_of};
 
 use super::builder_for;
-use crate::feed::{Feed, Share, feed};
+use crate::feed::{Feed, Cursor, feed};
 use crate::filling::{CHUNK_BYTES, Filling};
 use crate::parts::{Cut, Parts};
 use crate::pieces::Text;
@@ -94,8 +94,8 @@ impl Counter<'_> {
     /// All threads parse and fill, then all count, by turns.
     fn count_on<'a>(&mut self, feed: &Feed<'a>, threads: usize) -> Result<(), Error> {
         let k = self.settings.k;
-        let mut workers: Vec<(Filling, Share<'a>)> =
-            (0..threads).map(|_| (Filling::new(k), Share::default())).collect();
+        let mut workers: Vec<(Filling, Cursor<'a>)> =
+            (0..threads).map(|_| (Filling::new(k), Cursor::default())).collect();
         loop {
             let (round, counter) = (self.round()?, &*self);
             let at_ends: Vec<Result<bool, Error>> = thread::scope(|scope| {
@@ -119,7 +119,7 @@ impl Counter<'_> {
     fn fill_round<'a>(
         &self,
         round: u64,
-        (filling, share): &mut (Filling, Share<'a>),
+        (filling, share): &mut (Filling, Cursor<'a>),
         feed: &Feed<'a>,
     ) -> Result<bool, Error> {
         while !self.is_over(round) {

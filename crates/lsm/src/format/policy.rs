@@ -3,7 +3,7 @@
 
 use warpset_base::file::{FIELDS, FileError, Structure};
 
-use super::Place;
+use super::LevelExtent;
 use crate::invariants::check_places;
 use crate::policy::{Array, History, MergePolicy, Tree};
 use crate::settings::Settings;
@@ -28,7 +28,7 @@ pub(crate) mod header {
         /// The policy of a header with these parameters.
         fn of(fields: &[u64; FIELDS]) -> Result<Self, Error>;
         /// Checks places and lengths of levels, each of which has been checked for itself.
-        fn check<K: OrderedKey, V: Value>(&self, places: &[Place], words: &[u64]) -> Result<(), Error>;
+        fn check<K: OrderedKey, V: Value>(&self, places: &[LevelExtent], words: &[u64]) -> Result<(), Error>;
     }
 }
 
@@ -62,7 +62,7 @@ impl header::Header for Tree {
         Ok(Tree { settings, history: History { live_at_cleanup, updates } })
     }
 
-    fn check<K: OrderedKey, V: Value>(&self, places: &[Place], _: &[u64]) -> Result<(), Error> {
+    fn check<K: OrderedKey, V: Value>(&self, places: &[LevelExtent], _: &[u64]) -> Result<(), Error> {
         check_places(self.settings.batch_size, places.iter().map(|place| (place.index, place.len)))
     }
 }
@@ -82,7 +82,7 @@ impl header::Header for Array {
         }
     }
 
-    fn check<K: OrderedKey, V: Value>(&self, places: &[Place], words: &[u64]) -> Result<(), Error> {
+    fn check<K: OrderedKey, V: Value>(&self, places: &[LevelExtent], words: &[u64]) -> Result<(), Error> {
         match places {
             [] => Ok(()),
             [place] if place.index.0 == 0 && place.len > 0 && !place.has_tombstones() => {

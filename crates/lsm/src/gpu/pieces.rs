@@ -64,12 +64,12 @@ pub struct RangePieces<'a, K: DeviceKey, V: DeviceValue, P> {
     /// The first range that is not done.
     next: usize,
     /// What is left of that range if it has more elements than a piece; the part with the least keys is the last one.
-    parts: Vec<Part<K::Stored>>,
+    parts: Vec<SubRange<K::Stored>>,
 }
 
 /// A part of a range of keys, and how many elements it has.
 #[derive(Clone, Copy)]
-struct Part<K> {
+struct SubRange<K> {
     low: K,
     high: K,
     count: u64,
@@ -205,13 +205,13 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
     }
 
     /// The range that comes next.
-    fn whole_range(&self) -> Result<Part<K::Stored>, Error> {
+    fn whole_range(&self) -> Result<SubRange<K::Stored>, Error> {
         let end = |ends: &DeviceSlice<'_, K::Stored>| -> Result<K::Stored, Error> {
             let mut key = [K::Stored::MIN];
             ends.slice(self.next..self.next + 1).copy_to_slice(&mut key)?;
             Ok(key[0])
         };
-        Ok(Part { low: end(&self.lows)?, high: end(&self.highs)?, count: self.counts[self.next] })
+        Ok(SubRange { low: end(&self.lows)?, high: end(&self.highs)?, count: self.counts[self.next] })
     }
 
     /// As many parts of the next range as fit in a piece.
@@ -241,7 +241,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
 
     /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have
     /// elements.
-    fn cut(&self, part: &Part<K::Stored>) -> Result<Vec<Part<K::Stored>>, Error> {
+    fn cut(&self, part: &SubRange<K::Stored>) -> Result<Vec<SubRange<K::Stored>>, Error> {
         let (low, high) = (part.low.to_u64(), part.high.to_u64());
         let step = (high - low) / CUTS + 1;
         let begins = (0..CUTS).map_while(|i| low.checked_add(i * step)).take_while(|&begin| begin <= high);
@@ -250,7 +250,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
         let counts = self.of.count_range_bulk(&ranges)?;
         let parts = ranges.iter().zip(counts).filter(|&(_, count)| count > 0);
         Ok(parts
-            .map(|(range, count)| Part { low: range.start().to_stored(), high: range.end().to_stored(), count })
+            .map(|(range, count)| SubRange { low: range.start().to_stored(), high: range.end().to_stored(), count })
             .collect())
     }
 }

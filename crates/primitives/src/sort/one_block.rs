@@ -6,7 +6,7 @@ use warpset_gpu::{LaunchConfig, Stream};
 use warpset_kernels::primitives::radix_sort::{self as kernels, SMALL_BLOCK, SMALL_SHARED_BYTES};
 use warpset_kernels::primitives::ranking::DIGIT_BITS;
 
-use super::operands::{Source, Target};
+use super::operands::{SortInput, SortOutput};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
@@ -15,8 +15,8 @@ use crate::Result;
 pub(super) unsafe fn sort_in_one_block(
     stream: &Stream,
     widths: Widths,
-    source: Source,
-    target: Target,
+    source: SortInput,
+    target: SortOutput,
     n: u32,
     bits: Range<u32>,
     flip: u32,

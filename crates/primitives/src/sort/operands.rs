@@ -7,41 +7,41 @@ use super::{Payload, SortKey};
 
 /// Keys and payloads, whatever their types, to be read.
 #[derive(Clone, Copy)]
-pub(crate) struct Source {
+pub(crate) struct SortInput {
     pub(crate) keys: Global<u8>,
     pub(crate) values: Global<u8>,
 }
 
 /// Where the sorted keys and values are written.
 #[derive(Clone, Copy)]
-pub(crate) struct Target {
+pub(crate) struct SortOutput {
     pub(crate) keys: GlobalMut<u8>,
     pub(crate) values: GlobalMut<u8>,
 }
 
-impl Source {
-    pub(crate) fn keys<K: SortKey>(keys: DeviceSlice<'_, K>) -> Source {
-        Source { keys: keys.global().cast(), values: Global::from_raw_parts(std::ptr::null(), 0) }
+impl SortInput {
+    pub(crate) fn keys<K: SortKey>(keys: DeviceSlice<'_, K>) -> SortInput {
+        SortInput { keys: keys.global().cast(), values: Global::from_raw_parts(std::ptr::null(), 0) }
     }
 
-    pub(crate) fn pairs<K: SortKey, V: Payload>(keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V>) -> Source {
-        Source { keys: keys.global().cast(), values: values.global().cast() }
+    pub(crate) fn pairs<K: SortKey, V: Payload>(keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V>) -> SortInput {
+        SortInput { keys: keys.global().cast(), values: values.global().cast() }
     }
 }
 
-impl Target {
-    pub(crate) fn keys<K: SortKey>(mut keys: DeviceSliceMut<'_, K>) -> Target {
-        Target { keys: keys.global_mut().cast(), values: GlobalMut::from_raw_parts(std::ptr::null_mut(), 0) }
+impl SortOutput {
+    pub(crate) fn keys<K: SortKey>(mut keys: DeviceSliceMut<'_, K>) -> SortOutput {
+        SortOutput { keys: keys.global_mut().cast(), values: GlobalMut::from_raw_parts(std::ptr::null_mut(), 0) }
     }
 
     pub(crate) fn pairs<K: SortKey, V: Payload>(
         mut keys: DeviceSliceMut<'_, K>,
         mut values: DeviceSliceMut<'_, V>,
-    ) -> Target {
-        Target { keys: keys.global_mut().cast(), values: values.global_mut().cast() }
+    ) -> SortOutput {
+        SortOutput { keys: keys.global_mut().cast(), values: values.global_mut().cast() }
     }
 
-    pub(crate) fn as_source(self) -> Source {
-        Source { keys: self.keys.as_const(), values: self.values.as_const() }
+    pub(crate) fn as_source(self) -> SortInput {
+        SortInput { keys: self.keys.as_const(), values: self.values.as_const() }
     }
 }

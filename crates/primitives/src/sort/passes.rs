@@ -9,7 +9,7 @@ use warpset_kernels::primitives::radix_sort::{
 };
 use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
 
-use super::operands::{Source, Target};
+use super::operands::{SortInput, SortOutput};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
@@ -80,8 +80,8 @@ impl Passes {
 pub(super) unsafe fn sort_in_passes(
     stream: &Stream,
     widths: Widths,
-    source: Source,
-    target: Target,
+    source: SortInput,
+    target: SortOutput,
     n: usize,
     bits: Range<u32>,
     flip: u32,
@@ -96,7 +96,7 @@ pub(super) unsafe fn sort_in_passes(
 
     let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
     let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
-    let scratch = Target { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
+    let scratch = SortOutput { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
     let mut words: DeviceVec<u64> = stream.alloc_uninit(layout.words())?;
     stream.fill_bytes(words.slice_mut(..layout.second_half_at()), 0)?;
     let words = words.global_mut();

@@ -9,7 +9,7 @@ use warpset_kernels::primitives::resident_sort::{
 };
 use warpset_simt::KernelInfo;
 
-use super::operands::{Source, Target};
+use super::operands::{SortInput, SortOutput};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
@@ -117,8 +117,8 @@ pub(super) fn words(n: usize) -> usize {
 pub(super) unsafe fn sort_resident(
     stream: &Stream,
     widths: Widths,
-    source: Source,
-    target: Target,
+    source: SortInput,
+    target: SortOutput,
     n: usize,
     bits: Range<u32>,
     flip: u32,

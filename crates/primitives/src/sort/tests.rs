@@ -31,7 +31,7 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     if !by.is_reversed() && (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
         // By passes, as longer inputs.
         let input = device.from_slice(keys).unwrap();
-        let (source, target) = (Source::keys(input.as_slice()), Target::keys(out.as_mut_slice()));
+        let (source, target) = (SortInput::keys(input.as_slice()), SortOutput::keys(out.as_mut_slice()));
         let (widths, bits, n) = (Widths::keys::<K>(), by.range::<K>().unwrap(), keys.len());
         // SAFETY: as above.
         unsafe { sort_in_passes(&stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }.unwrap();
@@ -64,7 +64,7 @@ fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys
     if !by.is_reversed() && (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
         // By passes, as longer inputs, where the items are.
         let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
-        let target = Target::pairs(input.as_mut_slice(), payloads.as_mut_slice());
+        let target = SortOutput::pairs(input.as_mut_slice(), payloads.as_mut_slice());
         let (widths, bits, n) = (Widths::pairs::<K, V>(), by.range::<K>().unwrap(), keys.len());
         if n % 2 == 1 {
             // SAFETY: as above.
@@ -178,10 +178,10 @@ fn more_items_than_a_launch_takes() {
             let keys = random(n, 8, |x| x % 100 * 0x0101_0101);
             let (mut input, mut payloads) = (device.from_slice(&keys).unwrap(), device.from_slice(&places(n)).unwrap());
             let (mut out, mut out_payloads) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
-            let source = Source::pairs(input.as_slice(), payloads.as_slice());
+            let source = SortInput::pairs(input.as_slice(), payloads.as_slice());
             let target = match in_place {
-                true => Target::pairs(input.as_mut_slice(), payloads.as_mut_slice()),
-                false => Target::pairs(out.as_mut_slice(), out_payloads.as_mut_slice()),
+                true => SortOutput::pairs(input.as_mut_slice(), payloads.as_mut_slice()),
+                false => SortOutput::pairs(out.as_mut_slice(), out_payloads.as_mut_slice()),
             };
             let widths = Widths::pairs::<u64, u32>();
             let limits = Limits { launch: tile + 1, many: 0 };
@@ -205,7 +205,7 @@ fn many_keys_are_counted_in_columns() {
         let keys = random(n, 9, |x| x as u32);
         let input = device.from_slice(&keys).unwrap();
         let mut out = device.alloc_uninit(n).unwrap();
-        let (source, target) = (Source::keys(input.as_slice()), Target::keys::<u32>(out.as_mut_slice()));
+        let (source, target) = (SortInput::keys(input.as_slice()), SortOutput::keys::<u32>(out.as_mut_slice()));
         let limits = Limits { many: 0, ..LIMITS };
         // SAFETY: both hold `n` keys and live until they have been read.
         unsafe { sort_in_passes(&stream, Widths::keys::<u32>(), source, target, n, 3..32, 0, false, limits) }.unwrap();

@@ -171,7 +171,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         *self = if self.layout.is_counted() {
             lay_out(self.layout, &kept)?
         } else {
-            let all = Each(source::Source::read_from(&kept, 0));
+            let all = Each(source::AscendingSource::read_from(&kept, 0));
             let fingerprints: Vec<u64> =
                 all.flat_map(|item| std::iter::repeat_n(item.fingerprint, item.copies as usize)).collect();
             lay_out(self.layout, &source::Sorted(&fingerprints))?

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::QuotientFilter;
 use super::rewrite::lay_out;
-use super::source::{Ascending, Buffer, Each, Source};
+use super::source::{Ascending, Buffer, Each, AscendingSource};
 use crate::slot_kind::{Copies, SlotKind};
 use crate::{Error, Layout};
 
@@ -64,7 +64,7 @@ impl<I: Iterator<Item = (u64, u64)>> Ascending for GivenFrom<'_, I> {
     }
 }
 
-impl<F, I> Source for Given<F>
+impl<F, I> AscendingSource for Given<F>
 where
     F: Fn(u64) -> I + Sync,
     I: Iterator<Item = (u64, u64)>,

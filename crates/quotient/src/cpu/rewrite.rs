@@ -12,7 +12,7 @@ use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::quotient::{Split, standard as core};
 
 use super::QuotientFilter;
-use super::source::{Ascending, Item, Source};
+use super::source::{Ascending, Item, AscendingSource};
 use crate::slot_kind::{Counts, PlacedItem, SlotKind, SlotWriter, WriteJob};
 use crate::{Error, Layout};
 
@@ -20,7 +20,7 @@ use crate::{Error, Layout};
 const LEAST_PART: u64 = 1 << 14;
 
 /// What a part of the quotients does to the first free slot.
-struct Part {
+struct PartEffect {
     held: Counts,
     /// The slot after the last item, were nothing spilled into the part; 0 without items.
     end: u64,
@@ -39,7 +39,7 @@ struct Placed {
 
 /// Visits the fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
 #[inline(always)]
-fn for_each_item<A: Source>(layout: &Layout, source: &A, first: u64, end: u64, mut visit: impl FnMut(Placed)) {
+fn for_each_item<A: AscendingSource>(layout: &Layout, source: &A, first: u64, end: u64, mut visit: impl FnMut(Placed)) {
     let (split, keep) = (layout.split, layout.keeps_duplicates());
     // No item has this quotient.
     let (mut quotient_before, mut before) = (u64::MAX, 0);
@@ -68,8 +68,8 @@ fn for_each_item<A: Source>(layout: &Layout, source: &A, first: u64, end: u64, m
     }
 }
 
-fn measure(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
-    let mut part = Part { held: Counts::default(), end: 0 };
+fn measure(layout: &Layout, source: &impl AscendingSource, first: u64, end: u64) -> PartEffect {
+    let mut part = PartEffect { held: Counts::default(), end: 0 };
     for_each_item(layout, source, first, end, |Placed { quotient, copies, slots, .. }| {
         part.end = core::place(part.end, quotient) + slots;
         part.held += Counts { copies, slots };
@@ -97,7 +97,7 @@ struct WritePart<'a, A> {
     len: u64,
 }
 
-impl<A: Source> WriteJob for WritePart<'_, A> {
+impl<A: AscendingSource> WriteJob for WritePart<'_, A> {
     type Output = Written;
 
     #[inline(always)]
@@ -133,7 +133,7 @@ impl<A: Source> WriteJob for WritePart<'_, A> {
 fn write<S: SlotKind>(
     layout: &Layout,
     words: &mut [u64],
-    source: &impl Source,
+    source: &impl AscendingSource,
     (first, end): (u64, u64),
     free: u64,
 ) -> Written {
@@ -175,7 +175,7 @@ fn check_held(layout: &Layout, held: Counts, end: u64) -> Result<(), Error> {
 }
 
 /// A filter of the fingerprints of `source`, which gives them counted if the layout counts them.
-pub(crate) fn lay_out<S: SlotKind, A: Source>(layout: Layout, source: &A) -> Result<QuotientFilter<S>, Error> {
+pub(crate) fn lay_out<S: SlotKind, A: AscendingSource>(layout: Layout, source: &A) -> Result<QuotientFilter<S>, Error> {
     debug_assert_eq!(layout.is_counted(), A::Item::COUNTED);
     let split = layout.split;
     let step = part_quotients(split);
@@ -186,7 +186,7 @@ pub(crate) fn lay_out<S: SlotKind, A: Source>(layout: Layout, source: &A) -> Res
         check_held(&layout, held, free)?;
         return Ok(QuotientFilter::from_parts(layout, words, held));
     }
-    let parts: Vec<Part> =
+    let parts: Vec<PartEffect> =
         parallel::map(0..split.quotients() / step, |i| measure(&layout, source, i * step, (i + 1) * step));
     let mut held = Counts::default();
     parts.iter().for_each(|part| held += part.held);

@@ -122,7 +122,7 @@ pub(crate) trait Ascending {
 }
 
 /// Where ascending fingerprints come from.
-pub(crate) trait Source: Sync {
+pub(crate) trait AscendingSource: Sync {
     /// What they are.
     type Item: Item;
     /// What reads them.
@@ -151,7 +151,7 @@ impl<A: Ascending> Iterator for Each<A> {
 /// A slice in ascending order.
 pub(crate) struct Sorted<'s, T = u64>(pub &'s [T]);
 
-impl<T: Item> Source for Sorted<'_, T> {
+impl<T: Item> AscendingSource for Sorted<'_, T> {
     type Item = T;
     type Run<'a>
         = &'a [T]
@@ -279,7 +279,7 @@ impl<W: Walk, T: Item> Ascending for StoredFrom<W, T> {
 }
 
 impl<'v, S: SlotKind, T: Item> Stored<'v, S, T> {
-    /// [`Source::read_from`] with the lifetime of the words.
+    /// [`AscendingSource::read_from`] with the lifetime of the words.
     pub(crate) fn read_from(&self, first: u64) -> StoredFrom<S::Walk<'v>, T> {
         let layout = self.view.layout();
         let quotient = layout.split.quotient(first << self.dropped);
@@ -288,7 +288,7 @@ impl<'v, S: SlotKind, T: Item> Stored<'v, S, T> {
     }
 }
 
-impl<S: SlotKind, T: Item> Source for Stored<'_, S, T> {
+impl<S: SlotKind, T: Item> AscendingSource for Stored<'_, S, T> {
     type Item = T;
     type Run<'a>
         = StoredFrom<S::Walk<'a>, T>
@@ -391,7 +391,7 @@ impl<A: Ascending, B: Ascending<Item = A::Item>> Ascending for CombinedFrom<A, B
     }
 }
 
-impl<A: Source, B: Source<Item = A::Item>> Source for Combined<A, B> {
+impl<A: AscendingSource, B: AscendingSource<Item = A::Item>> AscendingSource for Combined<A, B> {
     type Item = A::Item;
     type Run<'a>
         = CombinedFrom<A::Run<'a>, B::Run<'a>>
@@ -451,7 +451,7 @@ impl<A: Ascending<Item = Copies>> Ascending for KeptFrom<A> {
     }
 }
 
-impl<A: Source<Item = Copies>> Source for Kept<A> {
+impl<A: AscendingSource<Item = Copies>> AscendingSource for Kept<A> {
     type Item = Copies;
     type Run<'a>
         = KeptFrom<A::Run<'a>>
@@ -465,7 +465,7 @@ impl<A: Source<Item = Copies>> Source for Kept<A> {
 
 /// The sum of `of` over all fingerprints up to `last`. It is at most `u64::MAX` where the bytes of a filter have not
 /// been checked.
-fn sum<A: Source>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
+fn sum<A: AscendingSource>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
     let items =
         |first: u64, last: u64| Each(source.read_from(first)).take_while(move |item| item.fingerprint() <= last);
     let sums = parallel::map(ranges(last), |(first, last)| items(first, last).map(&of).fold(0, u64::saturating_add));
@@ -473,12 +473,12 @@ fn sum<A: Source>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> 
 }
 
 /// How many fingerprints up to `last` there are, copies included.
-pub(crate) fn count(source: &impl Source, last: u64) -> u64 {
+pub(crate) fn count(source: &impl AscendingSource, last: u64) -> u64 {
     sum(source, last, Item::copies)
 }
 
 /// How many different fingerprints up to `last` there are.
-pub(crate) fn count_distinct(source: &impl Source<Item = Copies>, last: u64) -> u64 {
+pub(crate) fn count_distinct(source: &impl AscendingSource<Item = Copies>, last: u64) -> u64 {
     sum(source, last, |_| 1)
 }
 

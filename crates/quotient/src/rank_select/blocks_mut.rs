@@ -35,7 +35,7 @@ struct Head {
 
 /// A slot of a block that begins at this word.
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockSlot {
     first: usize,
     slot: u32,
 }
@@ -83,8 +83,8 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
 
     /// The block that has a slot, and the slot in it.
     #[inline(always)]
-    fn place(&self, home: &Head, slot: u64) -> Place {
-        Place { first: home.first + (slot / 64) as usize * self.block_words, slot: slot as u32 % 64 }
+    fn place(&self, home: &Head, slot: u64) -> BlockSlot {
+        BlockSlot { first: home.first + (slot / 64) as usize * self.block_words, slot: slot as u32 % 64 }
     }
 
     /// The slot after the first `runs` runs of a block.
@@ -118,13 +118,13 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
             }
             rank -= ends.count_ones();
             slot = slot - block.slot as u64 + 64;
-            block = Place { first: block.first + self.block_words, slot: 0 };
+            block = BlockSlot { first: block.first + self.block_words, slot: 0 };
         }
     }
 
     /// Up to 64 bits of remainders from that in this slot on; those of later blocks are missing.
     #[inline(always)]
-    fn window(&self, Place { first, slot }: Place) -> u64 {
+    fn window(&self, BlockSlot { first, slot }: BlockSlot) -> u64 {
         let bit = slot * self.fields.width();
         let index = first + Self::REMAINDERS + (bit / 64) as usize;
         let low = self.words.get(index).map_or(0, |word| word >> (bit % 64));
@@ -134,12 +134,12 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     }
 
     #[inline(always)]
-    fn remainder(&self, place: Place) -> u64 {
+    fn remainder(&self, place: BlockSlot) -> u64 {
         self.window(place) & lowest(self.fields.width())
     }
 
     #[inline(always)]
-    fn set_remainder(&mut self, Place { first, slot }: Place, remainder: u64) {
+    fn set_remainder(&mut self, BlockSlot { first, slot }: BlockSlot, remainder: u64) {
         self.set_bits(first, slot * self.fields.width(), self.fields.width(), remainder);
     }
 
@@ -273,7 +273,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     fn open_far(&mut self, found: &Found, place: u64, remainder: u64, select: impl Select) -> Option<()> {
         let &Found { home, at, occupied, free, .. } = found;
         let mut head = home;
-        let Place { first, mut slot } = self.place(&home, free);
+        let BlockSlot { first, mut slot } = self.place(&home, free);
         if free >= 64 {
             head = self.head(first)?;
         }
@@ -290,7 +290,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
             }
         }
         let target = self.place(&home, place);
-        self.move_up(target, Place { first: head.first, slot }, remainder);
+        self.move_up(target, BlockSlot { first: head.first, slot }, remainder);
         // It ends the run that it begins, or that it is the last of; those within a run end nothing.
         let ends = place == free;
         let word = &mut self.words[target.first + RUNENDS as usize];
@@ -345,7 +345,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     fn close_far(&mut self, found: &Found, place: u64, select: impl Select) -> Option<()> {
         let &Found { home, at, start, free, .. } = found;
         let mut head = home;
-        let Place { first, slot: mut end } = self.place(&home, free);
+        let BlockSlot { first, slot: mut end } = self.place(&home, free);
         if free >= 64 {
             head = self.head(first)?;
         }
@@ -361,8 +361,8 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
             }
         }
         let last = match end.checked_sub(1) {
-            Some(slot) => Place { first: head.first, slot },
-            None => Place { first: head.first - self.block_words, slot: 63 },
+            Some(slot) => BlockSlot { first: head.first, slot },
+            None => BlockSlot { first: head.first - self.block_words, slot: 63 },
         };
         self.move_down(self.place(&home, place), last);
         if start + 1 == free {
@@ -378,7 +378,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     /// Stores a fingerprint in its empty canonical slot.
     #[inline(always)]
     fn put_alone(&mut self, &Found { home: Head { first, .. }, at, .. }: &Found, remainder: u64) {
-        self.set_remainder(Place { first, slot: at }, remainder);
+        self.set_remainder(BlockSlot { first, slot: at }, remainder);
         self.words[first + OCCUPIEDS as usize] |= 1 << at;
         self.words[first + RUNENDS as usize] |= 1 << at;
     }
@@ -394,7 +394,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     }
 
     #[inline(always)]
-    fn is_digit(&self, Place { first, slot }: Place) -> bool {
+    fn is_digit(&self, BlockSlot { first, slot }: BlockSlot) -> bool {
         self.words[first + DIGITS as usize] >> slot & 1 != 0
     }
 }
@@ -456,7 +456,7 @@ impl BlocksMut<'_, true> {
         if wanted > taken {
             let slot = found.place + taken;
             self.open(&found, slot, remainder, select)?;
-            let Place { first, slot } = self.place(&found.home, slot);
+            let BlockSlot { first, slot } = self.place(&found.home, slot);
             let digits = &mut self.words[first + DIGITS as usize];
             *digits = *digits & !(1 << slot) | u64::from(taken > 0) << slot;
         }
@@ -506,11 +506,11 @@ impl BlocksMut<'_, true> {
     /// How often a fingerprint is stored that is there; `None` if its digits reach out of the block.
     #[inline(always)]
     fn count_at(&self, found: &Found) -> Option<u64> {
-        let Place { first, slot } = self.place(&found.home, found.place);
+        let BlockSlot { first, slot } = self.place(&found.home, found.place);
         let digits = !(self.words[first + DIGITS as usize] >> slot >> 1);
         // Digits in the slots after this one; slots past the block hold none here.
         let len = digits.trailing_zeros();
-        let digit = |i| self.remainder(Place { first, slot: slot + 1 + i });
+        let digit = |i| self.remainder(BlockSlot { first, slot: slot + 1 + i });
         match len {
             _ if slot + len >= 63 => None,
             0 => Some(1),

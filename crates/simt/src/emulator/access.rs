@@ -1,6 +1,6 @@
 //! Memory accesses of kernel threads: checked, counted, and ordered.
 use super::engine::{Engine, raise, switch, with};
-use super::fault::{FaultKind, Other, Space};
+use super::fault::{CallSite, FaultKind, Other, Space};
 use super::memory::Region;
 use super::races::{Conflict, Who};
 use super::vocabulary::memory::Raw;
@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub use super::fault::AccessKind as Access;
 pub use super::races::Scope;
-
-type Place = &'static Location<'static>;
 
 /// An atomic operation on a word.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +217,7 @@ impl Engine {
     }
 
     #[inline]
-    fn note_global(&mut self, address: usize, size: usize, access: Access, place: Place) -> Result<(), FaultKind> {
+    fn note_global(&mut self, address: usize, size: usize, access: Access, place: CallSite) -> Result<(), FaultKind> {
         if access == Access::Write {
             self.wrote();
         }
@@ -237,7 +235,7 @@ impl Engine {
     }
 
     #[inline]
-    fn note_shared(&mut self, offset: u32, size: usize, access: Access, place: Place) -> Result<(), FaultKind> {
+    fn note_shared(&mut self, offset: u32, size: usize, access: Access, place: CallSite) -> Result<(), FaultKind> {
         if access != Access::Read && access != Access::AtomicRead {
             self.wrote();
         }

@@ -1,10 +1,8 @@
 //! The state of a resident block: its threads, its barrier, its shared memory.
+use super::fault::CallSite;
 use super::memory::POISON;
 use super::worker::Worker;
 use crate::Dim3;
-use std::panic::Location;
-
-type Place = &'static Location<'static>;
 
 /// What a barrier computes from the predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +49,7 @@ pub struct Thread {
     /// The coroutine it is suspended in; none before it has started.
     pub worker: Option<Worker>,
     /// The barrier or collective it waits at.
-    pub place: Option<Place>,
+    pub place: Option<CallSite>,
     pub collective: Collective,
     pub mask: u32,
     pub value: u64,
@@ -69,7 +67,7 @@ impl Thread {
 pub struct Barrier {
     pub arrived: u32,
     pub op: BarrierOp,
-    pub place: Option<Place>,
+    pub place: Option<CallSite>,
     /// Threads whose predicate was true.
     pub count: u32,
     pub result: u32,

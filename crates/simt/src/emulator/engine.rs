@@ -4,7 +4,7 @@
 //! reaches the engine through a thread-local pointer, always in short borrows that
 //! end before any thread is suspended or resumed.
 use super::block::Block;
-use super::fault::{Fault, FaultKind, Other};
+use super::fault::{CallSite, Fault, FaultKind, Other};
 use super::memory::{Memory, Region};
 use super::races::Races;
 use super::random::Random;
@@ -23,8 +23,6 @@ pub use super::access::{
 };
 
 pub use super::meeting::{barrier, collective};
-
-type Place = &'static Location<'static>;
 
 /// Blocks that are candidates for the next free slot: the start order is shuffled this far.
 const WINDOW: usize = 8;
@@ -293,7 +291,7 @@ pub(super) fn switch() {
 }
 
 /// Ends the current thread, and with it the launch.
-pub(super) fn raise(kind: FaultKind, place: Place) -> ! {
+pub(super) fn raise(kind: FaultKind, place: CallSite) -> ! {
     with(|engine| engine.stop(kind, Some(place)));
     resume_unwind(Box::new(Unwind));
 }
@@ -343,12 +341,12 @@ impl Engine {
         }
     }
 
-    pub(super) fn other(&self, slot: u32, thread: u32, location: Option<Place>) -> Other {
+    pub(super) fn other(&self, slot: u32, thread: u32, location: Option<CallSite>) -> Other {
         Other { block: self.slots[slot as usize].index, thread: self.thread_index(thread), location }
     }
 
     /// Records the fault of the current thread, if it is the first.
-    pub(super) fn stop(&mut self, kind: FaultKind, place: Option<Place>) {
+    pub(super) fn stop(&mut self, kind: FaultKind, place: Option<CallSite>) {
         if self.fault.is_none() {
             self.fault = Some(Fault {
                 kernel: self.info.name,

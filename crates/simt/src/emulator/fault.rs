@@ -3,6 +3,9 @@ use crate::Dim3;
 use std::fmt;
 use std::panic::Location;
 
+/// A place in the source of a kernel.
+pub(super) type CallSite = &'static Location<'static>;
+
 /// A fault of a kernel or of its launch, found by the emulator.
 ///
 /// Printed, it names kernel, block, thread and source line, and the seed that replays it.

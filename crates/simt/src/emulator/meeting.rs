@@ -1,10 +1,8 @@
 //! Where threads meet: block barriers and warp collectives, and who can no longer come.
 use super::block::{BarrierOp, Collective, Warp, compute};
 use super::engine::{Engine, ThreadRef, raise, suspend, unwinding, with};
-use super::fault::{FaultKind, Whereabouts};
+use super::fault::{CallSite, FaultKind, Whereabouts};
 use std::panic::Location;
-
-type Place = &'static Location<'static>;
 
 /// What an arrival means for the thread.
 enum Arrival {
@@ -45,7 +43,7 @@ pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
 }
 
 /// Whether two places are one; most often they are the same reference.
-fn same_place(a: Place, b: Place) -> bool {
+fn same_place(a: CallSite, b: CallSite) -> bool {
     std::ptr::eq(a, b) || a == b
 }
 
@@ -138,7 +136,7 @@ impl Engine {
         }
     }
 
-    fn arrive_at_barrier(&mut self, op: BarrierOp, predicate: bool, place: Place) -> Result<Arrival, FaultKind> {
+    fn arrive_at_barrier(&mut self, op: BarrierOp, predicate: bool, place: CallSite) -> Result<Arrival, FaultKind> {
         let ThreadRef { slot, thread } = self.current;
         self.thread_mut(self.current).place = Some(place);
         self.commit_own();
@@ -193,7 +191,7 @@ impl Engine {
         mask: u32,
         value: u64,
         operand: u32,
-        place: Place,
+        place: CallSite,
     ) -> Result<Arrival, FaultKind> {
         let ThreadRef { slot, thread } = self.current;
         let (first, lane) = (thread & !31, lane_of(thread));

@@ -4,13 +4,10 @@
 //! atomic, are a race unless one happened before the other. The order in which this
 //! run did them does not matter: a missing barrier is found though the schedule hid it.
 use super::clock::{Known, Subject, Time, join};
-use super::fault::AccessKind;
+use super::fault::{AccessKind, CallSite};
 use super::shadow::{Record, Shadow};
 use std::collections::HashMap;
-use std::panic::Location;
 use std::rc::Rc;
-
-type Place = &'static Location<'static>;
 
 /// A resident thread.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +66,7 @@ pub struct Conflict {
     pub theirs: AccessKind,
     pub block: u32,
     pub thread: u32,
-    pub place: Option<Place>,
+    pub place: Option<CallSite>,
 }
 
 #[derive(Debug)]
@@ -134,7 +131,7 @@ impl Races {
         address: usize,
         size: usize,
         kind: AccessKind,
-        place: Place,
+        place: CallSite,
     ) -> Result<(), Conflict> {
         self.access(who, address, size, kind, place, 0)
     }
@@ -147,7 +144,7 @@ impl Races {
         offset: u32,
         size: usize,
         kind: AccessKind,
-        place: Place,
+        place: CallSite,
     ) -> Result<(), Conflict> {
         let address = SHARED | (who.slot as usize) << SLOT_SHIFT | offset as usize;
         self.access(who, address, size, kind, place, self.slots[who.slot as usize].born)
@@ -160,7 +157,7 @@ impl Races {
         address: usize,
         size: usize,
         kind: AccessKind,
-        place: Place,
+        place: CallSite,
         born: Time,
     ) -> Result<(), Conflict> {
         let me = self.number(who);

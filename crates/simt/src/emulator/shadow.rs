@@ -3,10 +3,9 @@
 //! A cell stands for four bytes, or for one byte on pages that have seen narrower
 //! accesses. It holds the last write and the reads since.
 use super::clock::Time;
+use super::fault::CallSite;
 use std::collections::HashMap;
 use std::panic::Location;
-
-type Place = &'static Location<'static>;
 
 /// Bytes of a page.
 const PAGE: usize = 1024;
@@ -30,7 +29,7 @@ pub struct Record {
 const SET: u32 = u32::MAX;
 
 impl Record {
-    pub fn new(thread: u32, time: Time, atomic: bool, place: Place) -> Self {
+    pub fn new(thread: u32, time: Time, atomic: bool, place: CallSite) -> Self {
         Self { thread, stamp: time << 1 | u32::from(atomic), place: encode(place) }
     }
 
@@ -46,7 +45,7 @@ impl Record {
         self.stamp & 1 == 1
     }
 
-    pub fn place(self) -> Option<Place> {
+    pub fn place(self) -> Option<CallSite> {
         decode(self.place)
     }
 
@@ -58,12 +57,12 @@ impl Record {
 static ANCHOR: u8 = 0;
 
 /// A source location in four bytes: the distance of its data from one of our statics.
-fn encode(place: Place) -> i32 {
+fn encode(place: CallSite) -> i32 {
     let address = (&raw const *place).expose_provenance();
     i32::try_from(address.wrapping_sub((&raw const ANCHOR).addr()) as isize).unwrap_or(0)
 }
 
-fn decode(place: i32) -> Option<Place> {
+fn decode(place: i32) -> Option<CallSite> {
     if place == 0 {
         return None;
     }

@@ -69,10 +69,10 @@ impl RaoBloom {
         let words = self.words.as_mut_slice().chunks_mut(part_buckets * layout.words_per_block());
         let state = self.bucket_ones.chunks_mut(part_buckets).zip(saved.chunks_mut(part_buckets));
         let parts = words.zip(state).zip(by_part(shares)).enumerate();
-        let mut parts: Vec<Part> = parts
+        let mut parts: Vec<FilterPart> = parts
             .map(|(i, ((words, (ones, saved)), shares))| {
                 let first = (i * part_buckets) as u32;
-                Part {
+                FilterPart {
                     layout,
                     first,
                     words,
@@ -157,7 +157,7 @@ fn is_cached_and_busy(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
 }
 
 /// Calls `work` with each part, on all threads if there are several.
-fn each<R: Send>(parts: &mut [Part], work: impl Fn(&mut Part) -> R + Send + Sync) -> Vec<R> {
+fn each<R: Send>(parts: &mut [FilterPart], work: impl Fn(&mut FilterPart) -> R + Send + Sync) -> Vec<R> {
     parallel::map(parts, work)
 }
 
@@ -170,7 +170,7 @@ enum Group {
 }
 
 /// A part of the filter and the keys that go there.
-struct Part<'a> {
+struct FilterPart<'a> {
     layout: RaoLayout,
     /// The first bucket's number.
     first: u32,
@@ -192,7 +192,7 @@ struct Part<'a> {
     fetched: Option<usize>,
 }
 
-impl Part<'_> {
+impl FilterPart<'_> {
     fn may_overflow(&self, bucket: usize) -> bool {
         may_overflow(self.layout, self.ones[bucket], self.counts[bucket])
     }
@@ -223,7 +223,7 @@ impl Part<'_> {
 
     /// Builds the buckets of one kind. With `saves`, returns what they were.
     fn build(&mut self, kind: Group, task: Task, saves: bool) -> Result<Saved, Error> {
-        let is_meant = |part: &Part, bucket: usize| {
+        let is_meant = |part: &FilterPart, bucket: usize| {
             part.counts[bucket] > 0 && (kind == Group::Any || (kind == Group::MayOverflow) == part.may_overflow(bucket))
         };
         let mut saved = Saved::default();
@@ -243,7 +243,7 @@ impl Part<'_> {
         Ok(saved)
     }
 
-    fn build_sorted(&mut self, keys: &[Assigned], is_meant: impl Fn(&Part, usize) -> bool, task: Task) {
+    fn build_sorted(&mut self, keys: &[Assigned], is_meant: impl Fn(&FilterPart, usize) -> bool, task: Task) {
         let (mut bucket, mut end) = (0, 0);
         while bucket < self.ones.len() {
             let (first, start) = (bucket, end);

@@ -6,7 +6,7 @@
 use warpset_core::bits::{lowest, range};
 use warpset_core::quotient::rank_select::{DIGITS, RUNENDS};
 
-use super::{BlocksMut, Place, upto};
+use super::{BlocksMut, BlockSlot, upto};
 
 impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
     /// What moves with an item, beside its remainder.
@@ -20,18 +20,18 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
         let (begin, len) = (place * width, (empty + 1 - place) * width);
         if len <= 64 {
             // Mostly, while a filter is half empty: no loop, whose end would be guessed wrong.
-            let bits = self.window(Place { first, slot: place }) << width | remainder;
+            let bits = self.window(BlockSlot { first, slot: place }) << width | remainder;
             self.set_bits(first, begin, len, bits & lowest(len));
         } else {
             shift_up(self.remainders(first), begin + width, begin + len, width, 0);
-            self.set_remainder(Place { first, slot: place }, remainder);
+            self.set_remainder(BlockSlot { first, slot: place }, remainder);
         }
     }
 
     /// Moves the items from `place` on, up to the slot before `empty`, up by one, and puts a remainder into `place`.
     /// What goes with it is of no use.
     #[inline(always)]
-    pub(super) fn move_up(&mut self, place: Place, empty: Place, remainder: u64) {
+    pub(super) fn move_up(&mut self, place: BlockSlot, empty: BlockSlot, remainder: u64) {
         let (mut first, mut to) = (empty.first, empty.slot);
         let width = self.fields.width();
         while first != place.first {
@@ -55,7 +55,7 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
 
     /// Moves the items after `place`, up to `last`, down by one slot, and empties `last`.
     #[inline(always)]
-    pub(super) fn move_down(&mut self, place: Place, last: Place) {
+    pub(super) fn move_down(&mut self, place: BlockSlot, last: BlockSlot) {
         let (mut first, mut from) = (place.first, place.slot);
         let width = self.fields.width();
         while first != last.first {
@@ -84,11 +84,11 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
         let width = self.fields.width();
         let (begin, len) = (place * width, (last + 1 - place) * width);
         if len <= 64 {
-            let bits = self.window(Place { first, slot: place }) & lowest(len);
+            let bits = self.window(BlockSlot { first, slot: place }) & lowest(len);
             self.set_bits(first, begin, len, bits >> width);
         } else {
             shift_down(self.remainders(first), begin, begin + len - width, width, 0);
-            self.set_remainder(Place { first, slot: last }, 0);
+            self.set_remainder(BlockSlot { first, slot: last }, 0);
         }
     }
 
