@@ -43,6 +43,9 @@ pub struct Args {
     /// Also pack the tests that never touch a GPU
     #[arg(long)]
     host_tests: bool,
+    /// Pack the bench with the other libraries that take minutes to compile
+    #[arg(long)]
+    peers: bool,
     /// Pack the executables of this package alone; may be given again
     #[arg(long, value_name = "NAME")]
     package: Vec<String>,
@@ -62,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let files = repository_files(&root)?;
     let mut executables = Vec::new();
-    for executable in parse_messages(&build(&root, &args.package)?)? {
+    for executable in parse_messages(&build(&root, args)?)? {
         let packed_test = || -> anyhow::Result<bool> {
             let of_tools = executable.package == root.join("xtask");
             Ok(!of_tools && (args.host_tests || can_drive_gpu(&fs::read(&executable.path)?)))
@@ -118,9 +121,10 @@ fn repository_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(names.split_terminator('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
 }
 
-/// Cargo's messages from building every executable and every test of `packages`, or of all, in release mode. One
+/// Cargo's messages from building every executable and every test of the packages, or of all, in release mode. One
 /// command for both, so that they share all libraries.
-fn build(root: &Path, packages: &[String]) -> anyhow::Result<String> {
+fn build(root: &Path, args: &Args) -> anyhow::Result<String> {
+    let packages = &args.package;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     if packages.is_empty() {
@@ -129,7 +133,7 @@ fn build(root: &Path, packages: &[String]) -> anyhow::Result<String> {
         command.arg("build").args(packages.iter().flat_map(|package| ["--package", package.as_str()]));
     }
     if packages.is_empty() || packages.iter().any(|package| package == "xtask") {
-        command.args(["--features", "xtask/bench"]);
+        command.args(["--features", if args.peers { "xtask/peers" } else { "xtask/bench" }]);
     }
     let output = command
         .current_dir(root)
