@@ -2,9 +2,10 @@
 //!
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test lsm_format` writes the fixtures of a new version.
 
-use std::path::{Path, PathBuf};
-
+use warpset::lsm::cpu::Dictionary;
 use warpset::lsm::{CleanupPolicy, Error, FileError, HEADER_BYTES, Lsm, OrderedKey, SortedArray, Value, View, units};
+use warpset_base::file::{self, Saved};
+use warpset_tests::files::{self, fixture, resealed, to_words};
 
 /// Several levels, tombstones, copies of keys, the ends of the range.
 fn tree() -> Lsm<u32, u64> {
@@ -37,82 +38,12 @@ fn array() -> SortedArray<u64, u32> {
     SortedArray::builder().build_from(&[9, 1, u64::MAX, 9, 0], &[90, 10, 7, 91, 1]).unwrap()
 }
 
-/// What is checked of either structure.
-trait Saved: Sized + PartialEq {
-    type Key: OrderedKey;
-    type Value: Value;
-    fn to_bytes(&self) -> Vec<u8>;
-    fn from_bytes(bytes: &[u8]) -> Result<Self, Error>;
-    fn load(path: &Path) -> Result<Self, Error>;
-    fn save(&self, path: &Path);
-    fn elements(&self) -> Vec<(Self::Key, Self::Value)>;
-    /// What must hold of everything that loads.
-    fn check(&self);
-}
-
-macro_rules! saved {
-    ($type:ident, $check:expr) => {
-        impl<K: OrderedKey, V: Value> Saved for $type<K, V> {
-            type Key = K;
-            type Value = V;
-            fn to_bytes(&self) -> Vec<u8> {
-                self.to_bytes()
-            }
-            fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-                $type::from_bytes(bytes)
-            }
-            fn load(path: &Path) -> Result<Self, Error> {
-                $type::load(path)
-            }
-            fn save(&self, path: &Path) {
-                self.save(path).unwrap();
-            }
-            fn elements(&self) -> Vec<(K, V)> {
-                self.iter().collect()
-            }
-            fn check(&self) {
-                $check(self)
-            }
-        }
-    };
-}
-saved!(Lsm, |lsm: &Lsm<K, V>| lsm.check_invariants().unwrap());
-saved!(SortedArray, |array: &SortedArray<K, V>| assert!(array.keys().windows(2).all(|two| two[0] < two[1])));
-
-fn fixture<S: Saved>(name: &str, structure: &S) {
-    // At run time: packed tests run elsewhere than they were built.
-    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let path = PathBuf::from(package).join("data").join(name);
-    if std::env::var_os("WARPSET_WRITE_FIXTURES").is_some() {
-        structure.save(&path);
-    }
-    assert!(S::load(&path).unwrap() == *structure, "{name}: levels or header changed");
-    assert_eq!(std::fs::read(&path).unwrap(), structure.to_bytes(), "{name}");
-}
-
 #[test]
 fn fixtures_of_version_1() {
     fixture("lsm_tree.v1", &tree());
     fixture("lsm_set.v1", &set());
     fixture("lsm_sorted_array.v1", &array());
     fixture("lsm_signed.v1", &signed());
-}
-
-fn to_words(bytes: &[u8]) -> Vec<u64> {
-    let word = |chunk: &[u8]| {
-        let mut eight = [0; 8];
-        eight[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(eight)
-    };
-    bytes.chunks(8).map(word).collect()
-}
-
-/// The bytes with a checksum that is right.
-fn resealed<S: Saved>(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Err(Error::File(FileError::Corrupted { found, .. })) = S::from_bytes(&bytes) {
-        bytes[120..128].copy_from_slice(&found.to_le_bytes());
-    }
-    bytes
 }
 
 /// Any answer, no panic and no end of it.
@@ -125,47 +56,30 @@ fn ask<K: OrderedKey, V: Value>(view: &View<'_, K, V>) {
     let _ = (view.first_key_value(), view.last_key_value(), view.len());
 }
 
-fn damage<S: Saved>(structure: &S) {
-    let good = structure.to_bytes();
-    assert!(S::from_bytes(&good).unwrap() == *structure);
-    for len in 0..good.len() {
-        let cut = S::from_bytes(&good[..len]);
-        assert!(matches!(cut, Err(Error::File(FileError::Truncated { .. }))), "cut at {len}");
-    }
-    let mut long = good.clone();
-    long.push(0);
-    assert!(matches!(S::from_bytes(&long), Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
-    for at in 0..good.len() {
-        for bit in [0, 1, 3, 7] {
-            let mut bad = good.clone();
-            bad[at] ^= 1 << bit;
-            let Err(error) = S::from_bytes(&bad) else { panic!("bit {bit} of byte {at} may change") };
-            match at {
-                0..8 => assert!(matches!(error, Error::File(FileError::BadMagic)), "{at}: {error}"),
-                8..10 => assert!(matches!(error, Error::File(FileError::UnsupportedVersion { .. })), "{at}: {error}"),
-                10..12 => assert!(matches!(error, Error::File(FileError::WrongStructure { .. })), "{at}: {error}"),
-                120.. => assert!(matches!(error, Error::File(FileError::Corrupted { .. })), "{at}: {error}"),
-                _ => {}
-            }
-            // With the checksum made right, it loads only if its levels keep the invariants, and to the same bytes.
-            let sealed = resealed::<S>(bad);
-            if let Ok(other) = S::from_bytes(&sealed) {
-                other.check();
-                assert_eq!(other.to_bytes(), sealed, "byte {at}, bit {bit}");
-            }
-            let words = to_words(&sealed);
-            if let Ok(view) = View::<S::Key, S::Value>::from_bytes_unverified(bytemuck::cast_slice(&words)) {
-                ask(&view);
-            }
-        }
-    }
-}
-
 #[test]
 fn damaged_bytes_are_refused() {
-    damage(&tree());
-    damage(&set());
-    damage(&array());
+    /// With the checksum made right, it loads only if its levels keep the invariants, and to the same bytes.
+    fn damage<K: OrderedKey, V: Value, P>(structure: &Dictionary<K, V, P>, check: impl Fn(&Dictionary<K, V, P>))
+    where
+        Dictionary<K, V, P>: Saved + PartialEq,
+    {
+        files::damage(
+            structure,
+            |_| vec![0, 1, 3, 7],
+            |sealed, place| {
+                if let Ok(other) = file::from_bytes::<Dictionary<K, V, P>>(sealed) {
+                    check(&other);
+                    assert_eq!(file::to_bytes(&other), sealed, "{place}");
+                }
+                if let Ok(view) = View::<K, V>::from_bytes_unverified(bytemuck::cast_slice(&to_words(sealed))) {
+                    ask(&view);
+                }
+            },
+        );
+    }
+    damage(&tree(), |lsm| lsm.check_invariants().unwrap());
+    damage(&set(), |lsm| lsm.check_invariants().unwrap());
+    damage(&array(), |array| assert!(array.keys().windows(2).all(|two| two[0] < two[1])));
 }
 
 #[test]
@@ -176,13 +90,13 @@ fn absurd_sizes_are_refused_before_memory_is_asked_for() {
         for value in [u64::MAX, u64::MAX / 8, 1 << 60, 1 << 40] {
             let mut bad = good.clone();
             bad[at..at + 8].copy_from_slice(&value.to_le_bytes());
-            assert!(Lsm::<u32, u64>::from_bytes(&resealed::<Lsm<u32, u64>>(bad)).is_err(), "{value} at {at}");
+            assert!(Lsm::<u32, u64>::from_bytes(&resealed(bad)).is_err(), "{value} at {at}");
         }
     }
     let mut both = good.clone();
     both[16..24].copy_from_slice(&(1u64 << 63).to_le_bytes());
     both[80..88].copy_from_slice(&(1u64 << 60).to_le_bytes());
-    assert!(matches!(Lsm::<u32, u64>::read_from(&both[..]), Err(Error::File(FileError::Truncated { .. }))));
+    files::announces_too_much::<Lsm<u32, u64>>(&both);
 }
 
 /// Files of other types of elements and of the other structure are told apart.
@@ -203,7 +117,7 @@ fn views_and_streams() {
     let words = to_words(&array().to_bytes());
     let view = View::<u64, u32>::from_bytes(bytemuck::cast_slice(&words)).unwrap();
     assert!(view.iter().eq(array().iter()));
-    assert_eq!(array().elements(), [(0, 1), (1, 10), (9, 91), (u64::MAX, 7)]);
+    assert_eq!(array().iter().collect::<Vec<_>>(), [(0, 1), (1, 10), (9, 91), (u64::MAX, 7)]);
     let misaligned = View::<u64, u32>::from_bytes(&bytemuck::cast_slice(&words)[1..]);
     assert!(misaligned.is_err());
     let mut stream = tree().to_bytes();
@@ -218,11 +132,7 @@ fn views_and_streams() {
 fn a_tree_of_the_most_updates_takes_more() {
     let mut bytes = tree().to_bytes();
     bytes[72..80].copy_from_slice(&u64::MAX.to_le_bytes());
-    let Err(Error::File(FileError::Corrupted { found, .. })) = Lsm::<u32, u64>::from_bytes(&bytes) else {
-        panic!("the checksum covers the header");
-    };
-    bytes[120..128].copy_from_slice(&found.to_le_bytes());
-    let mut lsm = Lsm::<u32, u64>::from_bytes(&bytes).unwrap();
+    let mut lsm = Lsm::<u32, u64>::from_bytes(&resealed(bytes)).unwrap();
     lsm.insert_bulk(&[1000, 1001], &[1, 2]).unwrap();
     lsm.remove_bulk(&[1001]).unwrap();
     assert_eq!((lsm.get(1000), lsm.get(1001)), (Some(1), None));

@@ -281,6 +281,26 @@ pub trait Count: Filter {
     fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Self::Error>;
 }
 
+/// Writes methods of a trait that call the inherent methods of the same names; `as Ok` after those that cannot fail there.
+/// Generic parameters stand in brackets.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! by_inherent {
+    ($(fn $name:ident $([$($generic:tt)*])? (&$($this:ident)+ $(, $arg:ident: $ty:ty)* $(,)?) -> $ret:ty $(as $ok:ident)?;)*) => {
+        $($crate::by_inherent! { @($($this)+) fn $name [$($($generic)*)?] ($($arg: $ty),*) -> $ret; $($ok)? })*
+    };
+    (@(mut $self:ident) fn $name:ident [$($g:tt)*] ($($arg:ident: $ty:ty),*) -> $ret:ty; $($ok:ident)?) => {
+        fn $name<$($g)*>(&mut $self, $($arg: $ty),*) -> $ret {
+            $($ok)? ($self.$name($($arg),*))
+        }
+    };
+    (@($self:ident) fn $name:ident [$($g:tt)*] ($($arg:ident: $ty:ty),*) -> $ret:ty; $($ok:ident)?) => {
+        fn $name<$($g)*>(&$self, $($arg: $ty),*) -> $ret {
+            $($ok)? ($self.$name($($arg),*))
+        }
+    };
+}
+
 /// Gives types that have a method `view` the queries of that view, with their documentation.
 ///
 /// Each type stands with its generic parameters, and with the attributes under which it exists.

@@ -97,29 +97,15 @@ where
 {
     type Layout = L;
 
-    fn layout(&self) -> &L {
-        self.layout()
-    }
-    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
-        self.intersect(other)
-    }
-    fn fold(&mut self, factor: u64) -> Result<(), Error> {
-        self.fold(factor)
-    }
-    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        self.shrink_to_fpr(fpr)
-    }
-    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
-        Ok(self.any_contained_bulk(keys))
-    }
-    fn count_ones(&self) -> Result<u64, Error> {
-        Ok(self.count_ones())
-    }
-    fn fpr(&self) -> Result<f64, Error> {
-        Ok(self.fpr())
-    }
-    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        Ok(self.measured_fpr(samples, seed))
+    warpset_base::by_inherent! {
+        fn layout(&self) -> &L;
+        fn intersect(&mut self, other: &Self) -> Result<(), Error>;
+        fn fold(&mut self, factor: u64) -> Result<(), Error>;
+        fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
+        fn any_contained_bulk[K: Key](&self, keys: &[K]) -> Result<bool, Error> as Ok;
+        fn count_ones(&self) -> Result<u64, Error> as Ok;
+        fn fpr(&self) -> Result<f64, Error> as Ok;
+        fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> as Ok;
     }
     fn to_host(&self) -> Result<Bloom<L>, Error> {
         Ok(self.clone())

@@ -147,65 +147,30 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
 
 /// Trees and sorted arrays in host memory.
 impl<K: OrderedKey, V: Value, P: MergePolicy> OrderedMap<K, V> for Dictionary<K, V, P> {
-    fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
-        self.insert_bulk(keys, values)
-    }
-    fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.remove_bulk(keys)
-    }
-    fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
-        self.update_bulk(keys, values, removed)
-    }
-    fn update(&mut self, key: K, change: impl FnOnce(Option<V>) -> Option<V>) -> Result<Option<V>, Error> {
-        self.update(key, change)
-    }
-    fn remove_range<R: RangeBounds<K> + Sync>(&mut self, range: R) -> Result<u64, Error> {
-        self.remove_range(range)
+    warpset_base::by_inherent! {
+        fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error>;
+        fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error>;
+        fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error>;
+        fn update(&mut self, key: K, change: impl FnOnce(Option<V>) -> Option<V>) -> Result<Option<V>, Error>;
+        fn remove_range[R: RangeBounds<K> + Sync](&mut self, range: R) -> Result<u64, Error>;
     }
     fn retain(&mut self, keep: impl FnMut(K, V) -> bool) -> Result<(), Error> {
         self.retain(keep)
     }
-    fn cleanup(&mut self) -> Result<(), Error> {
-        self.cleanup()
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear();
-        Ok(())
-    }
-    fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        Ok(self.get_bulk(keys))
-    }
-    fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        Ok(self.contains_bulk(keys))
-    }
-    fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
-        Ok(self.count_range_bulk(ranges))
-    }
-    fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
-        self.range_bulk(ranges)
-    }
-    fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
-        Ok(self.successor_bulk(keys))
-    }
-    fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
-        Ok(self.predecessor_bulk(keys))
-    }
-    fn first_key_value(&self) -> Result<Option<(K, V)>, Error> {
-        Ok(self.first_key_value())
-    }
-    fn last_key_value(&self) -> Result<Option<(K, V)>, Error> {
-        Ok(self.last_key_value())
-    }
-    fn len(&self) -> Result<u64, Error> {
-        Ok(self.len())
-    }
-    fn is_empty(&self) -> Result<bool, Error> {
-        Ok(self.is_empty())
-    }
-    fn resident_len(&self) -> u64 {
-        self.resident_len()
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
+    warpset_base::by_inherent! {
+        fn cleanup(&mut self) -> Result<(), Error>;
+        fn clear(&mut self) -> Result<(), Error> as Ok;
+        fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> as Ok;
+        fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> as Ok;
+        fn count_range_bulk[R: RangeBounds<K> + Sync](&self, ranges: &[R]) -> Result<Vec<u64>, Error> as Ok;
+        fn range_bulk[R: RangeBounds<K> + Sync](&self, ranges: &[R]) -> Result<Ranges<K, V>, Error>;
+        fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> as Ok;
+        fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> as Ok;
+        fn first_key_value(&self) -> Result<Option<(K, V)>, Error> as Ok;
+        fn last_key_value(&self) -> Result<Option<(K, V)>, Error> as Ok;
+        fn len(&self) -> Result<u64, Error> as Ok;
+        fn is_empty(&self) -> Result<bool, Error> as Ok;
+        fn resident_len(&self) -> u64;
+        fn memory_bytes(&self) -> u64;
     }
 }

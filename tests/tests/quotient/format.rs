@@ -2,12 +2,12 @@
 //!
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test quotient format` writes the fixtures of a new version.
 
-use std::path::PathBuf;
-
 use warpset::quotient::{
     Builder, Container, Duplicates, Error, FileError, QuotientFilter, RankSelect, RankSelectBuilder,
-    RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, StandardQuotientFilterView, View,
+    RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, View,
 };
+use warpset_base::file::Saved;
+use warpset_tests::files::{self, fixture, to_words};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
 
@@ -48,17 +48,6 @@ fn counted() -> RankSelectQuotientFilter {
     filter
 }
 
-fn fixture<S: SlotKind>(name: &str, filter: &QuotientFilter<S>) {
-    // At run time: packed tests run elsewhere than they were built.
-    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let path = PathBuf::from(package).join("data").join(name);
-    if std::env::var_os("WARPSET_WRITE_FIXTURES").is_some() {
-        filter.save(&path).unwrap();
-    }
-    assert!(QuotientFilter::<S>::load(&path).unwrap() == *filter, "{name}: hashes, slots or header changed");
-    assert_eq!(std::fs::read(&path).unwrap(), filter.to_bytes(), "{name}");
-}
-
 #[test]
 fn fixtures_of_version_1() {
     fixture("quotient_standard_packed.v1", &packed());
@@ -67,58 +56,33 @@ fn fixtures_of_version_1() {
     fixture("quotient_rank_select_counted.v1", &counted());
 }
 
-/// The bytes with a checksum that is right.
-fn resealed<S: SlotKind>(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Err(Error::File(FileError::Corrupted { found, .. })) = QuotientFilter::<S>::from_bytes(&bytes) {
-        bytes[120..128].copy_from_slice(&found.to_le_bytes());
-    }
-    bytes
-}
-
-fn damage<S: SlotKind>(filter: &QuotientFilter<S>) {
-    let good = filter.to_bytes();
-    assert!(QuotientFilter::<S>::from_bytes(&good).unwrap() == *filter);
-    for len in 0..good.len() {
-        let cut = QuotientFilter::<S>::from_bytes(&good[..len]);
-        assert!(matches!(cut, Err(Error::File(FileError::Truncated { .. }))), "cut at {len}");
-        assert!(View::<S>::from_bytes(&good[..len]).is_err());
-    }
-    let mut long = good.clone();
-    long.push(0);
-    assert!(matches!(QuotientFilter::<S>::from_bytes(&long), Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
-    for at in 0..good.len() {
-        for bit in 0..8 {
-            let mut bad = good.clone();
-            bad[at] ^= 1 << bit;
-            let error = QuotientFilter::<S>::from_bytes(&bad).unwrap_err();
-            match at {
-                0..8 => assert!(matches!(error, Error::File(FileError::BadMagic)), "{at}: {error}"),
-                8..10 => assert!(matches!(error, Error::File(FileError::UnsupportedVersion { .. })), "{at}: {error}"),
-                10..12 => assert!(matches!(error, Error::File(FileError::WrongStructure { .. })), "{at}: {error}"),
-                120.. => assert!(matches!(error, Error::File(FileError::Corrupted { .. })), "{at}: {error}"),
-                _ => {}
-            }
-            // With the checksum made right, it loads only if the slots are those of a filter: as written, bit for bit.
-            let sealed = resealed::<S>(bad);
-            if let Ok(other) = QuotientFilter::<S>::from_bytes(&sealed) {
+/// Any damage is noticed. With the checksum made right, a filter loads only if the slots are those of one: as written,
+/// bit for bit. Without checks: any answer, no panic.
+fn damage<S: SlotKind>(filter: &QuotientFilter<S>)
+where
+    QuotientFilter<S>: Saved,
+{
+    files::damage(
+        filter,
+        |_| (0..8).collect(),
+        |sealed, place| {
+            if let Ok(other) = QuotientFilter::<S>::from_bytes(sealed) {
                 let mut rebuilt = Builder::<S>::with_layout(*other.layout()).build().unwrap();
                 for (fingerprint, copies) in other.fingerprint_counts() {
                     assert_eq!(rebuilt.insert_counted_fingerprint(fingerprint, copies).unwrap(), copies);
                 }
-                assert!(rebuilt == other && rebuilt.len() == other.len(), "byte {at}, bit {bit}");
+                assert!(rebuilt == other && rebuilt.len() == other.len(), "{place}");
             }
-            // Without checks: any answer, no panic.
-            let words: Vec<u64> = bytes_to_words(&sealed);
-            let aligned = &as_bytes(&words)[..sealed.len()];
-            if let Ok(view) = View::<S>::from_bytes_unverified(aligned) {
+            let words = to_words(sealed);
+            if let Ok(view) = View::<S>::from_bytes_unverified(&bytemuck::cast_slice(&words)[..sealed.len()]) {
                 for key in 0..20u64 {
                     view.contains(key);
                     view.count(key);
                 }
                 view.distinct();
             }
-        }
-    }
+        },
+    );
 }
 
 /// Bytes that a fuzzer found: the counters of one fingerprint, added up, exceed 64 bits; a counter has more digits than
@@ -131,8 +95,8 @@ fn counters_that_overflow_are_answers_and_no_panic() {
     ];
     for bytes in found {
         assert!(RankSelectQuotientFilter::from_bytes(bytes).is_err());
-        let words = bytes_to_words(bytes);
-        let view = View::<RankSelect>::from_bytes_unverified(&as_bytes(&words)[..bytes.len()]).unwrap();
+        let words = to_words(bytes);
+        let view = View::<RankSelect>::from_bytes_unverified(&bytemuck::cast_slice(&words)[..bytes.len()]).unwrap();
         for key in 0..300u64 {
             view.count(key);
         }
@@ -141,20 +105,6 @@ fn counters_that_overflow_are_answers_and_no_panic() {
         view.distinct();
         view.fpr();
     }
-}
-
-fn bytes_to_words(bytes: &[u8]) -> Vec<u64> {
-    let word = |chunk: &[u8]| {
-        let mut eight = [0; 8];
-        eight[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(eight)
-    };
-    bytes.chunks(8).map(word).collect()
-}
-
-fn as_bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: the bytes of words are bytes, and they live as long.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) }
 }
 
 #[test]
@@ -196,9 +146,7 @@ fn absurd_sizes_are_refused_without_the_memory() {
         bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&u64::to_le_bytes(field));
     }
     bytes[16..24].copy_from_slice(&(8 * huge.words()).to_le_bytes());
-    assert!(matches!(StandardQuotientFilter::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
-    assert!(matches!(StandardQuotientFilter::read_from(&bytes[..]), Err(Error::File(FileError::Truncated { .. }))));
-    assert!(matches!(StandardQuotientFilterView::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
+    files::announces_too_much::<StandardQuotientFilter>(&bytes);
 }
 
 #[test]

@@ -17,14 +17,10 @@ macro_rules! queries {
                 take(0, self.contains_bitmap_bulk(keys).as_words());
                 Ok(())
             }
-            fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-                self.contains_bulk_into(keys, answers)
-            }
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
-            }
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                Ok(self.contains(key))
+            warpset_base::by_inherent! {
+                fn contains_bulk_into[K: Key](&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
+                fn memory_bytes(&self) -> u64;
+                fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
             }
         }
     )*};
@@ -37,33 +33,19 @@ queries! {
 }
 
 impl<L: OneBlock> Insert for Bloom<L> {
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys);
-        Ok(())
-    }
-    fn insert(&mut self, key: impl Key) -> Result<(), Error> {
-        self.insert(key);
-        Ok(())
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear();
-        Ok(())
-    }
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
+    warpset_base::by_inherent! {
+        fn insert_bulk[K: Key](&mut self, keys: &[K]) -> Result<(), Error> as Ok;
+        fn insert(&mut self, key: impl Key) -> Result<(), Error> as Ok;
+        fn clear(&mut self) -> Result<(), Error> as Ok;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }
 
 impl Insert for RaoBloom {
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys)
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear();
-        Ok(())
-    }
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
+    warpset_base::by_inherent! {
+        fn insert_bulk[K: Key](&mut self, keys: &[K]) -> Result<(), Error>;
+        fn clear(&mut self) -> Result<(), Error> as Ok;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }
 

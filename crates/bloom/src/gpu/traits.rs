@@ -10,14 +10,10 @@ use crate::{BloomFilter, Error, Insert, Key, TestAndInsert, cpu};
 macro_rules! insertions {
     ($($filter:ty $(, $layout:ident)?;)*) => {$(
         impl$(<$layout: DeviceOneBlock>)? Insert for $filter {
-            fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-                self.insert_bulk(keys)
-            }
-            fn clear(&mut self) -> Result<(), Error> {
-                self.clear()
-            }
-            fn merge(&mut self, other: &Self) -> Result<(), Error> {
-                self.merge(other)
+            warpset_base::by_inherent! {
+                fn insert_bulk[K: Key](&mut self, keys: &[K]) -> Result<(), Error>;
+                fn clear(&mut self) -> Result<(), Error>;
+                fn merge(&mut self, other: &Self) -> Result<(), Error>;
             }
         }
 
@@ -50,31 +46,15 @@ where
 {
     type Layout = L;
 
-    fn layout(&self) -> &L {
-        self.layout()
-    }
-    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
-        self.intersect(other)
-    }
-    fn fold(&mut self, factor: u64) -> Result<(), Error> {
-        self.fold(factor)
-    }
-    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        self.shrink_to_fpr(fpr)
-    }
-    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
-        self.any_contained_bulk(keys)
-    }
-    fn count_ones(&self) -> Result<u64, Error> {
-        self.count_ones()
-    }
-    fn fpr(&self) -> Result<f64, Error> {
-        self.fpr()
-    }
-    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        self.measured_fpr(samples, seed)
-    }
-    fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
-        self.to_host()
+    warpset_base::by_inherent! {
+        fn layout(&self) -> &L;
+        fn intersect(&mut self, other: &Self) -> Result<(), Error>;
+        fn fold(&mut self, factor: u64) -> Result<(), Error>;
+        fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
+        fn any_contained_bulk[K: Key](&self, keys: &[K]) -> Result<bool, Error>;
+        fn count_ones(&self) -> Result<u64, Error>;
+        fn fpr(&self) -> Result<f64, Error>;
+        fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error>;
+        fn to_host(&self) -> Result<cpu::Bloom<L>, Error>;
     }
 }

@@ -38,47 +38,25 @@ trait Published<K: PackedKey, V: PairValue> {
 macro_rules! published {
     ($type:ty, $($key:ident)::+ $(<$v:ident>)?, |$this:ident| $on_host:expr) => {
         impl<K: $($key)::+ $(<$v>)?, V: PairValue> Published<K, V> for $type {
-            fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
-                self.insert_bulk(keys, values)
-            }
-            fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-                self.remove_bulk(keys)
-            }
-            fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
-                self.update_bulk(keys, values, removed)
-            }
-            fn cleanup(&mut self) -> Result<(), Error> {
-                self.cleanup()
-            }
-            fn clear(&mut self) -> Result<(), Error> {
-                self.clear()
+            warpset_base::by_inherent! {
+                fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error>;
+                fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error>;
+                fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error>;
+                fn cleanup(&mut self) -> Result<(), Error>;
+                fn clear(&mut self) -> Result<(), Error>;
             }
             fn get_with(&self, keys: &[K], method: LookupMethod) -> Vec<Option<V>> {
                 self.get_bulk_with(keys, method).unwrap()
             }
-            fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
-                self.contains_bulk(keys)
-            }
-            fn count_range_bulk(&self, ranges: &[RangeInclusive<K>]) -> Result<Vec<u64>, Error> {
-                self.count_range_bulk(ranges)
-            }
-            fn range_bulk(&self, ranges: &[RangeInclusive<K>]) -> Result<Ranges<K, V>, Error> {
-                self.range_bulk(ranges)
-            }
-            fn len(&self) -> Result<u64, Error> {
-                self.len()
-            }
-            fn is_empty(&self) -> Result<bool, Error> {
-                self.is_empty()
-            }
-            fn batches(&self) -> u64 {
-                self.batches()
-            }
-            fn resident_len(&self) -> u64 {
-                self.resident_len()
-            }
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
+            warpset_base::by_inherent! {
+                fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error>;
+                fn count_range_bulk(&self, ranges: &[RangeInclusive<K>]) -> Result<Vec<u64>, Error>;
+                fn range_bulk(&self, ranges: &[RangeInclusive<K>]) -> Result<Ranges<K, V>, Error>;
+                fn len(&self) -> Result<u64, Error>;
+                fn is_empty(&self) -> Result<bool, Error>;
+                fn batches(&self) -> u64;
+                fn resident_len(&self) -> u64;
+                fn memory_bytes(&self) -> u64;
             }
             fn on_host(&self) -> Lsm<K, V> {
                 let $this = self;

@@ -18,16 +18,10 @@ macro_rules! queries {
                 Ok(())
             }
 
-            fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-                self.contains_bulk_into(keys, answers)
-            }
-
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
-            }
-
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                Ok(self.contains(key))
+            warpset_base::by_inherent! {
+                fn contains_bulk_into[K: Key](&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
+                fn memory_bytes(&self) -> u64;
+                fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
             }
         }
 
@@ -55,13 +49,9 @@ impl<S: SlotKind> Insert for QuotientFilter<S> {
         self.insert(key).map(|_| ())
     }
 
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear();
-        Ok(())
-    }
-
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
+    warpset_base::by_inherent! {
+        fn clear(&mut self) -> Result<(), Error> as Ok;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }
 

@@ -20,12 +20,9 @@ impl<S: DeviceSlotKind> Insert for QuotientFilter<S> {
         self.insert_bulk(keys).map(|_| ())
     }
 
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear()
-    }
-
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
+    warpset_base::by_inherent! {
+        fn clear(&mut self) -> Result<(), Error>;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }
 

@@ -1,0 +1,79 @@
+//! What holds of the saved form of every structure: fixtures, cuts, flipped bits, absurd sizes.
+
+use std::path::PathBuf;
+
+use warpset_base::file::{self, FileError, HEADER_BYTES, Header, Saved, SavedError};
+
+fn reason<T, E: SavedError>(result: Result<T, E>) -> FileError {
+    result.err().expect("these bytes are refused").into_file()
+}
+
+/// The structure is what the file `name` in `data` holds, bit for bit. With `WARPSET_WRITE_FIXTURES` set, writes it.
+pub fn fixture<S: Saved + PartialEq>(name: &str, structure: &S) {
+    // At run time: packed tests run elsewhere than they were built.
+    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = PathBuf::from(package).join("data").join(name);
+    if std::env::var_os("WARPSET_WRITE_FIXTURES").is_some() {
+        file::save(structure, &path).unwrap();
+    }
+    assert!(file::load::<S>(&path).unwrap() == *structure, "{name}: hashes, words or header changed");
+    assert_eq!(std::fs::read(&path).unwrap(), file::to_bytes(structure), "{name}");
+}
+
+/// The words that begin with these bytes, so that these are aligned.
+pub fn to_words(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![0; bytes.len().div_ceil(8)];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    words
+}
+
+/// The bytes with a checksum that is right.
+pub fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let (head, payload) = bytes.split_first_chunk_mut::<HEADER_BYTES>().expect("there is a header");
+    let checksum = Header::checksum_of(head, payload);
+    head[120..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// The saved form cut anywhere, with a byte too many, and with any of these bits of any byte flipped is refused for the
+/// reason that it should be, read or viewed. `visit` gets each damaged form with a right checksum: that is what an
+/// attacker would write.
+pub fn damage<S: Saved + PartialEq>(structure: &S, bits: impl Fn(usize) -> Vec<u32>, visit: impl Fn(&[u8], &str)) {
+    let good = file::to_bytes(structure);
+    assert!(file::from_bytes::<S>(&good).unwrap() == *structure);
+    let read = |bytes: &[u8]| {
+        let words = to_words(bytes);
+        let viewed = reason(file::view::<S>(&bytemuck::cast_slice(&words)[..bytes.len()]));
+        let read = reason(file::from_bytes::<S>(bytes));
+        assert_eq!(std::mem::discriminant(&viewed), std::mem::discriminant(&read), "{viewed}; {read}");
+        read
+    };
+    for len in 0..good.len() {
+        assert!(matches!(read(&good[..len]), FileError::Truncated { .. }), "cut at {len}");
+    }
+    let long = [&good[..], &[0]].concat();
+    assert!(matches!(read(&long), FileError::TrailingBytes { extra: 1 }));
+    for at in 0..good.len() {
+        for bit in bits(at) {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            let (error, place) = (read(&bad), format!("bit {bit} of byte {at}"));
+            match at {
+                0..8 => assert!(matches!(error, FileError::BadMagic), "{place}: {error}"),
+                8..10 => assert!(matches!(error, FileError::UnsupportedVersion { .. }), "{place}: {error}"),
+                10..12 => assert!(matches!(error, FileError::WrongStructure { .. }), "{place}: {error}"),
+                120.. => assert!(matches!(error, FileError::Corrupted { .. }), "{place}: {error}"),
+                _ => {}
+            }
+            visit(&resealed(bad), &place);
+        }
+    }
+}
+
+/// What announces more than there is, in all of its fields, is cut short: memory is not asked for.
+pub fn announces_too_much<S: Saved>(bytes: &[u8]) {
+    assert!(matches!(reason(file::from_bytes::<S>(bytes)), FileError::Truncated { .. }));
+    assert!(matches!(reason(file::read_from::<S>(&mut &*bytes, 0)), FileError::Truncated { .. }));
+    let words = to_words(bytes);
+    assert!(matches!(reason(file::view::<S>(bytemuck::cast_slice(&words))), FileError::Truncated { .. }));
+}
