@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::keys::{Integers, Owner, ArrayKeys};
+use crate::keys::{ArrayKeys, Integers, Owner};
 use crate::output::packed;
 
 fn broken(error: ArrowError) -> PyErr {

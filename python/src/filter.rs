@@ -8,7 +8,7 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{Batch, Gathered, HostKeys, OneKey, ArrayKeys, is_one_key, one_key, overlap};
+use crate::keys::{ArrayKeys, Batch, Gathered, HostKeys, OneKey, is_one_key, one_key, overlap};
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
 use crate::threads::ON_DEVICE;

@@ -8,7 +8,7 @@ use warpset::recsplit::{self, Builder, RecSplitKind};
 use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
-use crate::keys::{Batch, HostKeys, ArrayKeys, one_key};
+use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
 use crate::structure::{Where, keys_elsewhere};
 use crate::threads::{Shared, Watch, run_watched};
 use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};

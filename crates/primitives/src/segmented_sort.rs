@@ -17,7 +17,7 @@ use warpset_kernels::primitives::segmented_sort::{
     SHORT_SHARED_BYTES_U64, WINDOW,
 };
 
-use crate::sort::{By, Payload, SortKey, SortInput, SortOutput, Widths, by_widths, check_pairs};
+use crate::sort::{By, Payload, SortInput, SortKey, SortOutput, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};
 
 /// Queues a sort of each segment of `keys` into `out`. Items before the first offset or after the last are left alone.

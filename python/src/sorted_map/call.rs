@@ -16,7 +16,7 @@ use super::types::{End, Settled, Sorted, Types};
 use crate::device::{DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::answer_on_device;
-use crate::keys::{Batch, ArrayKeys, overlap};
+use crate::keys::{ArrayKeys, Batch, overlap};
 use crate::output::{Flag, Output};
 use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
 

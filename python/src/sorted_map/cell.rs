@@ -11,7 +11,7 @@ use warpset::lsm::units;
 
 use crate::device::{Adopted, Kept, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{HostKeys, ArrayKeys, Sign};
+use crate::keys::{ArrayKeys, HostKeys, Sign};
 use crate::output::Output;
 
 /// A key or a value.

@@ -237,7 +237,8 @@ impl Outputs {
         println!("\n{rows} rows in {seconds:.1} s\nall rows   {}\nas a page  {}", json.display(), html.display());
         if !cfg!(feature = "peers") {
             let left_out = HEAVY_PEERS.join(", ");
-            println!("not compared with {left_out}: `cargo xtask-peers bench` compiles them, for minutes");
+            let told = format!("not compared with {left_out}: `cargo xtask-peers bench` compiles them, for minutes");
+            println!("{}", headline::wrap(&told, "", "           "));
         }
         Ok(())
     }
@@ -300,7 +301,9 @@ fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
     if asked.is_empty() || asked.contains(&Backend::Cuda) {
         match gpu::Backend::auto() {
             gpu::Backend::Cuda(device) => targets.push(Target::Gpu(device)),
-            gpu::Backend::Cpu(why) if asked.is_empty() => println!("no GPU rows: {why}"),
+            gpu::Backend::Cpu(why) if asked.is_empty() => {
+                println!("{}", headline::wrap(&format!("no GPU rows: {why}"), "", "  "));
+            }
             gpu::Backend::Cpu(why) => return Err(why).context("no CUDA device for `--backend cuda`"),
         }
     }

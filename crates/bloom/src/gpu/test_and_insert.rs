@@ -8,7 +8,7 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::claims;
 
 use super::kernels::{Batch, Claims};
-use super::parts::{ClaimTable, PartitionedKeys, Division};
+use super::parts::{ClaimTable, Division, PartitionedKeys};
 use super::{Bloom, DeviceKeys, DeviceOneBlock, Grouping};
 use crate::{Error, Key};
 
@@ -155,7 +155,12 @@ impl<L: DeviceOneBlock> Bloom<L> {
         unsafe {
             let Some(division) = &mut scratch.division else {
                 let table = emptied(stream, &mut scratch.table, n)?;
-                self.layout.launch_test_and_insert(batch, words, answers, Claims { table, divided: PartitionedKeys::none() })?;
+                self.layout.launch_test_and_insert(
+                    batch,
+                    words,
+                    answers,
+                    Claims { table, divided: PartitionedKeys::none() },
+                )?;
                 return Ok(());
             };
             let table = ClaimTable { words: scratch.table.global_mut(), bits: claims::table_bits(n) };

@@ -10,7 +10,7 @@ use std::thread;
 
 use warpset_gpu::{Device, GpuError};
 
-use crate::feed::{Feed, Cursor, feed};
+use crate::feed::{Cursor, Feed, feed};
 use crate::gpu::{Counter, Packed};
 use crate::pieces::Text;
 use crate::{Error, Settings, Table};

@@ -12,7 +12,7 @@ use std::thread;
 use warpset_kernels::kmers::letters::{CLASSES, class_of};
 
 use super::builder_for;
-use crate::feed::{Feed, Cursor, feed};
+use crate::feed::{Cursor, Feed, feed};
 use crate::filling::{CHUNK_BYTES, Filling};
 use crate::parts::{Cut, Parts};
 use crate::pieces::Text;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::QuotientFilter;
 use super::rewrite::lay_out;
-use super::source::{Ascending, Buffer, Each, AscendingSource};
+use super::source::{Ascending, AscendingSource, Buffer, Each};
 use crate::slot_kind::{Copies, SlotKind};
 use crate::{Error, Layout};
 

@@ -6,7 +6,7 @@
 use warpset_core::bits::{lowest, range};
 use warpset_core::quotient::rank_select::{DIGITS, RUNENDS};
 
-use super::{BlocksMut, BlockSlot, upto};
+use super::{BlockSlot, BlocksMut, upto};
 
 impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
     /// What moves with an item, beside its remainder.
