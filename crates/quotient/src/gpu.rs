@@ -232,4 +232,4 @@ mod counted_tests;
 #[cfg(test)]
 mod lookup_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

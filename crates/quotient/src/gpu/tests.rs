@@ -3,47 +3,113 @@
 use warpset_base::filter::Filter;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
+use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
 use warpset_kernels::batch::results;
-use warpset_kernels::quotient::layout::TILE_U32 as TILE;
+use warpset_kernels::quotient::layout::{TILE_U32, TILE_U64};
 use warpset_primitives::DeviceFilter;
 
-use super::{LookupMethod, StandardQuotientFilter};
-use crate::{Duplicates, Error, Hashed, Layout, LengthMismatch, StandardBuilder};
+use super::{DeviceSlotKind, LookupMethod, QuotientFilter};
+use crate::slot_kind::SlotKind;
+use crate::{
+    Builder, Duplicates, Error, Hashed, Key, Layout, LengthMismatch, QuotientFilter as HostFilter, RankSelect,
+    RankSelectBuilder, Standard, StandardBuilder,
+};
 
-pub(super) fn keys(n: usize, seed: u64) -> Vec<u64> {
+pub(crate) fn keys(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, seed)).collect()
 }
 
-pub(super) fn layouts(q: u32, load: f64) -> Vec<Layout> {
-    let mut all = Vec::new();
-    for (r, container, duplicates) in [
-        (5, Container::Packed, Duplicates::Dropped),
-        (5, Container::Bytes, Duplicates::Kept),
-        (13, Container::Bytes, Duplicates::Dropped),
-        (40, Container::Packed, Duplicates::Kept),
-        (33, Container::Bytes, Duplicates::Dropped),
-    ] {
+pub(crate) fn hashed(keys: &[u64]) -> Vec<Hashed> {
+    keys.iter().map(|&key| Hashed(key)).collect()
+}
+
+/// Width of the remainders, container, what is done with duplicates.
+type Form = (u32, Container, Duplicates);
+
+const STANDARD: [Form; 5] = [
+    (5, Container::Packed, Duplicates::Dropped),
+    (5, Container::Bytes, Duplicates::Kept),
+    (13, Container::Bytes, Duplicates::Dropped),
+    (40, Container::Packed, Duplicates::Kept),
+    (33, Container::Bytes, Duplicates::Dropped),
+];
+const RANK_SELECT: [Form; 4] = [
+    (5, Container::Packed, Duplicates::Dropped),
+    (8, Container::Packed, Duplicates::Kept),
+    (40, Container::Packed, Duplicates::Dropped),
+    (40, Container::Packed, Duplicates::Kept),
+];
+
+fn layout<S: DeviceSlotKind>(q: u32, load: f64, (r, container, duplicates): Form) -> Layout {
+    if S::NAME == Standard::NAME {
         let builder = StandardBuilder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates);
-        all.push(builder.layout().unwrap());
+        return builder.layout().unwrap();
     }
-    all
+    RankSelectBuilder::with_bits(q, r).max_load(load).duplicates(duplicates).layout().unwrap()
+}
+
+pub(crate) fn layouts(q: u32, load: f64) -> Vec<Layout> {
+    STANDARD.map(|form| layout::<Standard>(q, load, form)).into()
+}
+
+/// Builds a filter on the device, and checks it against the host's; hands out both.
+pub(crate) fn build<S: DeviceSlotKind>(
+    device: &Device,
+    layout: Layout,
+    keys: &[impl Key],
+) -> (HostFilter<S>, QuotientFilter<S>) {
+    let host = Builder::<S>::with_layout(layout).build_from(keys).unwrap();
+    let filter = Builder::<S>::with_layout(layout).on(device).build_from(keys).unwrap();
+    same(&filter, &host);
+    (host, filter)
+}
+
+/// Checks bytes and fingerprints.
+pub(crate) fn same<S: DeviceSlotKind>(filter: &QuotientFilter<S>, host: &HostFilter<S>) {
+    assert_eq!(filter.len(), host.len(), "{:?}", host.layout());
+    assert!(filter.to_host().unwrap() == *host, "{:?}", host.layout());
+    assert!(filter.fingerprints().unwrap().into_iter().eq(host.fingerprints()), "{:?}", host.layout());
+}
+
+fn builds<S: DeviceSlotKind>(device: &Device, forms: &[Form]) {
+    for (q, load, n) in
+        [(1, 0.9, 1), (3, 0.9, 0), (5, 0.9, 20), (7, 0.95, 121), (9, 0.99, 506), (11, 0.95, 1945), (12, 0.9, 100)]
+    {
+        for &form in forms.iter().filter(|form| q + form.0 <= 64) {
+            let layout = layout::<S>(q, load, form);
+            // Some keys twice.
+            let most = layout.limit() as usize;
+            let mut some = keys(n.min(most), 3);
+            some.extend_from_within(..some.len().min(most - some.len()) / 4);
+            let (host, filter) = build::<S>(device, layout, &some);
+            assert_eq!(filter.count_contained_bulk(&some).unwrap(), some.len());
+            let others = keys(500, 4);
+            assert_eq!(filter.contains_bulk(&others).unwrap(), host.contains_bulk(&others));
+        }
+    }
 }
 
 #[test]
-fn builds_are_the_hosts() {
+fn builds_and_lists_are_the_hosts() {
+    let widths = [1, 2, 5, 8, 13, 16, 23, 28, 31, 32, 33, 40, 47, 61].map(|r| {
+        let duplicates = if r % 3 == 2 { Duplicates::Kept } else { Duplicates::Dropped };
+        (r, Container::Packed, duplicates)
+    });
     for device in devices(1) {
-        for (q, load, n) in [(1, 0.9, 1), (5, 0.9, 20), (7, 0.95, 121), (11, 0.95, 1945), (12, 0.9, 100)] {
-            for layout in layouts(q, load) {
-                let some = keys(n.min(layout.limit() as usize), 3);
-                let built = StandardBuilder::with_layout(layout).on(&device).build_from(&some).unwrap();
-                let expected = StandardBuilder::with_layout(layout).build_from(&some).unwrap();
-                assert_eq!(built.len(), expected.len());
-                assert!(built.to_host().unwrap() == expected, "{layout:?}");
-                assert_eq!(built.count_contained_bulk(&some).unwrap(), some.len());
-                let others = keys(500, 4);
-                assert_eq!(built.contains_bulk(&others).unwrap(), expected.contains_bulk(&others));
-            }
+        builds::<Standard>(&device, &STANDARD);
+        builds::<RankSelect>(&device, &widths);
+    }
+}
+
+fn tiles<S: DeviceSlotKind>(device: &Device, forms: &[Form]) {
+    for &form in forms {
+        let tile = if form.0 + 14 <= 32 { TILE_U32 } else { TILE_U64 };
+        for n in [tile - 1, tile, tile + 1, 3 * tile + 77] {
+            // Some keys twice, so that duplicates lie across tiles too.
+            let mut some = keys(n - n / 8, 9);
+            some.extend_from_within(..n / 8);
+            build::<S>(device, layout::<S>(14, 0.95, form), &some);
         }
     }
 }
@@ -52,17 +118,8 @@ fn builds_are_the_hosts() {
 fn tiles_and_schedules_change_nothing() {
     for seed in 0..2 {
         for device in devices(seed) {
-            for layout in [layouts(14, 0.95)[0], layouts(14, 0.95)[3]] {
-                for n in [TILE - 1, TILE, TILE + 1, 3 * TILE + 77] {
-                    // Some keys twice, so that duplicates lie across tiles too.
-                    let mut some = keys(n - n / 8, 9);
-                    some.extend_from_within(..n / 8);
-                    let built = StandardBuilder::with_layout(layout).on(&device).build_from(&some).unwrap();
-                    assert!(
-                        built.to_host().unwrap() == StandardBuilder::with_layout(layout).build_from(&some).unwrap()
-                    );
-                }
-            }
+            tiles::<Standard>(&device, &[STANDARD[0], STANDARD[3]]);
+            tiles::<RankSelect>(&device, &[RANK_SELECT[0], RANK_SELECT[1], RANK_SELECT[3]]);
         }
     }
 }
@@ -85,30 +142,54 @@ fn one_long_run_across_tiles() {
     }
 }
 
+fn batches_and_merges<S: DeviceSlotKind>(device: &Device, form: Form) {
+    let (layout, (r, _, duplicates)) = (layout::<S>(11, 0.95, form), form);
+    let (some, more, rest) = (keys(700, 1), keys(600, 2), keys(500, 3));
+    let mut filter = QuotientFilter::<S>::with_layout(device, layout).unwrap();
+    let mut host = HostFilter::<S>::with_layout(layout).unwrap();
+    for batch in [&some, &more, &some[..50].to_vec(), &vec![]] {
+        assert_eq!(filter.insert_bulk(batch).unwrap(), host.insert_bulk(batch).unwrap());
+        same(&filter, &host);
+    }
+    for batch in [&more[..200], &keys(300, 8), &some[100..400]] {
+        assert_eq!(filter.remove_bulk(batch).unwrap(), host.remove_bulk(batch));
+        same(&filter, &host);
+    }
+    // Fewer quotients, and longer fingerprints, which lose a bit.
+    let other = Builder::<S>::with_bits(10, r + 2).duplicates(duplicates).build_from(&rest).unwrap();
+    let on_device = other.to_device(device).unwrap();
+    assert_eq!(filter.union_count(&on_device).unwrap(), host.union_count(&other).unwrap());
+    filter.merge(&on_device).unwrap();
+    host.merge(&other).unwrap();
+    same(&filter, &host);
+    assert_eq!(filter.intersection_count(&on_device).unwrap(), host.intersection_count(&other).unwrap());
+    let third = Builder::<S>::with_layout(layout).build_from(&some[300..600]).unwrap();
+    let on_device = third.to_device(device).unwrap();
+    assert_eq!(filter.intersection_count(&on_device).unwrap(), host.intersection_count(&third).unwrap());
+    let (mut common, mut host_common) = (filter.try_clone().unwrap(), host.clone());
+    common.intersect(&on_device).unwrap();
+    host_common.intersect(&third).unwrap();
+    same(&common, &host_common);
+    filter.subtract(&on_device).unwrap();
+    host.subtract(&third).unwrap();
+    same(&filter, &host);
+    // Too many: an error, and nothing changed.
+    let error = filter.insert_bulk(&keys(1946, 7)).unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    same(&filter, &host);
+    for quotient_bits in [12, 13] {
+        same(&filter.resized(quotient_bits).unwrap(), &host.resized(quotient_bits).unwrap());
+    }
+    same(&common.resized(10).unwrap(), &host_common.resized(10).unwrap());
+    filter.clear().unwrap();
+    assert!(filter.is_empty() && filter.to_host().unwrap().fingerprints().next().is_none());
+}
+
 #[test]
 fn batches_and_merges_are_the_hosts() {
     for device in devices(2) {
-        for layout in layouts(11, 0.95) {
-            let (some, more, rest) = (keys(700, 1), keys(600, 2), keys(500, 3));
-            let mut filter = StandardQuotientFilter::with_layout(&device, layout).unwrap();
-            let mut expected = crate::StandardQuotientFilter::with_layout(layout).unwrap();
-            for batch in [&some, &more, &some[..50].to_vec(), &vec![]] {
-                let stored = filter.insert_bulk(batch).unwrap();
-                assert_eq!(stored, expected.insert_bulk(batch).unwrap());
-                assert!(filter.to_host().unwrap() == expected);
-            }
-            let other = StandardBuilder::with_bits(10, layout.remainder_bits() + 1).duplicates(layout.duplicates());
-            let other = other.build_from(&rest).unwrap();
-            filter.merge(&StandardQuotientFilter::from_host(&device, &other).unwrap()).unwrap();
-            expected.merge(&other).unwrap();
-            assert!(filter.to_host().unwrap() == expected);
-            // Too many: an error, and nothing changed.
-            let error = filter.insert_bulk(&keys(1000, 7)).unwrap_err();
-            assert!(matches!(error, Error::Full { .. }), "{error}");
-            assert!(filter.to_host().unwrap() == expected);
-            filter.clear().unwrap();
-            assert!(filter.is_empty() && filter.to_host().unwrap().fingerprints().next().is_none());
-        }
+        STANDARD.into_iter().for_each(|form| batches_and_merges::<Standard>(&device, form));
+        RANK_SELECT.into_iter().for_each(|form| batches_and_merges::<RankSelect>(&device, form));
     }
 }
 
@@ -116,19 +197,10 @@ fn batches_and_merges_are_the_hosts() {
 fn every_kind_of_key() {
     for device in devices(3) {
         let layout = StandardBuilder::with_bits(9, 20).seed(77).layout().unwrap();
-        let build = |host: crate::StandardQuotientFilter, on_device: StandardQuotientFilter| {
-            assert!(on_device.to_host().unwrap() == host);
-        };
         let words: Vec<String> = (0..300).map(|i| format!("word {i}")).collect();
         let small: Vec<u32> = (0..301).collect();
-        build(
-            StandardBuilder::with_layout(layout).build_from(&words).unwrap(),
-            StandardBuilder::with_layout(layout).on(&device).build_from(&words).unwrap(),
-        );
-        build(
-            StandardBuilder::with_layout(layout).build_from(&small).unwrap(),
-            StandardBuilder::with_layout(layout).on(&device).build_from(&small).unwrap(),
-        );
+        build::<Standard>(&device, layout, &words);
+        build::<Standard>(&device, layout, &small);
         let on_device = device.from_slice(&small).unwrap();
         let mut filter =
             StandardBuilder::with_layout(layout).on(&device).build_from_device(on_device.slice(..100)).unwrap();
@@ -149,17 +221,23 @@ fn every_kind_of_key() {
     }
 }
 
+fn does_not_fit<S: DeviceSlotKind>(device: &Device) {
+    let built = |layout, hashes: &[Hashed]| Builder::<S>::with_layout(layout).on(device).build_from(hashes);
+    let small = layout::<S>(10, 0.9, (8, Container::Packed, Duplicates::Kept));
+    let error = built(small, &hashed(&keys(small.limit() as usize + 1, 1))).unwrap_err();
+    assert!(matches!(error, Error::Full { items, .. } if items == small.limit() + 1), "{error}");
+    for r in [8, 40] {
+        let layout = layout::<S>(14, 0.9, (r, Container::Packed, Duplicates::Kept));
+        let error = built(layout, &[Hashed(u64::MAX); 3000]).unwrap_err();
+        assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_an_error() {
     for device in devices(4) {
-        let layout = StandardBuilder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
-        let many = keys(layout.limit() as usize + 1, 1);
-        let error = StandardBuilder::with_layout(layout).on(&device).build_from(&many).unwrap_err();
-        assert!(matches!(error, Error::Full { items, .. } if items == layout.limit() + 1), "{error}");
-        let layout = StandardBuilder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
-        let last = vec![Hashed(u64::MAX); 3000];
-        let error = StandardBuilder::with_layout(layout).on(&device).build_from(&last).unwrap_err();
-        assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
+        does_not_fit::<Standard>(&device);
+        does_not_fit::<RankSelect>(&device);
     }
 }
 

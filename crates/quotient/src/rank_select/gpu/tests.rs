@@ -1,83 +1,18 @@
-//! Builds, extraction, batches and two filters: the same bytes as on the host, whatever the schedule; on CUDA too where
-//! there is a device.
+//! Crowded tiles, long shifts and changes in one pass: the same bytes as on the host; on CUDA too where there is a device.
+//! What holds of both kinds of slots is in `crate::gpu::tests`.
 
 use warpset_core::hash::mix;
-use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
-use warpset_kernels::quotient::layout::{TILE_U32, TILE_U64};
 
 use super::rebuild;
 use crate::gpu::RankSelectQuotientFilter as DeviceFilter;
 use crate::gpu::fingerprints::Fingerprints;
+use crate::gpu::tests::{build, hashed, keys, same};
 use crate::slot_kind::Change;
-use crate::{Duplicates, Error, Hashed, Layout, RankSelectBuilder, RankSelectQuotientFilter};
-
-const BOTH: [Duplicates; 2] = [Duplicates::Dropped, Duplicates::Kept];
-
-fn keys(n: usize, seed: u64) -> Vec<u64> {
-    (0..n as u64).map(|i| mix(i, seed)).collect()
-}
+use crate::{Duplicates, Error, Hashed, Layout, RankSelect, RankSelectBuilder, RankSelectQuotientFilter};
 
 fn layout(q: u32, r: u32, load: f64, duplicates: Duplicates) -> Layout {
     RankSelectBuilder::with_bits(q, r).max_load(load).duplicates(duplicates).layout().unwrap()
-}
-
-/// Builds a filter of hashes on the device, and checks it against the host's; hands out both.
-fn build(device: &Device, layout: Layout, hashes: &[Hashed]) -> (RankSelectQuotientFilter, DeviceFilter) {
-    let host = RankSelectBuilder::with_layout(layout).build_from(hashes).unwrap();
-    let filter = RankSelectBuilder::with_layout(layout).on(device).build_from(hashes).unwrap();
-    same(&filter, &host);
-    (host, filter)
-}
-
-/// Checks bytes and fingerprints.
-fn same(filter: &DeviceFilter, host: &RankSelectQuotientFilter) {
-    assert_eq!(filter.len(), host.len(), "{:?}", host.layout());
-    assert!(filter.to_host().unwrap() == *host, "{:?}", host.layout());
-    assert!(filter.fingerprints().unwrap().into_iter().eq(host.fingerprints()), "{:?}", host.layout());
-}
-
-fn hashed(keys: &[u64]) -> Vec<Hashed> {
-    keys.iter().map(|&key| Hashed(key)).collect()
-}
-
-#[test]
-fn builds_and_lists_are_the_hosts() {
-    let remainders = [1, 2, 5, 8, 13, 16, 23, 28, 31, 32, 33, 40, 47, 61];
-    for (device, seed) in [1, 2].into_iter().flat_map(|seed| devices(seed).into_iter().map(move |it| (it, seed))) {
-        for (i, r) in remainders.into_iter().enumerate() {
-            for (q, load, n) in [(1, 0.9, 1), (3, 0.9, 0), (5, 0.9, 20), (7, 0.95, 121), (9, 0.99, 506)] {
-                if q + r > 64 {
-                    continue;
-                }
-                let layout = layout(q, r, load, BOTH[(i + seed as usize) % 2]);
-                let mut some = hashed(&keys(n, 3 + seed));
-                // Some keys twice.
-                let most = layout.limit() as usize;
-                some.truncate(most);
-                some.extend_from_within(..n.min(most - some.len().min(most)) / 4);
-                build(&device, layout, &some);
-            }
-        }
-    }
-}
-
-#[test]
-fn tiles_and_schedules_change_nothing() {
-    for seed in 0..2 {
-        for device in devices(seed) {
-            for (r, duplicates, tile) in
-                [(5, Duplicates::Dropped, TILE_U32), (8, Duplicates::Kept, TILE_U32), (40, Duplicates::Kept, TILE_U64)]
-            {
-                let layout = layout(14, r, 0.95, duplicates);
-                for n in [tile - 1, tile, tile + 1, 3 * tile + 77] {
-                    let mut some = keys(n - n / 8, 9);
-                    some.extend_from_within(..n / 8);
-                    build(&device, layout, &hashed(&some));
-                }
-            }
-        }
-    }
 }
 
 #[test]
@@ -86,7 +21,7 @@ fn full_filters_and_sparse_ones() {
         for (q, r, load, n) in
             [(13, 5, 0.99, 8110), (13, 6, 0.95, 7782), (12, 49, 0.99, 4055), (19, 5, 0.95, 4200), (17, 40, 0.9, 2100)]
         {
-            build(&device, layout(q, r, load, Duplicates::Kept), &hashed(&keys(n, 5)));
+            build::<RankSelect>(&device, layout(q, r, load, Duplicates::Kept), &hashed(&keys(n, 5)));
         }
     }
 }
@@ -100,22 +35,22 @@ fn long_runs_and_long_shifts() {
             // One quotient for all; at the start, in the middle, and so that nearly all is in the blocks after it.
             for quotient in [0, 64, 1000, 9000] {
                 let n = if quotient == 9000 { 7000 } else { 15_000 };
-                build(&device, layout, &vec![at(quotient, 1); n]);
+                build::<RankSelect>(&device, layout, &vec![at(quotient, 1); n]);
             }
             // Tiles of nothing but repetitions; then many quotients that are pushed far after their canonical slots,
             // with jumps of many blocks among them.
             let mut hashes = vec![at(5, 7); 9000];
             hashes.extend((0..5000u64).map(|i| at(70 + i * 3 / 5, i % 4)));
             hashes.extend((0..500u64).map(|i| at(12_000 + i, i % 4)));
-            build(&device, layout, &hashes);
+            build::<RankSelect>(&device, layout, &hashes);
             let mut hashes = vec![at(100, 3); 5000];
             hashes.extend((0..1000u64).map(|i| at(101 + i / 400 * 1000, i % 5)));
             hashes.extend((0..1000u64).map(|i| at(15_000 + i, i % 5)));
-            build(&device, layout, &hashes);
+            build::<RankSelect>(&device, layout, &hashes);
             // The last quotients, with items in the overflow region.
             let last = (1 << 14) - 1;
             let n = if duplicates == Duplicates::Kept { 60 } else { 300 };
-            build(&device, layout, &(0..n).map(|i| at(last - i / 30, i % 30)).collect::<Vec<_>>());
+            build::<RankSelect>(&device, layout, &(0..n).map(|i| at(last - i / 30, i % 30)).collect::<Vec<_>>());
         }
     }
 }
@@ -126,60 +61,9 @@ fn every_slot_of_a_small_filter_and_every_remainder() {
         for r in [1, 3, 62 - 9, 55] {
             let layout = layout(9, r, 0.95, Duplicates::Kept);
             let hashes: Vec<_> = (0..480u64).map(|i| Hashed(i << 55 | mix(i, 3) >> 9)).collect();
-            build(&device, layout, &hashes);
-            build(&device, layout, &vec![Hashed(0); 480]);
-            build(&device, layout, &(0..480u64).map(|i| Hashed(i << 46 | 3 << 60)).collect::<Vec<_>>());
-        }
-    }
-}
-
-#[test]
-fn batches_and_merges_are_the_hosts() {
-    for device in devices(6) {
-        for (r, duplicates) in
-            [(5, Duplicates::Dropped), (13, Duplicates::Kept), (40, Duplicates::Dropped), (40, Duplicates::Kept)]
-        {
-            let layout = layout(11, r, 0.95, duplicates);
-            let (some, more, rest) = (keys(700, 1), keys(600, 2), keys(500, 3));
-            let mut filter = DeviceFilter::with_layout(&device, layout).unwrap();
-            let mut host = RankSelectQuotientFilter::with_layout(layout).unwrap();
-            for batch in [&some, &more, &some[..50].to_vec(), &vec![]] {
-                assert_eq!(filter.insert_bulk(batch).unwrap(), host.insert_bulk(batch).unwrap());
-                same(&filter, &host);
-            }
-            for batch in [&more[..200], &keys(300, 8), &some[100..400]] {
-                assert_eq!(filter.remove_bulk(batch).unwrap(), host.remove_bulk(batch));
-                same(&filter, &host);
-            }
-            // Fewer quotients, and longer fingerprints, which lose a bit.
-            let other = RankSelectBuilder::with_bits(10, r + 2).duplicates(duplicates).build_from(&rest).unwrap();
-            let on_device = other.to_device(&device).unwrap();
-            assert_eq!(filter.union_count(&on_device).unwrap(), host.union_count(&other).unwrap());
-            filter.merge(&on_device).unwrap();
-            host.merge(&other).unwrap();
-            same(&filter, &host);
-            assert_eq!(filter.intersection_count(&on_device).unwrap(), host.intersection_count(&other).unwrap());
-            let third = RankSelectBuilder::with_bits(11, r).duplicates(duplicates).build_from(&keys(600, 1)[300..]);
-            let third = third.unwrap();
-            let on_device = third.to_device(&device).unwrap();
-            assert_eq!(filter.intersection_count(&on_device).unwrap(), host.intersection_count(&third).unwrap());
-            let (mut common, mut host_common) = (filter.try_clone().unwrap(), host.clone());
-            common.intersect(&on_device).unwrap();
-            host_common.intersect(&third).unwrap();
-            same(&common, &host_common);
-            filter.subtract(&on_device).unwrap();
-            host.subtract(&third).unwrap();
-            same(&filter, &host);
-            // Too many: an error, and nothing changed.
-            let error = filter.insert_bulk(&keys(1946, 7)).unwrap_err();
-            assert!(matches!(error, Error::Full { .. }), "{error}");
-            same(&filter, &host);
-            for quotient_bits in [12, 13] {
-                same(&filter.resized(quotient_bits).unwrap(), &host.resized(quotient_bits).unwrap());
-            }
-            same(&common.resized(10).unwrap(), &host_common.resized(10).unwrap());
-            filter.clear().unwrap();
-            assert!(filter.is_empty() && filter.to_host().unwrap().fingerprints().next().is_none());
+            build::<RankSelect>(&device, layout, &hashes);
+            build::<RankSelect>(&device, layout, &vec![Hashed(0); 480]);
+            build::<RankSelect>(&device, layout, &(0..480u64).map(|i| Hashed(i << 46 | 3 << 60)).collect::<Vec<_>>());
         }
     }
 }
@@ -236,7 +120,7 @@ fn batches_across_tiles() {
         ] {
             let layout = layout(q, r, 0.97, duplicates);
             let n = (layout.quotients() as f64 * load) as usize;
-            let (mut host, mut filter) = build(&device, layout, &hashed(&keys(n, 1)));
+            let (mut host, mut filter) = build::<RankSelect>(&device, layout, &hashed(&keys(n, 1)));
             let most = layout.limit() as usize - n;
             // New ones, some of them twice, and some that are there.
             let mut batch = keys(most / 3, 2);
@@ -264,12 +148,12 @@ fn crowded_batches_and_crowded_filters() {
             let spread: Vec<_> = (0..1000).map(|i| at(i * 8 + 5, i % 7)).collect();
             for (crowd, gives_up) in [(2000u64, false), (2772, false), (2773, true), (5000, true)] {
                 // 44 of these have quotients of the same tile.
-                let (mut host, mut filter) = build(&device, layout, &spread[..300]);
+                let (mut host, mut filter) = build::<RankSelect>(&device, layout, &spread[..300]);
                 let batch: Vec<_> = (0..crowd).map(|i| at(2100 + i % 5, i)).collect();
                 assert_eq!(change_both(&mut filter, &mut host, &batch), gives_up);
             }
             let crowd: Vec<_> = (0..5000).map(|i| at(100 + i % 1500, i / 3)).collect();
-            let (mut host, mut filter) = build(&device, layout, &crowd);
+            let (mut host, mut filter) = build::<RankSelect>(&device, layout, &crowd);
             change_both(&mut filter, &mut host, &spread);
             change_both(&mut filter, &mut host, &[at(7000, 3), at(7000, 3), at(8191, 0), at(0, 0)]);
             assert_eq!(filter.remove_bulk(&crowd[..4000]).unwrap(), host.remove_bulk(&crowd[..4000]));
@@ -278,20 +162,6 @@ fn crowded_batches_and_crowded_filters() {
             let error = filter.insert_bulk(&keys(9000, 7)).unwrap_err();
             assert!(matches!(error, Error::Full { .. }), "{error}");
             same(&filter, &host);
-        }
-    }
-}
-
-#[test]
-fn what_does_not_fit_is_an_error() {
-    for device in devices(7) {
-        let built = |layout, hashes: &[Hashed]| RankSelectBuilder::with_layout(layout).on(&device).build_from(hashes);
-        let small = layout(10, 8, 0.9, Duplicates::Kept);
-        let error = built(small, &hashed(&keys(small.limit() as usize + 1, 1))).unwrap_err();
-        assert!(matches!(error, Error::Full { items, .. } if items == small.limit() + 1), "{error}");
-        for r in [8, 40] {
-            let error = built(layout(14, r, 0.9, Duplicates::Kept), &[Hashed(u64::MAX); 3000]).unwrap_err();
-            assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
         }
     }
 }
