@@ -40,6 +40,8 @@ enum Kind {
     Duplicate,
     Memory,
     File,
+    /// A file that holds another structure.
+    OtherFile,
     Device,
     Internal,
 }
@@ -66,6 +68,11 @@ impl Failure {
     /// A defect of this library.
     pub fn internal(message: impl Into<String>) -> Failure {
         Failure { kind: Kind::Internal, message: message.into() }
+    }
+
+    /// Whether a file or bytes hold another structure than the one that was asked for.
+    pub fn is_another_structure(&self) -> bool {
+        matches!(self.kind, Kind::OtherFile)
     }
 
     fn of(kind: Kind, error: &dyn std::error::Error) -> Failure {
@@ -97,6 +104,10 @@ fn kind_of_gpu(error: &GpuError) -> Kind {
     }
 }
 
+fn kind_of_file(error: &lsm::FileError) -> Kind {
+    if matches!(error.reason(), lsm::FileError::WrongStructure { .. }) { Kind::OtherFile } else { Kind::File }
+}
+
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Failure {
         Failure::of(kind_of_gpu(&error), &error)
@@ -111,7 +122,7 @@ macro_rules! kinds {
                 use $error as Error;
                 let kind = match &error {
                     Error::OutOfMemory(_) => Kind::Memory,
-                    Error::File(_) => Kind::File,
+                    Error::File(cause) => kind_of_file(cause),
                     Error::Gpu(cause) => kind_of_gpu(cause),
                     Error::Primitive(_) => Kind::Device,
                     $($pattern => Kind::$kind,)*
@@ -150,7 +161,8 @@ impl From<recsplit::Error> for Failure {
         use recsplit::Error;
         let kind = match &error {
             Error::DuplicateKey { .. } => Kind::Duplicate,
-            Error::File(_) | Error::Io(_) => Kind::File,
+            Error::File(cause) => kind_of_file(cause),
+            Error::Io(_) => Kind::File,
             Error::Gpu(cause) => kind_of_gpu(cause),
             Error::Primitive(_) => Kind::Device,
             _ => Kind::Value,
@@ -169,7 +181,7 @@ impl From<Failure> for PyErr {
             Kind::Full => FullError::new_err(message),
             Kind::Duplicate => DuplicateKeyError::new_err(message),
             Kind::Memory => OutOfMemoryError::new_err(message),
-            Kind::File => FileError::new_err(message),
+            Kind::File | Kind::OtherFile => FileError::new_err(message),
             Kind::Device => DeviceError::new_err(message),
             Kind::Internal => PyRuntimeError::new_err(message),
         }

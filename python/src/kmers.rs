@@ -18,7 +18,7 @@ use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::{Item, Output};
-use crate::structure::{ALL_OF_IT, Object, Structure, Where, read_only};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
 use crate::threads::{Shared, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
 
@@ -41,12 +41,10 @@ impl<F> Elsewhere<F> {
 /// The types of the class.
 pub struct Kmers;
 
-impl Structure for Kmers {
+impl Forms for Kmers {
     type Host = Table;
     type Mapped = Elsewhere<MappedRankSelectQuotientFilter>;
     type Device = Elsewhere<quotient::gpu::RankSelectQuotientFilter>;
-
-    const NAME: &'static str = "KmerCounter";
 
     fn to_device(host: &Table, device: &gpu::Device) -> Result<Self::Device> {
         Ok(Elsewhere { k: host.k(), filter: host.filter().to_device(device)? })
@@ -86,6 +84,10 @@ impl Structure for Kmers {
         let k = Table::k_of(filter.layout()).ok_or_else(|| Error::NotTable { path: path.to_owned() })?;
         Ok(Elsewhere { k, filter })
     }
+}
+
+impl Structure for Kmers {
+    const NAME: &'static str = "KmerCounter";
 
     fn describe(value: &Where<Self>) -> Result<String> {
         Ok(anywhere!(value, |table| format!(

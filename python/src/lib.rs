@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod filter;
 mod keys;
+mod kinds;
 mod kmers;
 mod output;
 mod quotient;

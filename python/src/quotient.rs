@@ -1,192 +1,40 @@
 //! Quotient filters, both kinds as one class.
 
-use std::path::Path;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use warpset::gpu::{self, DeviceSliceMut};
 use warpset::prelude::Remove;
 use warpset::quotient::gpu::DeviceSlotKind;
-use warpset::quotient::{self, Builder, Duplicates, FileError};
+use warpset::quotient::{self, Builder, Duplicates};
 
-use crate::device::{Adopted, Location};
+use crate::device::Location;
 use crate::error::{Failure, Result};
-use crate::filter::{Changes, DeviceChanges, DeviceLookups, Lookups, numbers};
-use crate::keys::{Batch, HostKeys, OneKey, one_key};
-use crate::structure::{ALL_OF_IT, Object, Structure, Where, keys_elsewhere};
+use crate::filter::numbers;
+use crate::keys::{Batch, one_key};
+use crate::kinds::{Either, Kinds, kind_of, no_kind};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
 use crate::threads::{ON_DEVICE, Shared, run};
-use crate::{anywhere, changing, class, with_device_keys, with_key, with_keys};
+use crate::{anywhere, ask, changing, class, either, structure, with_device_keys, with_key, with_keys};
 
-/// A filter of one of the two kinds.
-#[derive(Clone, PartialEq)]
-pub enum Either<R, S> {
-    RankSelect(R),
-    Standard(S),
-}
-
-type Host = Either<quotient::RankSelectQuotientFilter, quotient::StandardQuotientFilter>;
-type Mapped = Either<quotient::MappedRankSelectQuotientFilter, quotient::MappedStandardQuotientFilter>;
-type OnDevice = Either<quotient::gpu::RankSelectQuotientFilter, quotient::gpu::StandardQuotientFilter>;
-
-/// Runs `$body` with the filter under the name `$it`, whatever its kind.
-macro_rules! either {
-    ($either:expr, |$it:ident| $body:expr) => {
-        match $either {
-            Either::RankSelect($it) => $body,
-            Either::Standard($it) => $body,
-        }
-    };
-}
-
-/// A filter of the same kind, made of the one under the name `$it`.
-macro_rules! map_either {
-    ($either:expr, |$it:ident| $body:expr) => {
-        match $either {
-            Either::RankSelect($it) => Either::RankSelect($body),
-            Either::Standard($it) => Either::Standard($body),
-        }
-    };
-}
-
-impl<R: Lookups, S: Lookups> Lookups for Either<R, S> {
-    fn contains_one(&self, key: &OneKey<'_>) -> Result<bool> {
-        either!(self, |filter| filter.contains_one(key))
-    }
-
-    fn contains_into(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()> {
-        either!(self, |filter| filter.contains_into(keys, answers))
-    }
-
-    fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize> {
-        either!(self, |filter| filter.count_contained(keys))
-    }
-}
-
-impl<R: Changes, S: Changes> Changes for Either<R, S> {
-    fn insert_one(&mut self, key: &OneKey<'_>) -> Result<()> {
-        either!(self, |filter| filter.insert_one(key))
-    }
-
-    fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
-        either!(self, |filter| filter.insert(keys))
-    }
-
-    fn test_and_insert(&mut self, keys: HostKeys<'_>) -> Result<Vec<bool>> {
-        either!(self, |filter| filter.test_and_insert(keys))
-    }
-
-    fn remove_all(&mut self) -> Result<()> {
-        either!(self, |filter| filter.remove_all())
-    }
-
-    fn unite(&mut self, other: &Self) -> Result<()> {
-        match (self, other) {
-            (Either::RankSelect(here), Either::RankSelect(there)) => here.unite(there),
-            (Either::Standard(here), Either::Standard(there)) => here.unite(there),
-            _ => Err(other_kind()),
-        }
-    }
-}
-
-impl<R: DeviceLookups, S: DeviceLookups> DeviceLookups for Either<R, S> {
-    fn contains_on_device(&self, keys: &Adopted<'_>, answers: DeviceSliceMut<'_, u8>) -> Result<()> {
-        either!(self, |filter| filter.contains_on_device(keys, answers))
-    }
-
-    fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize> {
-        either!(self, |filter| filter.count_contained_on_device(keys))
-    }
-}
-
-impl<R: DeviceChanges, S: DeviceChanges> DeviceChanges for Either<R, S> {
-    fn insert_on_device(&mut self, keys: &Adopted<'_>) -> Result<()> {
-        either!(self, |filter| filter.insert_on_device(keys))
-    }
-}
-
-/// Why filters of two kinds do not go together.
-fn other_kind() -> Failure {
-    Failure::value("one filter is of kind \"rank-select\", the other \"standard\": build both with the same `kind`")
-}
-
-/// What is saved: `rank_select` reads it, or, if another structure is there, `standard`.
-fn of_either_kind<R, S>(
-    rank_select: Result<R, quotient::Error>,
-    standard: impl FnOnce() -> Result<S, quotient::Error>,
-) -> Result<Either<R, S>> {
-    match rank_select {
-        Ok(filter) => Ok(Either::RankSelect(filter)),
-        Err(quotient::Error::File(error)) if matches!(error.reason(), FileError::WrongStructure { .. }) => {
-            Ok(Either::Standard(standard()?))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
+structure!(RankSelect: quotient::RankSelectQuotientFilter, quotient::MappedRankSelectQuotientFilter,
+    quotient::gpu::RankSelectQuotientFilter);
+structure!(Standard: quotient::StandardQuotientFilter, quotient::MappedStandardQuotientFilter,
+    quotient::gpu::StandardQuotientFilter);
 
 /// The types of the class.
-pub struct Quotient;
+pub type Quotient = Kinds<RankSelect, Standard>;
+type Host = <Quotient as Forms>::Host;
+type OnDevice = <Quotient as Forms>::Device;
+
+const KINDS: [&str; 2] = ["rank-select", "standard"];
 
 impl Structure for Quotient {
-    type Host = Host;
-    type Mapped = Mapped;
-    type Device = OnDevice;
-
     const NAME: &'static str = "QuotientFilter";
 
-    fn to_device(host: &Host, device: &gpu::Device) -> Result<OnDevice> {
-        Ok(map_either!(host, |filter| filter.to_device(device)?))
-    }
-
-    fn to_host(there: &OnDevice) -> Result<Host> {
-        Ok(map_either!(there, |filter| filter.to_host()?))
-    }
-
-    fn device(there: &OnDevice) -> &gpu::Device {
-        either!(there, |filter| filter.device())
-    }
-
-    fn copy(host: &Host) -> Host {
-        host.clone()
-    }
-
-    fn to_bytes(host: &Host) -> Result<Vec<u8>> {
-        Ok(either!(host, |filter| filter.to_bytes()))
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Host> {
-        of_either_kind(quotient::RankSelectQuotientFilter::from_bytes(bytes), || {
-            quotient::StandardQuotientFilter::from_bytes(bytes)
-        })
-    }
-
-    fn save(host: &Host, path: &Path) -> Result<()> {
-        Ok(either!(host, |filter| filter.save(path))?)
-    }
-
-    fn load(path: &Path) -> Result<Host> {
-        of_either_kind(quotient::RankSelectQuotientFilter::load(path), || quotient::StandardQuotientFilter::load(path))
-    }
-
-    unsafe fn map(path: &Path) -> Result<Mapped> {
-        // SAFETY: the caller's promise.
-        of_either_kind(unsafe { quotient::RankSelectQuotientFilter::map(path) }, || {
-            // SAFETY: the caller's promise.
-            unsafe { quotient::StandardQuotientFilter::map(path) }
-        })
-    }
-
     fn describe(value: &Where<Self>) -> Result<String> {
-        let (kind, duplicates) = (kind_of(value), duplicates_of(value));
+        let (kind, duplicates) = (kind_of(value, KINDS), duplicates_of(value));
         let bytes = anywhere!(value, |filter| either!(filter, |filter| filter.memory_bytes()));
         Ok(format!("{bytes} bytes, fpr={:.2e}, kind={kind:?}, duplicates={duplicates:?}", fpr(value)?))
     }
-}
-
-fn kind_of(value: &Where<Quotient>) -> &'static str {
-    anywhere!(value, |filter| match filter {
-        Either::RankSelect(_) => "rank-select",
-        Either::Standard(_) => "standard",
-    })
 }
 
 /// What is done with second copies, and the name of that.
@@ -315,9 +163,9 @@ class! {
             })?;
             let settings = Settings { n, fpr, duplicates: named.1, key_bits, max_load, seed };
             let built = run(py, None, ALL_OF_IT, || match kind {
-                "rank-select" => settings.build(&place, Either::RankSelect, Either::RankSelect),
-                "standard" => settings.build(&place, Either::Standard, Either::Standard),
-                _ => Err(Failure::value(format!("kind={kind:?}: there are \"rank-select\" and \"standard\""))),
+                "rank-select" => settings.build(&place, Either::First, Either::First),
+                "standard" => settings.build(&place, Either::Second, Either::Second),
+                _ => Err(no_kind(kind, KINDS)),
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -398,25 +246,19 @@ class! {
         /// The slots in use, as a share of all.
         #[getter]
         fn load_factor(&self, py: Python<'_>) -> PyResult<f64> {
-            Ok(self.0.read(py, None, 1, |filter| {
-                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.load_factor())))
-            })?)
+            ask!(self.0, py, |filter| either!(filter, |filter| filter.load_factor()))
         }
 
         /// The most slots that keys may take: different keys if duplicates are dropped, copies if they are kept.
         #[getter]
         fn capacity(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.read(py, None, 1, |filter| {
-                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.layout().limit())))
-            })?)
+            ask!(self.0, py, |filter| either!(filter, |filter| filter.layout().limit()))
         }
 
         /// Bytes of memory that the slots take.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.read(py, None, 1, |filter| {
-                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.memory_bytes())))
-            })?)
+            ask!(self.0, py, |filter| either!(filter, |filter| filter.memory_bytes()))
         }
 
         /// The rate of false positives as the filter is now.
@@ -428,7 +270,7 @@ class! {
         /// `"rank-select"` or `"standard"`.
         #[getter]
         fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
-            Ok(self.0.read(py, None, 1, |filter| Ok(kind_of(filter)))?)
+            Ok(self.0.read(py, None, 1, |filter| Ok(kind_of(filter, KINDS)))?)
         }
 
         /// `"dropped"`, `"kept"` or `"counted"`.

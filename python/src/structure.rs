@@ -12,17 +12,14 @@ use crate::error::{Failure, Result};
 use crate::keys::Bytes;
 use crate::threads::{FEW_KEYS, Placed, Shared, run};
 
-/// A kind of structure: its types in host memory, in a mapped file and on a device.
-pub trait Structure: Sized + 'static {
+/// The types of a structure in host memory, in a mapped file and on a device.
+pub trait Forms: Sized + 'static {
     /// In host memory.
     type Host: Send + Sync + PartialEq;
     /// In a mapped file.
     type Mapped: Send + Sync;
     /// On a device.
     type Device: Send + Sync;
-
-    /// The class's name.
-    const NAME: &'static str;
 
     /// A copy on a device.
     fn to_device(host: &Self::Host, device: &gpu::Device) -> Result<Self::Device>;
@@ -45,23 +42,40 @@ pub trait Structure: Sized + 'static {
     /// # Safety
     /// No process changes the file as long as it is mapped.
     unsafe fn map(path: &Path) -> Result<Self::Mapped>;
+}
+
+/// What a class holds.
+pub trait Structure: Forms {
+    /// The class's name.
+    const NAME: &'static str;
+
     /// What `repr` says after the name.
     fn describe(value: &Where<Self>) -> Result<String>;
 }
 
-/// Implements what all structures call by the same names.
+/// The types of a class, with what `repr` says; or of one kind of structures that it holds, without.
 #[macro_export]
 macro_rules! structure {
     ($family:ident = $name:literal: $host:ty, $mapped:ty, $device:ty; $describe:expr) => {
-        /// The types of the class.
-        pub struct $family;
+        $crate::structure! { $family: $host, $mapped, $device }
 
         impl $crate::structure::Structure for $family {
+            const NAME: &'static str = $name;
+
+            fn describe(value: &$crate::structure::Where<Self>) -> $crate::error::Result<String> {
+                #[allow(clippy::redundant_closure_call, reason = "the macro's argument is a closure")]
+                ($describe)(value)
+            }
+        }
+    };
+    ($family:ident: $host:ty, $mapped:ty, $device:ty) => {
+        /// The types of a class, or of a kind of its structures.
+        pub struct $family;
+
+        impl $crate::structure::Forms for $family {
             type Host = $host;
             type Mapped = $mapped;
             type Device = $device;
-
-            const NAME: &'static str = $name;
 
             fn to_device(host: &$host, device: &warpset::gpu::Device) -> $crate::error::Result<$device> {
                 Ok(<$device>::from_host(device, host)?)
@@ -91,16 +105,12 @@ macro_rules! structure {
                 // SAFETY: the caller's promise.
                 Ok(unsafe { <$host>::map(path)? })
             }
-            fn describe(value: &$crate::structure::Where<Self>) -> $crate::error::Result<String> {
-                #[allow(clippy::redundant_closure_call, reason = "the macro's argument is a closure")]
-                ($describe)(value)
-            }
         }
     };
 }
 
 /// A structure, wherever it lives.
-pub enum Where<S: Structure> {
+pub enum Where<S: Forms> {
     /// In host memory.
     Host(S::Host),
     /// In a mapped file, which cannot be changed.
@@ -153,7 +163,7 @@ pub fn keys_elsewhere(place: &str) -> Failure {
     ))
 }
 
-impl<S: Structure> Placed for Where<S> {
+impl<S: Forms> Placed for Where<S> {
     fn waits(&self) -> bool {
         matches!(self, Where::Device(_))
     }
@@ -162,7 +172,7 @@ impl<S: Structure> Placed for Where<S> {
 /// The object of a class.
 pub type Object<S> = Shared<Where<S>>;
 
-impl<S: Structure> Where<S> {
+impl<S: Forms> Where<S> {
     /// A new structure, moved to its place.
     pub fn at(host: S::Host, place: &Location) -> Result<Where<S>> {
         Ok(match place {

@@ -9,7 +9,7 @@ use warpset_base::file::SIGNED;
 use super::cell::{Cell, Key, Value};
 use crate::anywhere;
 use crate::error::{Failure, Result};
-use crate::structure::{Structure, Where};
+use crate::structure::{Forms, Structure, Where};
 
 /// One end of a range; `pyo3::Bound` is another thing.
 pub use std::ops::Bound as End;
@@ -242,12 +242,10 @@ impl PartialEq for Typed<OnHost> {
 /// The types of the class.
 pub struct Sorted;
 
-impl Structure for Sorted {
+impl Forms for Sorted {
     type Host = Typed<OnHost>;
     type Mapped = Typed<InFile>;
     type Device = Typed<OnDevice>;
-
-    const NAME: &'static str = "SortedMap";
 
     fn to_device(host: &Typed<OnHost>, device: &Device) -> Result<Typed<OnDevice>> {
         by_pair!(host.pair(), |T| Ok(T::wrap(T::of(host)?.to_device(device)?)))
@@ -277,6 +275,11 @@ impl Structure for Sorted {
         // SAFETY: the caller's promise.
         Pair::of_saved(|pair| by_pair!(pair, |T| unsafe { Lsm::<T>::map(path) }.map(T::wrap)))
     }
+}
+
+impl Structure for Sorted {
+    const NAME: &'static str = "SortedMap";
+
     fn describe(value: &Where<Sorted>) -> Result<String> {
         let (stored, bytes) = anywhere!(value, |map| by_pair!(map.pair(), |T| {
             let map = T::of(map)?;
