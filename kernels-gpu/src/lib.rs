@@ -232,16 +232,55 @@ pub mod primitives {
     pub mod select;
 }
 
-/// Minimal perfect hash functions.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+/// Minimal perfect hash functions of the second kind.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "consensus"))]
+pub mod consensus {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
+    pub mod device_function;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
+    pub mod lookup;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
+    pub mod search;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_sizes"))]
+    pub mod sizes;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
+    pub mod slot;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
+    pub mod solve;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
+    pub mod tree;
+}
+
+/// Minimal perfect hash functions, and what all of their kinds share.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit", warpset_folder = "consensus"))]
 pub mod recsplit {
-    pub mod append;
-    pub mod fit;
-    pub mod leaf_groups;
     pub mod memory;
+
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod append;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod fit;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod leaf_groups;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod node_keys;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod nodes;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod queue;
+
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "recsplit_lookup",
+        warpset_module = "consensus_lookup"
+    ))]
+    pub mod answers;
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "recsplit_lookup",
+        warpset_module = "consensus_lookup"
+    ))]
+    pub mod device_words;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_binary_splittings"))]
     pub mod binary_splittings;
@@ -336,6 +375,9 @@ modules! {
     "bloom_sectors_wide",
     "bloom_split_block",
     "bloom_words",
+    "consensus_lookup",
+    "consensus_search",
+    "consensus_sizes",
     "kmers_letters",
     "limits",
     "lsm_batch",

@@ -7,6 +7,8 @@ mod budget;
 mod builder;
 mod cost;
 mod find;
+#[cfg(feature = "gpu")]
+pub(crate) mod gpu;
 mod query;
 #[cfg(test)]
 mod tests;

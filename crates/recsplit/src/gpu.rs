@@ -22,12 +22,14 @@ mod several_tests;
 mod source;
 mod static_filter;
 mod stored;
+#[cfg(test)]
+mod test_kinds;
 #[cfg(feature = "papers")]
 mod watch;
 
 #[cfg(feature = "papers")]
 pub use crate::recsplit::gpu::Strategy;
-use crate::{Fingerprints, Function, RecSplitKind};
+use crate::{ConsensusKind, Fingerprints, Function, RecSplitKind};
 pub(crate) use attempt::Reported;
 pub(crate) use buckets::{Sorted, covering};
 pub use builder::{BackendBuilder, DeviceBuilder};
@@ -56,6 +58,9 @@ pub type PerfectHash<M> = Stored<Function<M>>;
 /// [`crate::RecSplit`] in device memory.
 pub type RecSplit = PerfectHash<RecSplitKind>;
 
+/// [`crate::Consensus`] in device memory.
+pub type Consensus = PerfectHash<ConsensusKind>;
+
 /// A static filter around a function of the kind `M` in device memory: the words of the host's, asked by kernels.
 ///
 /// ```
@@ -72,3 +77,6 @@ pub type StaticFilterOf<M> = Stored<Fingerprints<M>>;
 
 /// [`crate::StaticFilter`] in device memory.
 pub type StaticFilter = StaticFilterOf<RecSplitKind>;
+
+/// [`crate::ConsensusFilter`] in device memory.
+pub type ConsensusFilter = StaticFilterOf<ConsensusKind>;

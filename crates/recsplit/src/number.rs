@@ -18,7 +18,7 @@ pub(crate) mod sealed {
     #[cfg(feature = "gpu")]
     use warpset_gpu::batch::Reply;
     #[cfg(feature = "gpu")]
-    use warpset_kernels::recsplit::lookup::{NUMBERS_32, NUMBERS_64};
+    use warpset_kernels::recsplit::answers::{NUMBERS_32, NUMBERS_64};
 
     pub trait Number: Sized {
         /// As kernels name it.

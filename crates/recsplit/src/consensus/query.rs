@@ -45,6 +45,18 @@ impl Tables {
         };
         Self { plan, rows: Arc::new(Rows::new(header.largest_bucket, header.code.slack)) }
     }
+
+    /// The plan of lookups.
+    #[cfg(feature = "gpu")]
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The words of the rows of all levels.
+    #[cfg(feature = "gpu")]
+    pub(super) fn rows(&self) -> &[[u64; 2]] {
+        self.rows.words()
+    }
 }
 
 impl<'a> Function for Lookup<'a> {

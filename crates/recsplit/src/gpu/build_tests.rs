@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use warpset_base::filter::Filter;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::hash::mix;
-use warpset_core::recsplit::{Method, Remix};
 use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Backend, Device, Devices, GpuError};
@@ -14,14 +13,29 @@ use warpset_gpu::{Backend, Device, Devices, GpuError};
 use super::builder::{build_from_slice, build_there_or_here};
 use super::plan::{Plan, plan};
 use super::source::{HostKeys, KeysOnDevice};
-use crate::{Builder, Error, Progress, RecSplit, Stage, StaticFilter};
+use super::test_kinds::{TestKind, for_each_kind};
+use super::DeviceHashKind;
+use crate::{Builder, Error, PerfectHash, Progress, RecSplit, Stage};
+
+for_each_kind! {
+    words_are_those_of_the_host
+    every_kind_of_key
+    ranges_of_buckets_give_the_same_words
+    duplicates_are_named
+    colliding_hashes_lead_to_another_seed
+    a_failure_is_an_error_and_nothing_else
+    filters_are_those_of_the_host
+    a_backend_builds_where_that_pays
+    the_host_builds_where_a_device_fails
+    lists_that_do_not_fit_lead_to_another_seed
+}
 
 fn keys(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, 77)).collect()
 }
 
 /// Builds on the device from host keys and from device keys, and on the host: all the same.
-fn is_the_hosts(device: &Device, builder: &Builder, n: usize) {
+fn is_the_hosts<M: DeviceHashKind>(device: &Device, builder: &Builder<M>, n: usize) {
     let keys = keys(n);
     let expected = builder.build_from(&keys).unwrap();
     let of_host_keys = builder.on(device).build_from(&keys).unwrap();
@@ -32,46 +46,28 @@ fn is_the_hosts(device: &Device, builder: &Builder, n: usize) {
     assert!(of_device_keys.to_host().unwrap() == expected, "{builder:?} {n}");
 }
 
-#[test]
-fn words_are_those_of_the_host() {
+fn words_are_those_of_the_host<M: TestKind>() {
     for device in devices(1) {
         let most = match (device.is_emulator(), is_sanitized()) {
             (true, _) => 700,
             (false, true) => 20_000,
             (false, false) => 1_000_000,
         };
-        let method = |method| RecSplit::builder().method(method);
-        let builders = [
-            (RecSplit::builder().leaf_size(8).bucket_size(100), most),
-            (RecSplit::builder().leaf_size(5).bucket_size(5), most),
-            (RecSplit::builder().leaf_size(2).bucket_size(1), most),
-            (RecSplit::builder().leaf_size(3).bucket_size(700).fanouts(2, 2), most),
-            (RecSplit::builder().leaf_size(6).bucket_size(500).fanouts(3, 1).seed(9), most),
-            (method(Method::BruteForce).leaf_size(5).bucket_size(60), most),
-            (method(Method::Rotation).leaf_size(7).bucket_size(300), most / 4),
-            (method(Method::BruteForce).leaf_size(4).bucket_size(30).remix(Remix::Bits64), most / 4),
-            (RecSplit::builder().leaf_size(8).bucket_size(100).load_factor(0.9), most),
-            (RecSplit::builder().leaf_size(5).bucket_size(2000).load_factor(0.8), most),
-            (RecSplit::builder().keys_per_value(4).bucket_size(200), most),
-            (RecSplit::builder().keys_per_value(2).bucket_size(3), most),
-        ];
-        for (builder, most) in builders {
-            for n in [0, 1, 9, most] {
+        for (builder, share) in M::shapes() {
+            for n in [0, 1, 2, 3, 9, (most as f64 * share) as usize] {
                 is_the_hosts(&device, &builder, n);
             }
         }
         if !device.is_emulator() {
-            is_the_hosts(&device, &RecSplit::builder().leaf_size(12).bucket_size(2000), most);
-            is_the_hosts(&device, &RecSplit::builder().leaf_size(8).bucket_size(20_000), most);
+            M::large_shapes().iter().for_each(|builder| is_the_hosts(&device, builder, most));
         }
     }
 }
 
-#[test]
-fn every_kind_of_key() {
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(20).seed(3);
+fn every_kind_of_key<M: TestKind>() {
+    let builder = M::small(20).seed(3);
     for device in devices(2) {
-        fn from_host<K: Key>(device: &Device, builder: &Builder, keys: &[K]) -> RecSplit {
+        fn from_host<M: TestKind, K: Key>(device: &Device, builder: &Builder<M>, keys: &[K]) -> PerfectHash<M> {
             let expected = builder.build_from(keys).unwrap();
             assert!(builder.on(device).build_from(keys).unwrap().to_host().unwrap() == expected);
             expected
@@ -98,10 +94,9 @@ fn every_kind_of_key() {
     }
 }
 
-#[test]
-fn ranges_of_buckets_give_the_same_words() {
+fn ranges_of_buckets_give_the_same_words<M: TestKind>() {
     let keys = keys(10_000);
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(40).method(Method::BruteForce);
+    let builder = M::small(40);
     let expected = builder.build_from(&keys).unwrap();
     // Other tests share the CUDA device, so that its memory is not limited here; ranges there are tested by their plan.
     for device in devices(3).into_iter().filter(Device::is_emulator) {
@@ -141,11 +136,10 @@ fn ranges_of_buckets_give_the_same_words() {
     }
 }
 
-#[test]
-fn duplicates_are_named() {
+fn duplicates_are_named<M: TestKind>() {
     let mut words = keys(1000);
     words[700] = words[20];
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let builder = M::small(50);
     let names_both = |error: Error, text: &str| match error {
         Error::DuplicateKey { first, second, key } => assert_eq!((first, second, key.as_str()), (20, 700, text)),
         other => panic!("{other}"),
@@ -165,13 +159,12 @@ fn duplicates_are_named() {
     }
 }
 
-#[test]
-fn colliding_hashes_lead_to_another_seed() {
+fn colliding_hashes_lead_to_another_seed<M: TestKind>() {
     // Under seed 0 hashes are taken as they are: two of them fall together, though the keys differ.
     let mut ready: Vec<Hash128> = keys(500).into_iter().map(|low| Hash128 { high: mix(low, 5), low }).collect();
     ready[9] = Hash128 { high: ready[300].high ^ 1, low: ready[300].low };
     let halves: Vec<[u64; 2]> = ready.iter().map(|hash| [hash.high, hash.low]).collect();
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let builder = M::small(50);
     let expected = builder.build_from(&ready).unwrap();
     assert_ne!(expected.seed(), 0);
     for device in devices(5) {
@@ -185,16 +178,15 @@ fn colliding_hashes_lead_to_another_seed() {
     }
 }
 
-#[test]
-fn a_failure_is_an_error_and_nothing_else() {
+fn a_failure_is_an_error_and_nothing_else<M: TestKind>() {
     let words = keys(100);
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let builder = M::small(50);
     let expected = builder.build_from(&words).unwrap();
     for device in devices(6) {
         let there = device.from_slice(&words).unwrap();
         let from_device = |_: &mut ()| builder.on(&device).build_from_device(there.as_slice());
         let from_host = |_: &mut ()| builder.on(&device).build_from(&words);
-        let check = |_: &mut (), built: Result<crate::gpu::RecSplit, Error>| match built {
+        let check = |_: &mut (), built: Result<super::PerfectHash<M>, Error>| match built {
             Ok(function) => assert!(function.to_host().unwrap() == expected),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };
@@ -213,12 +205,11 @@ fn keys_of_another_device_are_refused() {
     assert!(matches!(error, Error::InvalidShape { .. }), "{error}");
 }
 
-#[test]
-fn filters_are_those_of_the_host() {
+fn filters_are_those_of_the_host<M: TestKind>() {
     let ready = |n: usize| keys(n).into_iter().map(|low| [mix(low, 5), low]).collect::<Vec<_>>();
     for device in devices(7) {
         for (n, width) in [(0, 8), (1, 1), (300, 7), (700, 16), (200, 32), (150, 31)] {
-            let builder = StaticFilter::builder().width(width).leaf_size(4).bucket_size(50);
+            let builder = M::small_filter(50).width(width);
             let keys = keys(n);
             let expected = builder.build_from(&keys).unwrap();
             let from_host = builder.on(&device).build_from(&keys).unwrap();
@@ -236,27 +227,26 @@ fn filters_are_those_of_the_host() {
         }
         let words = keys(100);
         let texts: Vec<String> = words.iter().map(|word| format!("{word} or so")).collect();
-        let builder = StaticFilter::builder().width(9).leaf_size(4).bucket_size(50);
+        let builder = M::small_filter(50).width(9);
         let expected = builder.build_from(&texts).unwrap();
         let there = StringVec::from_slice(&device, &texts).unwrap();
         assert!(builder.on(&device).build_from_device(there.as_strings()).unwrap().to_host().unwrap() == expected);
         assert!(builder.on(&device).build_from(&texts).unwrap().to_host().unwrap() == expected);
 
-        let check = |_: &mut (), built: Result<crate::gpu::StaticFilter, Error>| match built {
+        let check = |_: &mut (), built: Result<super::StaticFilterOf<M>, Error>| match built {
             Ok(filter) => assert_eq!(filter.count_contained_bulk(&texts).unwrap(), texts.len()),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };
         assert!(fail_each(&mut (), |_| builder.on(&device).build_from(&texts), check) > 20);
-        let too_wide = StaticFilter::builder().width(33).on(&device).build_from(&[1u64]).unwrap_err();
+        let too_wide = M::small_filter(50).width(33).on(&device).build_from(&[1u64]).unwrap_err();
         assert!(matches!(too_wide, Error::InvalidParameter { .. }), "{too_wide}");
     }
 }
 
-#[test]
-fn a_backend_builds_where_that_pays() {
+fn a_backend_builds_where_that_pays<M: TestKind>() {
     for device in devices(9) {
         let keys = keys(1000);
-        let builder = RecSplit::builder().leaf_size(5).bucket_size(40);
+        let builder = M::small(40);
         let expected = builder.build_from(&keys).unwrap();
         // Few keys are the host's.
         let chosen = builder.backend(&Backend::Cuda(device.clone()));
@@ -268,14 +258,13 @@ fn a_backend_builds_where_that_pays() {
     }
 }
 
-#[test]
-fn the_host_builds_where_a_device_fails() {
+fn the_host_builds_where_a_device_fails<M: TestKind>() {
     let keys = keys(300);
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(40);
+    let builder = M::small(40);
     let (settings, expected) = (builder.settings().unwrap(), builder.build_from(&keys).unwrap());
     for device in devices(10) {
         let build = |_: &mut ()| build_there_or_here(&device, settings, &builder, &keys);
-        let check = |_: &mut (), built: Result<RecSplit, Error>| assert!(built.unwrap() == expected);
+        let check = |_: &mut (), built: Result<PerfectHash<M>, Error>| assert!(built.unwrap() == expected);
         assert!(fail_each(&mut (), build, check) > 20);
         // What is wrong with the keys, or asked for, is no failure of the device.
         let twice = build_there_or_here(&device, settings, &builder, &[7u64, 7]).unwrap_err();
@@ -292,10 +281,9 @@ pub(super) fn uneven_hashes(n: u64) -> Vec<Hash128> {
     (0..n).map(|i| Hash128 { high: mix(i, 6) / 4, low: mix(i, 7) }).collect()
 }
 
-#[test]
-fn lists_that_do_not_fit_lead_to_another_seed() {
+fn lists_that_do_not_fit_lead_to_another_seed<M: TestKind>() {
     let ready = uneven_hashes(52_000);
-    let builder = RecSplit::builder().leaf_size(3).bucket_size(1).method(Method::BruteForce);
+    let builder = M::small(1);
     let expected = builder.build_from(&ready).unwrap();
     assert_ne!(expected.seed(), 0);
     for device in devices(11) {

@@ -5,7 +5,7 @@ use warpset_base::filter::same_length;
 use warpset_gpu::batch::{DeviceKeys128, copy_many, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::lookup::{NO_NUMBERS, NUMBERS_64, NUMBERS_OR_ONES, VALUES_32, VALUES_64};
+use warpset_kernels::recsplit::answers::{NO_NUMBERS, NUMBERS_64, NUMBERS_OR_ONES, VALUES_32, VALUES_64};
 use warpset_simt::{Global, GlobalMut};
 
 use super::{DeviceHashKind, PerfectHash, RecSplit};

@@ -14,7 +14,8 @@ use crate::function::Parameters;
 use crate::{Error, HashKind};
 use std::fmt::Debug;
 
-/// A [kind](HashKind) that has kernels. Sealed; [`RecSplitKind`](crate::RecSplitKind) implements it.
+/// A [kind](HashKind) that has kernels. Sealed; [`RecSplitKind`](crate::RecSplitKind) and
+/// [`ConsensusKind`](crate::ConsensusKind) implement it.
 pub trait DeviceHashKind: HashKind {
     /// What can be said about a search on devices only.
     type DeviceOptions: Copy + Debug + Default + Send + Sync;

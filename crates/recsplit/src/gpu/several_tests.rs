@@ -17,14 +17,25 @@ use super::attempt::SeedAttempt;
 use super::build_tests::uneven_hashes;
 use super::plan::Plan;
 use super::source::{HostKeys, KeysOnDevice};
-use crate::{Builder, Error, RecSplit, StaticFilter};
+use super::test_kinds::{TestKind, for_each_kind};
+use super::DeviceHashKind;
+use crate::{Builder, Error, RecSplit};
+
+for_each_kind! {
+    words_are_those_of_the_host
+    ranges_and_shares_give_the_same_words
+    filters_are_those_of_the_host
+    keys_that_cannot_be_built_from
+    a_failure_is_an_error_and_nothing_else
+    a_callback_stops_a_build
+}
 
 fn keys(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, 78)).collect()
 }
 
 /// Builds on the devices from host keys, and from keys on each of the devices, and on the host: all the same.
-fn are_the_hosts(devices: &Devices, builder: &Builder, n: usize) {
+fn are_the_hosts<M: DeviceHashKind>(devices: &Devices, builder: &Builder<M>, n: usize) {
     let keys = keys(n);
     let expected = builder.build_from(&keys).unwrap();
     let on_each = builder.on_each(devices);
@@ -38,33 +49,22 @@ fn are_the_hosts(devices: &Devices, builder: &Builder, n: usize) {
     }
 }
 
-#[test]
-fn words_are_those_of_the_host() {
-    let method = |method| RecSplit::builder().method(method);
+fn words_are_those_of_the_host<M: TestKind>() {
     for devices in lists_of_devices(21) {
         let most = if devices.first().is_emulator() { 250 } else { 1_000_000 };
-        for (builder, most) in [
-            (RecSplit::builder().leaf_size(8).bucket_size(100), most),
-            (RecSplit::builder().leaf_size(5).bucket_size(5), most),
-            (RecSplit::builder().leaf_size(2).bucket_size(1), most),
-            (method(Method::BruteForce).leaf_size(5).bucket_size(60), most),
-            (method(Method::Rotation).leaf_size(6).bucket_size(150), most / 4),
-            (RecSplit::builder().leaf_size(4).bucket_size(30).load_factor(0.9).seed(4), most),
-            (RecSplit::builder().keys_per_value(4).bucket_size(50), most),
-        ] {
-            are_the_hosts(&devices, &builder, most);
+        for (builder, share) in M::shapes() {
+            are_the_hosts(&devices, &builder, (most as f64 * share) as usize);
         }
         // Fewer buckets than devices, and as many.
         for n in [0, 1, 11, 29] {
-            are_the_hosts(&devices, &RecSplit::builder().leaf_size(4).bucket_size(10), n);
+            are_the_hosts(&devices, &M::small(10), n);
         }
     }
 }
 
-#[test]
-fn ranges_and_shares_give_the_same_words() {
+fn ranges_and_shares_give_the_same_words<M: TestKind>() {
     let keys = keys(600);
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(20).method(Method::BruteForce);
+    let builder = M::small(20);
     let (settings, expected) = (builder.settings().unwrap(), builder.build_from(&keys).unwrap());
     let reporter = builder.reporter();
     for devices in lists_of_devices(22).into_iter().chain(devices(22).iter().map(Devices::from)) {
@@ -108,11 +108,10 @@ fn plans_follow_from_the_memory_that_is_left() {
     assert!(matches!(&error, Error::Gpu(GpuError::OutOfMemory { .. })), "{error}");
 }
 
-#[test]
-fn filters_are_those_of_the_host() {
+fn filters_are_those_of_the_host<M: TestKind>() {
     for devices in lists_of_devices(23) {
         for (n, width) in [(0, 8), (1, 3), (2, 9), (500, 7), (300, 32)] {
-            let (builder, keys) = (StaticFilter::builder().width(width).leaf_size(4).bucket_size(50), keys(n));
+            let (builder, keys) = (M::small_filter(50).width(width), keys(n));
             let expected = builder.build_from(&keys).unwrap();
             assert!(builder.on_each(&devices).build_from(&keys).unwrap().to_host().unwrap() == expected, "{n} {width}");
             let home = &devices.all()[devices.all().len() - 1];
@@ -121,7 +120,7 @@ fn filters_are_those_of_the_host() {
             assert!(of_device_keys.to_host().unwrap() == expected, "{n} {width}");
         }
         let texts: Vec<String> = keys(200).iter().map(|word| format!("{word} or so")).collect();
-        let builder = StaticFilter::builder().width(9).leaf_size(4).bucket_size(50);
+        let builder = M::small_filter(50).width(9);
         let expected = builder.build_from(&texts).unwrap();
         let there = StringVec::from_slice(devices.first(), &texts).unwrap();
         let of_device_keys = builder.on_each(&devices).build_from_device(there.as_strings()).unwrap();
@@ -130,12 +129,11 @@ fn filters_are_those_of_the_host() {
     }
 }
 
-#[test]
-fn keys_that_cannot_be_built_from() {
+fn keys_that_cannot_be_built_from<M: TestKind>() {
     for devices in lists_of_devices(24) {
         let mut words = keys(1000);
         words[700] = words[20];
-        let on_each = RecSplit::builder().leaf_size(4).bucket_size(50).on_each(&devices);
+        let on_each = M::small(50).on_each(&devices);
         let there = devices.all()[1].from_slice(&words).unwrap();
         for error in [on_each.build_from(&words).unwrap_err(), on_each.build_from_device(there.as_slice()).unwrap_err()]
         {
@@ -146,30 +144,29 @@ fn keys_that_cannot_be_built_from() {
         assert!(matches!(error, Error::Gpu(GpuError::OtherDevice { .. })), "{error}");
         // All in the first quarter of the buckets: some devices have none, and the words are the same nonetheless.
         let uneven: Vec<Hash128> = uneven_hashes(900);
-        let builder = RecSplit::builder().leaf_size(4).bucket_size(8);
+        let builder = M::small(8);
         let expected = builder.build_from(&uneven).unwrap();
         assert_eq!(expected.seed(), 0);
         assert!(builder.on_each(&devices).build_from(&uneven).unwrap().to_host().unwrap() == expected);
     }
 }
 
-#[test]
-fn a_failure_is_an_error_and_nothing_else() {
+fn a_failure_is_an_error_and_nothing_else<M: TestKind>() {
     let words = keys(20);
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(10);
+    let builder = M::small(10);
     let expected = builder.build_from(&words).unwrap();
-    let filters = StaticFilter::builder().width(5).leaf_size(4).bucket_size(10);
+    let filters = M::small_filter(10).width(5);
     for devices in lists_of_devices(25).into_iter().filter(|devices| devices.all().len() == 2) {
         let free = || -> Vec<usize> { devices.all().iter().map(|device| device.memory_info().unwrap().free).collect() };
         let there = devices.all()[1].from_slice(&words).unwrap();
         let before = free();
         let from_device = |_: &mut ()| builder.on_each(&devices).build_from_device(there.as_slice());
         let filter = |_: &mut ()| filters.on_each(&devices).build_from(&words);
-        let check = |_: &mut (), built: Result<crate::gpu::RecSplit, Error>| match built {
+        let check = |_: &mut (), built: Result<super::PerfectHash<M>, Error>| match built {
             Ok(function) => assert!(function.to_host().unwrap() == expected),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };
-        let check_filter = |_: &mut (), built: Result<crate::gpu::StaticFilter, Error>| match built {
+        let check_filter = |_: &mut (), built: Result<super::StaticFilterOf<M>, Error>| match built {
             Ok(filter) => assert_eq!(filter.count_contained_bulk(&words).unwrap(), words.len()),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };
@@ -182,7 +179,7 @@ fn a_failure_is_an_error_and_nothing_else() {
 }
 
 /// Stops builds at each call of the callback, one after the other, until one comes through. Returns how many that are.
-fn stop_each<T>(settings: &Builder, build: impl Fn(&Builder) -> Result<T, Error>) -> usize {
+fn stop_each<M: TestKind, T>(settings: &Builder<M>, build: impl Fn(&Builder<M>) -> Result<T, Error>) -> usize {
     for stop_at in 0.. {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = calls.clone();
@@ -202,11 +199,10 @@ fn stop_each<T>(settings: &Builder, build: impl Fn(&Builder) -> Result<T, Error>
     unreachable!("builds end")
 }
 
-#[test]
-fn a_callback_stops_a_build() {
+fn a_callback_stops_a_build<M: TestKind>() {
     let words = keys(700);
     // One thread, as several may call at the same time.
-    let builder = RecSplit::builder().leaf_size(4).bucket_size(60).threads(1);
+    let builder = M::small(60).threads(1);
     assert!(stop_each(&builder, |builder| builder.build_from(&words)) >= 1);
     assert!(stop_each(&builder, |builder| builder.build_from_iter(|| &words)) >= 1);
     let source = || Ok(words.iter().map(Ok));
@@ -214,8 +210,8 @@ fn a_callback_stops_a_build() {
     for device in devices(26) {
         let there = device.from_slice(&words).unwrap();
         let before = device.memory_info().unwrap().free;
-        assert!(stop_each(&builder, |builder| builder.on(&device).build_from(&words)) > 5);
-        assert!(stop_each(&builder, |builder| builder.on(&device).build_from_device(there.as_slice())) > 5);
+        assert!(stop_each(&builder, |builder| builder.on(&device).build_from(&words)) >= M::CALLS);
+        assert!(stop_each(&builder, |builder| builder.on(&device).build_from_device(there.as_slice())) >= M::CALLS);
         if device.is_emulator() {
             assert_eq!(device.memory_info().unwrap().free, before, "all memory is free again");
         }
@@ -235,12 +231,16 @@ fn a_callback_stops_a_build() {
 #[test]
 #[ignore = "10^8 keys on CUDA devices: run it by name on a machine that has them"]
 fn large_builds_are_those_of_the_host() {
+    large_builds::<crate::RecSplitKind>();
+    large_builds::<crate::ConsensusKind>();
+}
+
+fn large_builds<M: TestKind>() {
     let Some(device) = cuda() else { return };
     let keys = keys(100_000_000);
     let there = device.from_slice(&keys).unwrap();
     let lists = [Devices::from(&device), Devices::cuda_all().unwrap()];
-    for (leaf_size, bucket_size) in [(5, 5), (8, 100), (8, 2000), (16, 2000)] {
-        let builder = RecSplit::builder().leaf_size(leaf_size).bucket_size(bucket_size);
+    for builder in M::usual_shapes() {
         let expected = builder.build_from(&keys).unwrap();
         for devices in &lists {
             let on_each = builder.on_each(devices);

@@ -5,7 +5,7 @@ use warpset_base::filter::{Filter, Take, same_length};
 use warpset_gpu::batch::{Answers, Chunk, DeviceKeys128, Reply, expect_room};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::lookup::NO_ANSWERS;
+use warpset_kernels::recsplit::answers::NO_ANSWERS;
 use warpset_primitives::DeviceFilter;
 
 use super::function::Numbers;

@@ -1,0 +1,254 @@
+//! The memory of a warp that searches: the keys of all levels but the first, and the lists of seeds that wait.
+//!
+//! A list belongs to a place between two tasks of a level: the solutions of the task before, in their order. The
+//! solutions of up to [`TOGETHER`] seeds were found together, so that a list is those seeds and a word of bits, one
+//! for each value after each of them; a solution's seed follows from its place in the word.
+
+use warpset_core::consensus::hash::next_seed;
+use warpset_core::consensus::tree::depth;
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut};
+
+use crate::consensus::tree::Level;
+
+/// The most seeds that a task is entered with at a time.
+pub const TOGETHER: u32 = 8;
+/// Bits of values that a word of solutions has at most: more values come in parts of 32.
+pub const WORD_BITS: u32 = 5;
+
+/// Words of a list.
+const LIST: u32 = 16;
+/// The word of a list for its solutions; then come the next task's first value to evaluate, the first value of the
+/// list's own, and the origins.
+const SOLUTIONS: u32 = TOGETHER;
+/// The word for how often the task after the list was entered.
+const ENTRIES: u32 = SOLUTIONS + 4;
+/// The word for the seed of the last path.
+const PATH_SEED: u32 = ENTRIES + 1;
+/// The word for where the seed of the last path comes from.
+const PATH_ORIGIN: u32 = ENTRIES + 2;
+
+/// Words of 64 bits of a slot for buckets of up to `largest` keys.
+pub const fn slot_words(largest: u32) -> u64 {
+    let depth = depth(largest);
+    let lists = (2 << depth) + depth as u64;
+    (depth as u64 * stride(largest) as u64 + lists * LIST as u64 / 2).next_multiple_of(8)
+}
+
+/// Keys from level to level.
+const fn stride(keys: u32) -> u32 {
+    keys.next_multiple_of(2)
+}
+
+/// Solutions that wait.
+#[derive(Clone, Copy)]
+pub struct List {
+    /// The seeds before the solutions: lane `i` has number `i % TOGETHER`.
+    pub seeds: u32,
+    /// The solutions that were not followed yet: those of the first seed, by value, then those of the second one.
+    pub solutions: u32,
+    /// The next task's first value to be evaluated after the first solution.
+    pub from: u32,
+    /// The first value of solutions.
+    pub base: u32,
+    /// Where the seeds come from: the places of the seeds before each in the list before, four bits each.
+    pub origins: u32,
+}
+
+impl List {
+    /// The list of one seed, which no task is before.
+    #[inline(always)]
+    pub fn of(seed: u32) -> Self {
+        Self { seeds: seed, solutions: 1, from: 0, base: 0, origins: 0 }
+    }
+
+    /// The place of the seed before the solution at this place, if the task before has this many bits.
+    #[inline(always)]
+    pub fn origin(place: u32, bits: u32) -> u32 {
+        place >> bits.min(WORD_BITS)
+    }
+
+    /// The solution at a place, each lane's own.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn solution(&self, place: u32, bits: u32) -> u32 {
+        let value = self.base + (place & ((1 << bits.min(WORD_BITS)) - 1));
+        // SAFETY: the caller's promise.
+        next_seed(unsafe { warp::shuffle_idx(FULL_MASK, self.seeds, Self::origin(place, bits)) }, value, bits)
+    }
+}
+
+/// Keys of a level.
+#[derive(Clone, Copy)]
+pub struct Keys {
+    /// Keys, from a multiple of 16 bytes on.
+    pub keys: Global<u64>,
+    /// The first one of the bucket.
+    pub first: u32,
+}
+
+/// A warp's memory for a bucket.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    keys: GlobalMut<u64>,
+    lists: GlobalMut<u32>,
+    stride: u32,
+}
+
+impl Slot {
+    /// The memory from here on, which has [`slot_words`] for a bucket of `keys` keys.
+    #[inline(always)]
+    pub fn new(words: GlobalMut<u64>, keys: u32) -> Self {
+        let stride = stride(keys);
+        Self { keys: words, lists: words.at(depth(keys) as usize * stride as usize).cast(), stride }
+    }
+
+    /// The keys of a level, which is not the first.
+    #[inline(always)]
+    pub fn keys_of(self, level: u32) -> GlobalMut<u64> {
+        self.keys.at((level - 1) as usize * self.stride as usize)
+    }
+
+    /// The words of the list before a task, or after the last one.
+    #[inline(always)]
+    fn list(self, level: &Level, task: u32) -> GlobalMut<u32> {
+        // One list more than tasks on each level before.
+        self.lists.at(((level.tasks() - 1 + level.level + task) * LIST) as usize)
+    }
+
+    /// Sets all counts of entries to zero, for a bucket of `keys` keys.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together; the slot is theirs, and has room for the bucket.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn clear(self, keys: u32) {
+        let depth = depth(keys);
+        let (mut list, lists) = (warp::lane_id(), (2 << depth) + depth);
+        // SAFETY: the caller's promise.
+        unsafe {
+            warp::sync_warp(FULL_MASK);
+            while list < lists {
+                self.lists.write((list * LIST + ENTRIES) as usize, 0);
+                list += 32;
+            }
+            warp::sync_warp(FULL_MASK);
+        }
+    }
+
+    /// Writes a list.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together, with the same arguments; the slot is theirs, and has the list.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn store(self, level: &Level, task: u32, list: &List) {
+        let words = self.list(level, task);
+        let lane = warp::lane_id();
+        // SAFETY: the caller's promise; each word is written by one lane.
+        unsafe {
+            warp::sync_warp(FULL_MASK);
+            if lane < TOGETHER {
+                words.write(lane as usize, list.seeds);
+            }
+            if lane == 0 {
+                words.write4(SOLUTIONS as usize, [list.solutions, list.from, list.base, list.origins]);
+            }
+        }
+    }
+
+    /// Reads a list that was written.
+    ///
+    /// # Safety
+    /// As for [`Slot::store`].
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load(self, level: &Level, task: u32) -> List {
+        let words = self.list(level, task);
+        // SAFETY: the caller's promise.
+        unsafe {
+            warp::sync_warp(FULL_MASK);
+            let seeds = words.read((warp::lane_id() % TOGETHER) as usize);
+            let [solutions, from, base, origins] = words.read4(SOLUTIONS as usize);
+            List { seeds, solutions, from, base, origins }
+        }
+    }
+
+    /// How often a task was entered.
+    ///
+    /// # Safety
+    /// As for [`Slot::store`].
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn entries(self, level: &Level, task: u32) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            warp::sync_warp(FULL_MASK);
+            self.list(level, task).read(ENTRIES as usize)
+        }
+    }
+
+    /// Sets how often a task was entered.
+    ///
+    /// # Safety
+    /// As for [`Slot::store`].
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn set_entries(self, level: &Level, task: u32, entries: u32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            warp::sync_warp(FULL_MASK);
+            if warp::lane_id() == 0 {
+                self.list(level, task).write(ENTRIES as usize, entries);
+            }
+        }
+    }
+
+    /// Goes back over a path of seeds, of which the last is `seed` after the seed at `origin` in the list after all
+    /// tasks. Returns the number of tasks at the beginning that have the seeds that they had in the path before, of
+    /// which lists up to the one before task `least` have kept their seeds.
+    ///
+    /// # Safety
+    /// As for [`Slot::store`]; all lists of the level are there.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn follow(self, level: &Level, least: u32, mut seed: u32, mut origin: u32) -> u32 {
+        let mut task = level.tasks();
+        // SAFETY: the caller's promise.
+        unsafe {
+            warp::sync_warp(FULL_MASK);
+            loop {
+                let words = self.list(level, task);
+                let is_kept = task <= least && words.read(PATH_ORIGIN as usize) == origin;
+                let (before, origins) = (words.read(origin as usize), words.read(SOLUTIONS as usize + 3));
+                warp::sync_warp(FULL_MASK);
+                if warp::lane_id() == 0 {
+                    words.write(PATH_SEED as usize, seed);
+                    words.write(PATH_ORIGIN as usize, origin);
+                }
+                task -= 1;
+                // All that is before comes from the same seed.
+                if is_kept || task == 0 {
+                    warp::sync_warp(FULL_MASK);
+                    return task;
+                }
+                seed = before;
+                origin = origins >> (4 * origin) & 15;
+            }
+        }
+    }
+
+    /// The seed of a task in the last path.
+    ///
+    /// # Safety
+    /// The slot is the calling warp's, has the task, and nothing writes its path since all lanes met.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn path_seed(self, level: &Level, task: u32) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.list(level, task + 1).read(PATH_SEED as usize) }
+    }
+}

@@ -1,0 +1,127 @@
+//! What lookups of every kind of function answer, and in which form.
+
+use warpset_core::recsplit::Hash128;
+use warpset_core::recsplit::fingerprint::fingerprint;
+use warpset_core::recsplit::lookup::Words;
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::batch::hash128::hash128_at;
+use crate::batch::keys::KeyKind;
+use crate::batch::results;
+use crate::recsplit::device_words::DeviceWords;
+
+/// Threads of a block, in every kernel that looks keys up.
+pub const BLOCK: u32 = 256;
+
+/// Numbers of 64 bits.
+pub const NUMBERS_64: u32 = 0;
+/// Numbers of 32 bits.
+pub const NUMBERS_32: u32 = 1;
+/// Values of 64 bits from a table.
+pub const VALUES_64: u32 = 2;
+/// Values of 32 bits from a table.
+pub const VALUES_32: u32 = 3;
+/// No numbers, only whether keys are members.
+pub const NO_NUMBERS: u32 = 4;
+
+/// Numbers of 64 bits, and all ones for keys that are no members.
+pub const NUMBERS_OR_ONES: u32 = 5;
+/// Instead of a form of [`results`]: only numbers are wanted.
+pub const NO_ANSWERS: u32 = !0;
+
+/// Keys that are asked for.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    /// The keys.
+    pub keys: Global<u64>,
+    /// What they are.
+    pub kind: KeyKind,
+    /// The seed of their hash.
+    pub seed: u64,
+    /// Their number.
+    pub n: usize,
+}
+
+impl Asked {
+    /// The hash of key `i`.
+    ///
+    /// # Safety
+    /// There are as many keys of a kind that `hash128_at` takes, of which `i` is one; nothing writes them.
+    #[inline(always)]
+    unsafe fn hash(&self, i: usize) -> Hash128 {
+        // SAFETY: the caller's promise.
+        unsafe { hash128_at(self.keys, self.kind, self.seed, i) }
+    }
+}
+
+/// Writes the number of every key, or the value at that number of `table`, as `form` says; a thread per key.
+///
+/// # Safety
+/// - `asked`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
+/// - `form`: [`NUMBERS_64`], [`NUMBERS_32`], [`VALUES_64`] or [`VALUES_32`]; with the last two `table` is valid at all
+///   that `number_of` returns, and not written while the kernel runs.
+/// - `out`: room for `n` answers of that size, used by this launch alone.
+#[inline(always)]
+pub unsafe fn look_up(
+    asked: Asked,
+    (form, table, out): (u32, Global<u64>, GlobalMut<u64>),
+    number_of: impl Fn(Hash128) -> u64,
+) {
+    for i in thread::grid_stride(asked.n) {
+        // SAFETY: `i < n`, and the rest is the caller's promise.
+        unsafe {
+            let number = number_of(asked.hash(i));
+            match form {
+                NUMBERS_64 => out.write(i, number),
+                NUMBERS_32 => out.cast::<u32>().write(i, number as u32),
+                VALUES_64 => out.write(i, table.read_nc(number as usize)),
+                _ => out.cast::<u32>().write(i, table.cast::<u32>().read_nc(number as usize)),
+            }
+        }
+    }
+}
+
+/// Writes whether each key is a member of a static filter to `found` in the form `found_form`, and its number, if it
+/// is one, else zero, to place `i` of `numbers`, unless `form` is [`NO_NUMBERS`]; a thread per key. Without
+/// fingerprints there are no members.
+///
+/// # Safety
+/// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+/// - `asked`: as for [`look_up`]. `width` is from 1 to 32, and `kept` has a fingerprint for all that `number_of`
+///   returns.
+/// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: room for `n` numbers as
+///   `form` says, [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch
+///   alone, but that counts are added atomically.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn contain(
+    asked: Asked,
+    (kept, width): (Option<DeviceWords>, u32),
+    (found_form, found): (u32, GlobalMut<u64>),
+    (form, numbers): (u32, GlobalMut<u64>),
+    number_of: impl Fn(Hash128) -> u64,
+) {
+    let i = thread::index_1d() as usize;
+    // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is the caller's promise.
+    unsafe {
+        let mut member = false;
+        if i < asked.n {
+            let mut answer = 0;
+            if let Some(kept) = kept {
+                let hash = asked.hash(i);
+                let number = number_of(hash);
+                member = kept.field(number * width as u64, width) == fingerprint(hash, width);
+                answer = if member { number } else { 0 };
+            }
+            match form {
+                NUMBERS_64 => numbers.write(i, answer),
+                NUMBERS_32 => numbers.cast::<u32>().write(i, answer as u32),
+                NUMBERS_OR_ONES => numbers.write(i, if member { answer } else { !0 }),
+                _ => {}
+            }
+        }
+        if found_form != NO_ANSWERS {
+            results::put(found_form, found, i, asked.n, member);
+        }
+    }
+}
