@@ -282,6 +282,8 @@ pub mod static_set {
     pub mod build;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "static_set_lookup"))]
     pub mod lookup;
+    #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "static_set_open_addressing"))]
+    pub mod open_addressing;
 }
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
@@ -405,6 +407,8 @@ modules! {
     "selftest",
     "static_set_build",
     "static_set_lookup",
+    #[cfg(feature = "papers")]
+    "static_set_open_addressing",
 }
 
 /// The module of this crate in which a path lies, if any.
