@@ -314,6 +314,17 @@ pub mod recsplit {
     pub mod two_group_leaves;
 }
 
+/// Exact static sets and maps.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "static"))]
+pub mod static_set {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "static_set_build"))]
+    pub mod build;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "static_set_lookup"))]
+    pub mod lookup;
+    #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "static_set_open_addressing"))]
+    pub mod open_addressing;
+}
+
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
 pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "selftest"))]
@@ -436,6 +447,10 @@ modules! {
     "recsplit_rotated_splittings",
     "recsplit_two_group_leaves",
     "selftest",
+    "static_set_build",
+    "static_set_lookup",
+    #[cfg(feature = "papers")]
+    "static_set_open_addressing",
 }
 
 /// The module of this crate in which a path lies, if any.

@@ -13,6 +13,7 @@
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
 //! - [`consensus`]: seeds and trees of Consensus.
+//! - [`static_set`]: shards, groups and buckets of exact static sets.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,3 +25,4 @@ pub mod lsm;
 pub mod quotient;
 pub mod recsplit;
 pub mod scan;
+pub mod static_set;

@@ -22,6 +22,8 @@
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
 //! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key, on the CPU | the same in less space, built faster |
 //! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
+//! | [`StaticSet`] | exact set of integers that never changes | ask whether known keys are there, without a false positive |
+//! | [`StaticMap`] | the same with a value per key | look values of known keys up |
 //!
 //! The [`guide`] goes from the choice of a structure to a pipeline on a GPU, and says what each can do and what is
 //! promised. [`prelude`] has what most programs need.
@@ -33,7 +35,7 @@
 //!
 //! | feature | brings |
 //! | --- | --- |
-//! | `bloom`, `quotient`, `lsm`, `recsplit` | one structure each, for the CPU (default) |
+//! | `bloom`, `quotient`, `lsm`, `recsplit`, `static_sets` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
@@ -51,6 +53,8 @@
 //! [`RecSplit`]: recsplit::RecSplit
 //! [`Consensus`]: recsplit::Consensus
 //! [`StaticFilter`]: recsplit::StaticFilter
+//! [`StaticSet`]: static_sets::StaticSet
+//! [`StaticMap`]: static_sets::StaticMap
 
 #[cfg(feature = "bloom")]
 pub use warpset_bloom as bloom;
@@ -66,6 +70,8 @@ pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
 #[cfg(feature = "recsplit")]
 pub use warpset_recsplit as recsplit;
+#[cfg(feature = "static_sets")]
+pub use warpset_static as static_sets;
 
 #[cfg(all(
     feature = "bloom",
@@ -73,7 +79,8 @@ pub use warpset_recsplit as recsplit;
     feature = "lsm",
     feature = "mmap",
     feature = "quotient",
-    feature = "recsplit"
+    feature = "recsplit",
+    feature = "static_sets"
 ))]
 pub mod guide;
 
@@ -108,6 +115,10 @@ pub mod prelude {
         Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, MappedConsensus, MappedConsensusFilter,
         MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
     };
+    #[cfg(all(feature = "static_sets", feature = "mmap"))]
+    pub use crate::static_sets::{MappedStaticMap, MappedStaticSet};
+    #[cfg(feature = "static_sets")]
+    pub use crate::static_sets::{StaticMap, StaticMapView, StaticSet, StaticSetView};
 }
 
 #[cfg(all(doctest, feature = "bloom", feature = "gpu", feature = "quotient"))]

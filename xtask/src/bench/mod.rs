@@ -16,6 +16,7 @@ mod progress;
 mod quotient;
 mod recsplit;
 mod screen;
+mod static_sets;
 mod suite;
 mod table;
 
@@ -45,6 +46,7 @@ fn suites() -> Vec<Box<dyn Suite>> {
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),
         Box::new(recsplit::RecSplit),
+        Box::new(static_sets::StaticSets),
     ]
 }
 

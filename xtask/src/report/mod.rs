@@ -12,6 +12,7 @@ mod primitives;
 mod quotient;
 mod recsplit;
 mod rows;
+mod sets;
 
 use std::path::PathBuf;
 
@@ -75,7 +76,8 @@ impl Page {
     /// The page of these runs; rows of all are put together.
     pub fn of(runs: Vec<Run>) -> Page {
         let records: Vec<Record> = runs.iter().flat_map(|run| run.rows.iter().cloned()).collect();
-        let mut figures = choice::figures(&records);
+        let mut figures = sets::figures(&records);
+        figures.extend(choice::figures(&records));
         figures.extend(bloom::figures(&records));
         figures.extend(quotient::figures(&records));
         figures.extend(lsm::figures(&records));
@@ -83,7 +85,8 @@ impl Page {
         figures.extend(recsplit::figures(&records));
         papers::add(&mut figures);
         figures.retain(|figure| !figure.chart.is_empty());
-        let mut tables = choice::tables(&records);
+        let mut tables = sets::tables(&records);
+        tables.extend(choice::tables(&records));
         tables.extend(bloom::tables(&records));
         tables.extend(quotient::tables(&records));
         tables.extend(lsm::tables(&records));

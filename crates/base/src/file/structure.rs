@@ -44,6 +44,9 @@ impl Structure {
     /// `SortedArray`.
     pub const SORTED_ARRAY: Structure = Structure { has_elements: true, ..Structure::new(33, 1, "SortedArray") };
 
+    /// `StaticMap`, and with values of no size `StaticSet`.
+    pub const STATIC_MAP: Structure = Structure { has_elements: true, ..Structure::new(40, 1, "StaticMap") };
+
     /// All structures, in the order of their numbers.
     pub const ALL: &[Structure] = &[
         Structure::SPLIT_BLOCK_BLOOM,
@@ -56,6 +59,7 @@ impl Structure {
         Structure::RANK_SELECT_QUOTIENT_FILTER,
         Structure::LSM,
         Structure::SORTED_ARRAY,
+        Structure::STATIC_MAP,
     ];
 
     /// A structure without elements.

@@ -1,0 +1,118 @@
+//! Building: hashes are sorted, so that a shard is a piece of them, and each shard is built by itself.
+//!
+//! Nothing depends on the order of the keys, nor on the number of threads: groups are placed by their size and number,
+//! pilots are the smallest that fit, and the keys of a bucket stand in the order of their hashes.
+
+use warpset_base::parallel;
+use warpset_base::sort::sort_by_rank;
+use warpset_base::words::{AlignedWords, OutOfMemory};
+use warpset_core::static_set::{BUCKET_WORDS, hash, spread};
+
+use crate::{Error, Layout, StaticKey, StaticMap, Value};
+
+mod shard;
+
+use shard::{Scratch, Shard};
+
+/// Seeds that are tried. One of a hundred builds needs a second one.
+pub(crate) const ATTEMPTS: u32 = 8;
+/// Keys that one task hashes.
+const TASK: usize = 1 << 14;
+
+/// A key as its hash, and its value.
+#[derive(Clone, Copy)]
+pub(crate) struct Element<V> {
+    hash: u64,
+    value: V,
+}
+
+/// Builds a map of `keys`, of which `value_of` knows the values by place.
+pub(crate) fn build<K: StaticKey, V: Value>(
+    keys: &[K],
+    value_of: impl Fn(usize) -> V + Sync,
+    seed: u64,
+) -> Result<StaticMap<K, V>, Error> {
+    let mut distinct = 0;
+    for attempt in 0..ATTEMPTS {
+        let seed = seed.wrapping_add(attempt.into());
+        let elements = sorted(keys, &value_of, seed)?;
+        distinct = elements.len() as u64;
+        let layout = Layout::new(distinct, seed)?;
+        let mut words = AlignedWords::zeroed(layout.words())?;
+        if place(&layout, &elements, words.as_mut_slice()) {
+            return Ok(StaticMap::from_parts(layout, words));
+        }
+    }
+    Err(Error::NoSeed { keys: distinct, seed, attempts: ATTEMPTS })
+}
+
+/// The elements of different keys, ascending by hash; of equal keys the last one.
+fn sorted<K: StaticKey, V: Value>(
+    keys: &[K],
+    value_of: &(impl Fn(usize) -> V + Sync),
+    seed: u64,
+) -> Result<Vec<Element<V>>, Error> {
+    let spread = spread(seed);
+    let mut elements = Vec::new();
+    let bytes = (keys.len() as u64).saturating_mul(size_of::<Element<V>>() as u64);
+    elements.try_reserve_exact(keys.len()).map_err(|_| OutOfMemory { bytes })?;
+    elements.resize(keys.len(), Element { hash: 0, value: V::zeroed() });
+    let tasks = keys.chunks(TASK).zip(elements.chunks_mut(TASK)).enumerate();
+    parallel::for_each(tasks, |(task, (keys, elements))| {
+        for (i, (key, element)) in keys.iter().zip(elements).enumerate() {
+            *element = Element { hash: hash(key.to_word(), spread), value: value_of(task * TASK + i) };
+        }
+    });
+    sort_by_rank(&mut elements, u64::BITS, |element: Element<V>| element.hash);
+    if has_repeats(&elements) {
+        keep_last(&mut elements);
+    }
+    Ok(elements)
+}
+
+/// Whether a hash stands twice among ascending ones.
+fn has_repeats<V: Copy + Sync>(elements: &[Element<V>]) -> bool {
+    let repeats = |begin: usize| {
+        // With the first element of the next part.
+        let part = &elements[begin..elements.len().min(begin + TASK + 1)];
+        part.windows(2).any(|two| two[0].hash == two[1].hash)
+    };
+    parallel::map((0..elements.len()).step_by(TASK), repeats).into_iter().any(|repeats| repeats)
+}
+
+/// Keeps the last of equal hashes.
+fn keep_last<V: Copy>(elements: &mut Vec<Element<V>>) {
+    let mut kept = 0;
+    for i in 0..elements.len() {
+        if elements.get(i + 1).is_none_or(|next| next.hash != elements[i].hash) {
+            elements[kept] = elements[i];
+            kept += 1;
+        }
+    }
+    elements.truncate(kept);
+}
+
+/// Places all elements, ascending by hash, in words that are zero; whether every shard found pilots.
+fn place<K: StaticKey, V: Value>(layout: &Layout<K, V>, elements: &[Element<V>], words: &mut [u64]) -> bool {
+    if layout.is_empty() {
+        return true;
+    }
+    let shape = layout.shape();
+    let (pilots, words) = words.split_at_mut(layout.pilot_words() as usize);
+    let (keys, mut values) = words.split_at_mut(layout.key_words() as usize);
+    let pilots = &mut bytemuck::cast_slice_mut::<u64, u8>(pilots)[..shape.all_groups() as usize];
+    let parts = pilots.chunks_mut(shape.groups as usize).zip(keys.chunks_mut(shape.buckets as usize * BUCKET_WORDS));
+    let value_words = layout.shard_slots() * V::BYTES / 8;
+    let mut rest = elements;
+    let shards = parts.enumerate().map(|(number, (pilots, keys))| {
+        let (here, after) = rest.split_at(rest.partition_point(|element| shape.shard(element.hash) <= number as u64));
+        rest = after;
+        let (here_values, after) = std::mem::take(&mut values).split_at_mut(value_words);
+        values = after;
+        (here, Shard { number: number as u64, pilots, keys, values: here_values })
+    });
+    let placed = parallel::map_with(Scratch::default, shards, |scratch, (elements, shard)| {
+        shard.place(layout, elements, scratch)
+    });
+    placed.into_iter().all(|placed| placed)
+}

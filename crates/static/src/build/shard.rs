@@ -1,0 +1,156 @@
+//! Building one shard: pilots of its groups, then its buckets.
+
+use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place};
+
+use super::Element;
+use crate::{Layout, StaticKey, Value};
+
+/// Memory that a thread uses for one shard after the other.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Where each group begins, and the end.
+    begins: Vec<u32>,
+    /// The groups that have keys, largest first, those of one size by number.
+    order: Vec<u32>,
+    /// How many keys each bucket has.
+    counts: Vec<u8>,
+    /// How many keys have been written to each bucket.
+    written: Vec<u8>,
+}
+
+/// What is to be written of a shard.
+pub(super) struct Shard<'a> {
+    pub(super) number: u64,
+    pub(super) pilots: &'a mut [u8],
+    pub(super) keys: &'a mut [u64],
+    pub(super) values: &'a mut [u64],
+}
+
+impl Shard<'_> {
+    /// Places the shard's elements, ascending by hash; whether it could.
+    pub(super) fn place<K: StaticKey, V: Value>(
+        self,
+        layout: &Layout<K, V>,
+        elements: &[Element<V>],
+        scratch: &mut Scratch,
+    ) -> bool {
+        let shape = layout.shape();
+        if elements.len() > layout.shard_slots() || !scratch.group(shape, elements) {
+            return false;
+        }
+        let found = scratch.find_pilots(shape, elements, K::SLOTS as u8, self.pilots);
+        if found {
+            self.write(layout, elements, scratch);
+        }
+        found
+    }
+
+    /// Writes keys and values, and the free slots' fillers.
+    fn write<K: StaticKey, V: Value>(self, layout: &Layout<K, V>, elements: &[Element<V>], scratch: &mut Scratch) {
+        let (shape, spread) = (layout.shape(), layout.spread());
+        let keys: &mut [K] = bytemuck::cast_slice_mut(self.keys);
+        let key_of = |hash| K::of_word(key(hash, spread)).expect("hashes are those of keys");
+        let written = &mut scratch.written;
+        written.clear();
+        written.resize(shape.buckets as usize, 0);
+        for (&pilot, group) in self.pilots.iter().zip(scratch.begins.windows(2)) {
+            for element in &elements[group[0] as usize..group[1] as usize] {
+                let bucket = place(element.hash as u32, pilot.into(), shape.buckets) as usize;
+                let slot = bucket * K::SLOTS + usize::from(written[bucket]);
+                written[bucket] += 1;
+                keys[slot] = key_of(element.hash);
+                V::put(self.values, slot, element.value);
+            }
+        }
+        for ((bucket, held), &written) in keys.chunks_exact_mut(K::SLOTS).enumerate().zip(&*written) {
+            let filler = match written {
+                0 => self::filler(self.number, bucket as u32, layout, self.pilots),
+                _ => held[0],
+            };
+            held[usize::from(written)..].fill(filler);
+        }
+    }
+}
+
+/// The smallest key that is sought in another bucket than this one of this shard: fills it while it is empty, which says
+/// so, and no lookup finds it there. There is one, because a set with an empty bucket has a key in another one.
+fn filler<K: StaticKey, V: Value>(shard: u64, bucket: u32, layout: &Layout<K, V>, pilots: &[u8]) -> K {
+    let shape = layout.shape();
+    let is_sought_here = |word: &u64| {
+        let hash = hash(*word, layout.spread());
+        let pilot = || pilots[shape.group_in_shard(hash) as usize].into();
+        shape.shard(hash) == shard && place(hash as u32, pilot(), shape.buckets) == bucket
+    };
+    let word = (0..).find(|word| !is_sought_here(word)).unwrap_or(0);
+    K::of_word(word).unwrap_or(K::zeroed())
+}
+
+impl Scratch {
+    /// Finds where groups begin, and in which order to place them; `false` if one has too many keys.
+    fn group<V: Copy>(&mut self, shape: Shape, elements: &[Element<V>]) -> bool {
+        let Scratch { begins, order, .. } = self;
+        begins.clear();
+        for (i, element) in elements.iter().enumerate() {
+            let group = shape.group_in_shard(element.hash) as usize;
+            while begins.len() <= group {
+                begins.push(i as u32);
+            }
+        }
+        begins.resize(shape.groups as usize + 1, elements.len() as u32);
+        // Where the groups of each size begin among those in order, the largest size first.
+        let size = |group: &[u32]| (group[1] - group[0]) as usize;
+        let mut next = [0u32; MOST_IN_GROUP as usize + 1];
+        for group in begins.windows(2) {
+            match next.get_mut(size(group)) {
+                Some(count) => *count += 1,
+                None => return false,
+            }
+        }
+        let filled = shape.groups - next[0];
+        let mut begin = 0;
+        for count in next.iter_mut().rev() {
+            begin += std::mem::replace(count, begin);
+        }
+        order.clear();
+        order.resize(filled as usize, 0);
+        for (group, bounds) in begins.windows(2).enumerate() {
+            let size = size(bounds);
+            if size > 0 {
+                order[next[size] as usize] = group as u32;
+                next[size] += 1;
+            }
+        }
+        true
+    }
+
+    /// Finds the smallest pilot of each group with which its keys have room, the groups in their order; `false` if there
+    /// is none for one.
+    fn find_pilots<V>(&mut self, shape: Shape, elements: &[Element<V>], slots: u8, pilots: &mut [u8]) -> bool {
+        let Scratch { begins, order, counts, .. } = self;
+        counts.clear();
+        counts.resize(shape.buckets as usize, 0);
+        order.iter().all(|&group| {
+            let group = group as usize;
+            let elements = &elements[begins[group] as usize..begins[group + 1] as usize];
+            let mut low = [0u32; MOST_IN_GROUP as usize];
+            low.iter_mut().zip(elements).for_each(|(low, element)| *low = element.hash as u32);
+            let low = &low[..elements.len()];
+            let pilot = (0..PILOTS).find(|&pilot| fits(low, pilot, shape.buckets, slots, counts));
+            pilot.inspect(|&pilot| pilots[group] = pilot as u8).is_some()
+        })
+    }
+}
+
+/// Whether keys with these low bits of their hashes have room with this pilot; if so, they are counted.
+#[inline(always)]
+fn fits(low: &[u32], pilot: u32, buckets: u32, slots: u8, counts: &mut [u8]) -> bool {
+    for (i, &key) in low.iter().enumerate() {
+        let count = &mut counts[place(key, pilot, buckets) as usize];
+        if *count == slots {
+            low[..i].iter().for_each(|&key| counts[place(key, pilot, buckets) as usize] -= 1);
+            return false;
+        }
+        *count += 1;
+    }
+    true
+}

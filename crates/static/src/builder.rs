@@ -1,0 +1,57 @@
+//! Builders.
+
+use std::marker::PhantomData;
+
+use warpset_base::filter::LengthMismatch;
+
+use crate::build::build;
+use crate::{Error, MapValue, StaticKey, StaticMap, StaticSet, Value};
+
+/// Settings of a [`StaticMap`] or [`StaticSet`]; each setter states its default.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder does nothing until `build_from`"]
+pub struct Builder<K, V> {
+    pub(crate) seed: u64,
+    elements: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: StaticKey, V: Value> StaticMap<K, V> {
+    /// Settings for a set or map.
+    pub fn builder() -> Builder<K, V> {
+        Builder { seed: 0, elements: PhantomData }
+    }
+}
+
+impl<K: StaticKey, V: Value> Builder<K, V> {
+    /// The seed that keys are placed under first; if some find no place, the next ones are tried. The same keys, values
+    /// and seed make the same bytes on every backend. Default: 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+}
+
+impl<K: StaticKey> Builder<K, ()> {
+    /// Builds the set of these keys, on all threads of the current rayon pool; equal keys count once. Takes 16 bytes per
+    /// key besides the set.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; [`Error::TooManyKeys`] for more than 2^34; [`Error::NoSeed`] for keys that were chosen
+    /// against the seed.
+    pub fn build_from(&self, keys: &[K]) -> Result<StaticSet<K>, Error> {
+        build(keys, |_| (), self.seed)
+    }
+}
+
+impl<K: StaticKey, V: MapValue> Builder<K, V> {
+    /// Builds the map of these keys and values, of which there are as many, on all threads of the current rayon pool. Of
+    /// equal keys the last one counts. Takes 32 bytes per key besides the map, 16 of them for a time.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; [`Error::OutOfMemory`]; [`Error::TooManyKeys`] for more than 2^34;
+    /// [`Error::NoSeed`] for keys that were chosen against the seed.
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<StaticMap<K, V>, Error> {
+        LengthMismatch::unless_equal("values for keys", keys.len(), values.len())?;
+        build(keys, |i| values[i], self.seed)
+    }
+}

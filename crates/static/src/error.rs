@@ -1,0 +1,61 @@
+//! Everything that can go wrong, with the numbers.
+
+use warpset_base::file::FileError;
+use warpset_base::filter::LengthMismatch;
+use warpset_base::words::OutOfMemory;
+
+/// Why an operation on a set or map failed; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// More keys than a set can have.
+    #[error("{keys} keys, and a static set takes at most {most}: split them by a hash into several sets")]
+    TooManyKeys {
+        /// Different keys.
+        keys: u64,
+        /// The most that there can be.
+        most: u64,
+    },
+    /// The keys found no places under any seed that was tried.
+    #[error(
+        "{attempts} seeds from {seed} on place no bucket for some of {keys} keys, as happens to keys that were chosen \
+         against these seeds: choose another `seed`"
+    )]
+    NoSeed {
+        /// Different keys.
+        keys: u64,
+        /// The first seed.
+        seed: u64,
+        /// How many seeds were tried.
+        attempts: u32,
+    },
+    /// Slices that go together differ in length.
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
+    /// The allocator refused.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// The bytes are not such a set, or could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The bytes have the form of a set, and a key that no lookup would find.
+    #[error("{what} in bucket {bucket}: the bytes are damaged, copy or build them again")]
+    Invalid {
+        /// What is wrong.
+        what: &'static str,
+        /// Where.
+        bucket: u64,
+    },
+    /// The driver or the device refused.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Gpu(#[from] warpset_gpu::GpuError),
+    /// A primitive got arguments that it does not take.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Primitive(Box<warpset_primitives::Error>),
+}
+
+warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);

@@ -1,0 +1,107 @@
+//! Saved sets and maps: the header of [`warpset_base::file`], then the words as they lie in memory. Byte for byte in
+//! `docs/formats.md`.
+//!
+//! A loader checks the place of every key too, not only the checksum: no bytes make a set that answers wrongly.
+
+use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::parallel;
+use warpset_base::words::AlignedWords;
+
+use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
+
+#[cfg(feature = "serde")]
+mod serde;
+
+/// Buckets that one task checks.
+const TASK: usize = 1 << 12;
+
+impl<K: StaticKey, V: Value> Saved for StaticMap<K, V> {
+    const STRUCTURE: Structure = Structure::STATIC_MAP;
+    const NAME: &'static str = "static map";
+    type Word = u64;
+    type Layout = Layout<K, V>;
+    type Error = Error;
+
+    fn layout_of(fields: [u64; FIELDS]) -> Result<Layout<K, V>, Error> {
+        Layout::from_fields(fields)
+    }
+
+    fn words_of(layout: &Layout<K, V>) -> u64 {
+        layout.words()
+    }
+
+    fn fields(&self) -> [u64; FIELDS] {
+        self.layout().to_fields()
+    }
+
+    fn payload(&self) -> impl Payload + '_ {
+        bytemuck::cast_slice::<u64, u8>(self.words())
+    }
+
+    fn check(layout: &Layout<K, V>, words: &[u64]) -> Result<(), Error> {
+        StaticMapView::new(*layout, words).check()
+    }
+
+    fn from_saved(layout: Layout<K, V>, words: AlignedWords<u64>) -> Result<Self, Error> {
+        Ok(StaticMap::from_parts(layout, words))
+    }
+}
+
+warpset_base::saved_methods! {
+    [K: StaticKey, V: Value] StaticMap<K, V>, Error;
+}
+
+impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
+    /// A set or map in saved bytes, without a copy ([`map`](StaticMap::map) does the same with a file): checks
+    /// everything, checksum and places of the keys included, for which it reads the bytes twice.
+    ///
+    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::Invalid`].
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
+        file::view::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
+    }
+
+    /// [`from_bytes`](Self::from_bytes) without checksum and places: opens in constant time and touches the header only.
+    /// Damaged words make wrong answers, nothing worse.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
+        file::view_unverified::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
+    }
+
+    /// Whether each key is where a lookup finds it, once, and there are as many as the header says.
+    fn check(&self) -> Result<(), Error> {
+        let buckets = (self.slots() / K::SLOTS as u64) as usize;
+        let counts = parallel::map((0..buckets).step_by(TASK), |first| {
+            (first..buckets.min(first + TASK)).try_fold(0, |sum, bucket| Ok::<_, Error>(sum + self.check_bucket(bucket)?))
+        });
+        let counted = counts.into_iter().sum::<Result<u64, Error>>()?;
+        if counted != self.len() {
+            return Err(Error::Invalid { what: "another number of keys than the header has, up to", bucket: buckets as u64 });
+        }
+        Ok(())
+    }
+
+    /// How many keys a bucket has.
+    fn check_bucket(&self, bucket: usize) -> Result<u64, Error> {
+        let held: &[K] = bytemuck::cast_slice(self.line(bucket));
+        let invalid = |what| Err(Error::Invalid { what, bucket: bucket as u64 });
+        let used = held.iter().rposition(|&key| key != held[0]).map_or(1, |last| last + 1);
+        let is_empty = self.bucket_of(held[0]) != bucket;
+        if is_empty && used > 1 {
+            return invalid("a key of another bucket");
+        }
+        for (i, &key) in held[..used].iter().enumerate().skip(1) {
+            if self.bucket_of(key) != bucket {
+                return invalid("a key of another bucket");
+            }
+            if held[..i].contains(&key) {
+                return invalid("a key twice");
+            }
+        }
+        Ok(if is_empty { 0 } else { used as u64 })
+    }
+}

@@ -1,0 +1,157 @@
+//! Sets and maps in device memory: the same words as on the host, made and asked by kernels.
+//!
+//! Methods on host slices copy them to the device first. Those that end in `_device` take memory of the device; those in
+//! `_async` also a stream, and wait for nothing. Whether keys are there is asked by the traits
+//! [`Filter`](crate::Filter), for keys on the host, and [`DeviceFilter`](warpset_primitives::DeviceFilter), for those on
+//! the device. What needs single keys, walks, files or views needs a copy on the host: `to_host`.
+
+use std::fmt;
+
+use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, download_large, upload_many};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec};
+
+use crate::{Error, Layout, StaticKey, Value};
+
+mod build;
+mod builder;
+mod element;
+mod filter;
+mod lookup;
+
+pub use builder::DeviceBuilder;
+pub use element::{DeviceMapValue, DeviceStaticKey, DeviceValue};
+
+/// A [`StaticMap`](crate::StaticMap) in device memory.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_static::StaticMap;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let map = StaticMap::<u64, u32>::builder().on(&device).build_from(&[30, 10], &[3, 1])?;
+/// assert_eq!(map.get_bulk(&[10, 20, 30])?, [Some(1), None, Some(3)]);
+/// assert_eq!(map.to_host()?.get(30), Some(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct StaticMap<K: StaticKey, V: Value> {
+    device: Device,
+    layout: Layout<K, V>,
+    words: DeviceVec<u64>,
+    /// Keys of a host slice that travel at a time.
+    chunk_keys: usize,
+}
+
+/// A [`StaticSet`](crate::StaticSet) in device memory.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_static::{Filter, StaticSet};
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let keys = device.from_slice(&[1u64, 2, 3])?;
+/// let set = StaticSet::<u64>::builder().on(&device).build_from_device(keys.as_slice())?;
+/// assert_eq!(set.contains_bulk(&[3u64, 4])?, [true, false]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type StaticSet<K> = StaticMap<K, ()>;
+
+impl<K: StaticKey, V: Value> StaticMap<K, V> {
+    /// `words` are those of `layout`.
+    fn from_parts(device: &Device, layout: Layout<K, V>, words: DeviceVec<u64>) -> Self {
+        StaticMap { device: device.clone(), layout, words, chunk_keys: DEFAULT_CHUNK_KEYS }
+    }
+
+    /// A copy of a set or map in host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]: too little device memory, say.
+    pub fn from_host(device: &Device, host: &crate::StaticMap<K, V>) -> Result<Self, Error> {
+        let mut words = device.alloc_uninit(host.words().len())?;
+        upload_many(&device.new_stream()?, vec![(host.words(), words.as_mut_slice())])?;
+        Ok(Self::from_parts(device, host.layout(), words))
+    }
+
+    /// A copy in host memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Gpu`].
+    pub fn to_host(&self) -> Result<crate::StaticMap<K, V>, Error> {
+        let mut words = warpset_base::words::AlignedWords::zeroed(self.layout.words())?;
+        self.device.synchronize()?;
+        download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
+        Ok(crate::StaticMap::from_parts(self.layout, words))
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> Layout<K, V> {
+        self.layout
+    }
+
+    /// The words on the device: pilots, keys, values, as [`Layout`] draws them.
+    pub fn words(&self) -> DeviceSlice<'_, u64> {
+        self.words.as_slice()
+    }
+
+    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory. Default: 4 Mi
+    /// keys. Rounded up to a multiple of 64.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.chunk_keys = keys.clamp(1, 1 << 30).next_multiple_of(64);
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        self.layout.len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    /// Places for keys, used and free: the bound that all numbers are below.
+    pub fn slots(&self) -> u64 {
+        self.layout.slots()
+    }
+
+    /// Bytes of device memory that pilots, keys and values take.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.layout.words()
+    }
+
+    /// Bits of memory per key, values included.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
+    }
+
+    /// The share of slots that hold keys.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.slots().max(1) as f64
+    }
+
+    /// The seed that the keys were placed under: that of the builder, or the first after it that placed all.
+    pub fn seed(&self) -> u64 {
+        self.layout.seed()
+    }
+}
+
+impl<K: StaticKey, V: Value> crate::StaticMap<K, V> {
+    /// A copy in device memory; [`StaticMap::to_host`] is the way back.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]: too little device memory, say.
+    pub fn to_device(&self, device: &Device) -> Result<StaticMap<K, V>, Error> {
+        StaticMap::from_host(device, self)
+    }
+}
+
+impl<K: StaticKey, V: Value> fmt::Debug for StaticMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("gpu::StaticMap");
+        f.field("layout", &self.layout).field("device", &self.device).finish_non_exhaustive()
+    }
+}

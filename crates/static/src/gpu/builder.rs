@@ -1,0 +1,95 @@
+//! Builders of sets and maps in device memory.
+
+use std::marker::PhantomData;
+
+use warpset_base::filter::LengthMismatch;
+use warpset_gpu::batch::upload_many;
+use warpset_gpu::{Device, DeviceSlice, DeviceVec};
+
+use super::build::build;
+use super::element::DeviceMapValue;
+use super::{DeviceStaticKey, StaticMap, StaticSet};
+use crate::{Builder, Error, StaticKey, Value};
+
+/// Makes a set or map in device memory: made by [`Builder::on`].
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_static::StaticMap;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let (keys, values) = (device.from_slice(&[3u32, 1, 3])?, device.from_slice(&[30u64, 10, 33])?);
+/// let builder = StaticMap::<u32, u64>::builder().on(&device);
+/// let map = builder.build_from_device(keys.as_slice(), values.as_slice())?;
+/// assert_eq!(map.get_bulk(&[1, 3])?, [Some(10), Some(33)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build_from`"]
+pub struct DeviceBuilder<K, V> {
+    seed: u64,
+    device: Device,
+    elements: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: StaticKey, V: Value> Builder<K, V> {
+    /// Makes the set or map in device memory, with the same bytes.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
+        DeviceBuilder { seed: self.seed, device: device.clone(), elements: PhantomData }
+    }
+}
+
+/// A copy of a slice on the device.
+fn uploaded<T: bytemuck::Pod + Send + Sync>(device: &Device, items: &[T]) -> Result<DeviceVec<T>, Error> {
+    let mut there = device.alloc_uninit(items.len())?;
+    upload_many(&device.new_stream()?, vec![(items, there.as_mut_slice())])?;
+    Ok(there)
+}
+
+impl<K: DeviceStaticKey> DeviceBuilder<K, ()> {
+    /// Builds the set of these keys, which are copied to the device; equal keys count once.
+    ///
+    /// # Errors
+    /// The errors of [`Builder::build_from`]; [`Error::Gpu`].
+    pub fn build_from(&self, keys: &[K]) -> Result<StaticSet<K>, Error> {
+        let keys = uploaded(&self.device, keys)?;
+        self.build_from_device(keys.as_slice())
+    }
+
+    /// [`build_from`](Self::build_from) of keys on the device, which stay as they are. Takes 24 bytes per key besides
+    /// the set. Waits.
+    ///
+    /// # Errors
+    /// The errors of [`build_from`](Self::build_from); [`Error::Gpu`] for memory of another device.
+    pub fn build_from_device(&self, keys: DeviceSlice<'_, K>) -> Result<StaticSet<K>, Error> {
+        let none = self.device.alloc_uninit(0)?;
+        build(&self.device, keys, none.as_slice(), self.seed)
+    }
+}
+
+impl<K: DeviceStaticKey, V: DeviceMapValue> DeviceBuilder<K, V> {
+    /// Builds the map of these keys and values, of which there are as many, and which are copied to the device. Of equal
+    /// keys the last one counts.
+    ///
+    /// # Errors
+    /// The errors of [`Builder::build_from`]; [`Error::Gpu`].
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<StaticMap<K, V>, Error> {
+        LengthMismatch::unless_equal("values for keys", keys.len(), values.len())?;
+        let (keys, values) = (uploaded(&self.device, keys)?, uploaded(&self.device, values)?);
+        self.build_from_device(keys.as_slice(), values.as_slice())
+    }
+
+    /// [`build_from`](Self::build_from) of keys and values on the device, which stay as they are. Takes 24 bytes per key
+    /// and three times the values besides the map. Waits.
+    ///
+    /// # Errors
+    /// The errors of [`build_from`](Self::build_from); [`Error::Gpu`] for memory of another device.
+    pub fn build_from_device(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V>,
+    ) -> Result<StaticMap<K, V>, Error> {
+        LengthMismatch::unless_equal("values for keys", keys.len(), values.len())?;
+        build(&self.device, keys, values.cast()?, self.seed)
+    }
+}

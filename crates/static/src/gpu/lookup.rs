@@ -1,0 +1,242 @@
+//! Numbers and values of keys.
+
+use bytemuck::Pod;
+use warpset_base::filter::same_length;
+use warpset_gpu::batch::{Answers, DeviceKey, Hashing, expect_room};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::static_set::lookup::{BLOCK, NOTHING, NUMBERS, Plan, static_set_lookup};
+use warpset_simt::GlobalMut;
+
+use super::element::DeviceMapValue;
+use super::{DeviceStaticKey, StaticMap};
+use crate::{Bitmap, Error, StaticKey, Value};
+
+/// What a lookup is to write besides answers.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    Nothing,
+    /// The number of each key.
+    Numbers(GlobalMut<u64>),
+    /// The value of each key, which the kernel knows by this form.
+    Values(u32, GlobalMut<u64>),
+}
+
+impl<K: StaticKey, V: Value> StaticMap<K, V> {
+    /// Queues the lookup of `n > 0` keys.
+    ///
+    /// # Safety
+    /// - `keys` are valid for `n` keys; answers and what is wanted have room for as many.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
+    ///   the answers.
+    pub(super) unsafe fn queue(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        wanted: Wanted,
+    ) -> Result<(), Error> {
+        let (keys_at, words) = (self.layout.keys_at(), self.words.global());
+        let (wanted, out) = match wanted {
+            Wanted::Nothing => (NOTHING, answers.words),
+            Wanted::Numbers(out) => (NUMBERS, out),
+            Wanted::Values(form, out) => (form, out),
+        };
+        let kernel = static_set_lookup {
+            pilots: words.cast(),
+            keys: words.at(keys_at.start),
+            values: words.at(keys_at.end),
+            plan: Plan { spread: self.layout.spread(), shape: self.layout.shape(), slots: K::SLOTS as u32 },
+            queries: keys.keys,
+            kind: keys.kind,
+            n,
+            form: answers.form,
+            answers: answers.words,
+            wanted,
+            out,
+        };
+        let blocks = n.div_ceil(BLOCK as usize) as u32;
+        // SAFETY: the words are those of the layout; the rest is the caller's promise.
+        unsafe { kernel.launch(stream, LaunchConfig::new(blocks, BLOCK))? };
+        Ok(())
+    }
+
+    /// Queues answers to keys on the device, and what is wanted; `devices` are those of all that the caller lends besides
+    /// keys and stream.
+    ///
+    /// # Safety
+    /// - Answers and what is wanted have room for all keys.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
+    ///   the answers.
+    pub(super) unsafe fn look_up_async<Q: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, Q>,
+        devices: &[&Device],
+        answers: Answers,
+        wanted: Wanted,
+    ) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
+        self.device.expect_all_here(lent, "a lookup in a static set")?;
+        let slice = Hashing::seeded(self.seed()).key_slice(Q::CLASS, keys.global());
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(stream, slice, keys.len(), answers, wanted) }
+    }
+
+    /// The number of each key, below [`slots`](Self::slots): bit `i % 64` of word `i / 64` of `found` says whether key
+    /// `i` has one, which is place `i` of `numbers` then, and zero otherwise.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of another device.
+    pub fn number_device(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        numbers: DeviceSliceMut<'_, u64>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error>
+    where
+        K: DeviceStaticKey,
+    {
+        // SAFETY: set, keys and answers are borrowed until the stream has been waited for.
+        self.device.waiting(|stream| unsafe { self.number_async(stream, keys, numbers, found) })
+    }
+
+    /// Queues [`number_device`](Self::number_device).
+    ///
+    /// # Errors
+    /// The errors of [`number_device`](Self::number_device).
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the set, `keys`, `numbers` and `found` stay allocated;
+    /// - nothing writes the keys, and nothing else accesses the answers.
+    pub unsafe fn number_async(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut numbers: DeviceSliceMut<'_, u64>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error>
+    where
+        K: DeviceStaticKey,
+    {
+        expect_room(keys.len(), numbers.len())?;
+        let out = Wanted::Numbers(numbers.global_mut());
+        let there = [numbers.device(), found.device()];
+        let answers = Answers::bits(found, keys.len())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.look_up_async(stream, keys, &there, answers, out) }
+    }
+
+    /// The number of each key of the host, if it is in the set: below [`slots`](Self::slots).
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn number_bulk(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error>
+    where
+        K: DeviceStaticKey,
+    {
+        let mut numbers = vec![0; keys.len()];
+        let found = self.number_bulk_into(keys, &mut numbers)?;
+        Ok(found.iter().zip(numbers).map(|(found, number)| found.then_some(number)).collect())
+    }
+
+    /// [`number_bulk`](Self::number_bulk) into a slice of the same length: which keys have a number; the others get
+    /// zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::Gpu`].
+    pub fn number_bulk_into(&self, keys: &[K], numbers: &mut [u64]) -> Result<Bitmap, Error>
+    where
+        K: DeviceStaticKey,
+    {
+        same_length(keys.len(), numbers.len())?;
+        self.in_chunks(keys, numbers, |keys, numbers, found| self.number_device(keys, numbers, found))
+    }
+
+    /// Copies keys of the host to the device, chunk by chunk, and back what `look_up` makes of them there: one item per
+    /// key, and one bit.
+    fn in_chunks<T: Pod>(
+        &self,
+        keys: &[K],
+        out: &mut [T],
+        look_up: impl Fn(DeviceSlice<'_, K>, DeviceSliceMut<'_, T>, DeviceSliceMut<'_, u64>) -> Result<(), Error>,
+    ) -> Result<Bitmap, Error> {
+        let mut bits = Vec::with_capacity(keys.len().div_ceil(64));
+        for (keys, out) in keys.chunks(self.chunk_keys).zip(out.chunks_mut(self.chunk_keys)) {
+            let there = self.device.from_slice(keys)?;
+            let mut items = self.device.alloc_uninit::<T>(keys.len())?;
+            let mut found = self.device.alloc_uninit::<u64>(keys.len().div_ceil(64))?;
+            look_up(there.as_slice(), items.as_mut_slice(), found.as_mut_slice())?;
+            items.copy_to_slice(out)?;
+            bits.extend(found.to_vec()?);
+        }
+        Ok(Bitmap::from_words(bits, keys.len()))
+    }
+}
+
+impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
+    /// The value of each key: bit `i % 64` of word `i / 64` of `found` says whether key `i` has one, which is place `i`
+    /// of `values` then, and zero otherwise.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of another device.
+    pub fn get_device(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSliceMut<'_, V>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: map, keys and answers are borrowed until the stream has been waited for.
+        self.device.waiting(|stream| unsafe { self.get_async(stream, keys, values, found) })
+    }
+
+    /// Queues [`get_device`](Self::get_device).
+    ///
+    /// # Errors
+    /// The errors of [`get_device`](Self::get_device).
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the map, `keys`, `values` and `found` stay allocated;
+    /// - nothing writes the keys, and nothing else accesses the answers.
+    pub unsafe fn get_async(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut values: DeviceSliceMut<'_, V>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        expect_room(keys.len(), values.len())?;
+        let out = values.global_mut();
+        // The length is rounded up where two values share a word.
+        let out = GlobalMut::from_raw_parts(out.as_ptr().cast(), (out.len() * size_of::<V>()).div_ceil(8));
+        let there = [values.device(), found.device()];
+        let answers = Answers::bits(found, keys.len())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.look_up_async(stream, keys, &there, answers, Wanted::Values(V::WANTED, out)) }
+    }
+
+    /// The value of each key of the host, if it is in the map.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
+        let mut values = vec![V::zeroed(); keys.len()];
+        let found = self.get_bulk_into(keys, &mut values)?;
+        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
+    }
+
+    /// [`get_bulk`](Self::get_bulk) into a slice of the same length: which keys have a value; the others get zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::Gpu`].
+    pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
+        same_length(keys.len(), values.len())?;
+        self.in_chunks(keys, values, |keys, values, found| self.get_device(keys, values, found))
+    }
+}

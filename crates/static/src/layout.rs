@@ -1,0 +1,141 @@
+//! Where everything is in the words of a set: pilots, buckets of keys, values.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use warpset_base::file::{FIELDS, FileError, SavedType, Structure};
+use warpset_core::static_set::{BUCKET_WORDS, MOST_KEYS, MOST_SHARD_BITS, Shape, spread};
+
+use crate::{Error, StaticKey, Value};
+
+/// The parameters of a set or map: number of keys, seed, and how many shards, groups and buckets there are.
+///
+/// ```text
+/// words   pilots: a byte per group, zeros up to a multiple of 64 bytes
+///         keys: 64 bytes per bucket
+///         values: a value per slot
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout<K, V> {
+    len: u64,
+    seed: u64,
+    spread: u64,
+    shape: Shape,
+    elements: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: StaticKey, V: Value> Layout<K, V> {
+    /// The layout for so many different keys.
+    pub(crate) fn new(keys: u64, seed: u64) -> Result<Layout<K, V>, Error> {
+        let shape = Shape::for_keys(keys, K::SLOTS as u32).ok_or(Error::TooManyKeys { keys, most: MOST_KEYS })?;
+        Ok(Layout { len: keys, seed, spread: spread(seed), shape, elements: PhantomData })
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The seed that the keys were placed under.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Shards, groups and buckets.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The seed as hashes take it.
+    #[inline(always)]
+    pub(crate) fn spread(&self) -> u64 {
+        self.spread
+    }
+
+    /// Places for keys, used and free: the bound that all numbers of keys are below.
+    pub fn slots(&self) -> u64 {
+        self.shape.all_buckets() * K::SLOTS as u64
+    }
+
+    /// Slots of one shard.
+    pub(crate) fn shard_slots(&self) -> usize {
+        self.shape.buckets as usize * K::SLOTS
+    }
+
+    /// Words of the pilots.
+    pub(crate) fn pilot_words(&self) -> u64 {
+        self.shape.all_groups().div_ceil(8).next_multiple_of(BUCKET_WORDS as u64)
+    }
+
+    /// Words of the buckets.
+    pub(crate) fn key_words(&self) -> u64 {
+        self.shape.all_buckets() * BUCKET_WORDS as u64
+    }
+
+    /// Words of the values.
+    pub(crate) fn value_words(&self) -> u64 {
+        self.slots() * V::BYTES as u64 / 8
+    }
+
+    /// Words of all.
+    pub fn words(&self) -> u64 {
+        self.pilot_words() + self.key_words() + self.value_words()
+    }
+
+    /// Where the buckets are in words that are in memory.
+    #[inline(always)]
+    pub(crate) fn keys_at(&self) -> Range<usize> {
+        self.pilot_words() as usize..(self.pilot_words() + self.key_words()) as usize
+    }
+
+    /// The parameters for a header.
+    pub(crate) fn to_fields(self) -> [u64; FIELDS] {
+        let Shape { shard_bits, groups, buckets } = self.shape;
+        let [key, value] = Self::ELEMENTS;
+        [key, value, self.len, self.seed, shard_bits.into(), groups.into(), buckets.into(), 0]
+    }
+
+    /// The parameters of a header, if a set of these types can have them.
+    pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<Layout<K, V>, Error> {
+        let [key, value, len, seed, shard_bits, groups, buckets, unused] = fields;
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
+        if ![4, 8].contains(&key) {
+            return invalid("bytes of a key", key);
+        }
+        if ![0, 4, 8].contains(&value) {
+            return invalid("bytes of a value", value);
+        }
+        let saved = |elements| SavedType { number: Structure::STATIC_MAP.number, elements: Some(elements) };
+        let (expected, found) = (saved(Self::ELEMENTS), saved([key, value]));
+        if found != expected {
+            return Err(FileError::WrongStructure { expected, found }.into());
+        }
+        if shard_bits > MOST_SHARD_BITS.into() {
+            return invalid("bits of the shards", shard_bits);
+        }
+        // A count below 2^32 of each in a shard keeps all products below within 64 bits.
+        let Some(groups) = u32::try_from(groups).ok().filter(|&groups| (groups == 0) == (len == 0)) else {
+            return invalid("groups of a shard", groups);
+        };
+        let all = |count: u64| count << shard_bits;
+        let Some(buckets) = u32::try_from(buckets).ok().filter(|&count| all(count.into()) <= u32::MAX.into()) else {
+            return invalid("buckets of a shard", buckets);
+        };
+        let shape = Shape { shard_bits: shard_bits as u32, groups, buckets };
+        let layout = Layout { len, seed, spread: spread(seed), shape, elements: PhantomData };
+        if len > layout.slots() || (len == 0) != (buckets == 0) {
+            return invalid("number of keys", len);
+        }
+        if unused != 0 {
+            return invalid("unused parameters", unused);
+        }
+        Ok(layout)
+    }
+
+    const ELEMENTS: [u64; 2] = [size_of::<K>() as u64, V::BYTES as u64];
+}

@@ -1,0 +1,341 @@
+//! Lookups of many keys: batches go through three stages, and while one waits for memory, others are worked on.
+//!
+//! | stage | does | asks for |
+//! | --- | --- | --- |
+//! | group | hashes a batch's keys | the pilots' lines |
+//! | bucket | reads the pilots of the batch before | the buckets' lines |
+//! | slot | compares the keys of the batch before that | the values' lines, if there are values to be read |
+
+use bytemuck::Pod;
+use warpset_base::bitmap::Bitmap;
+use warpset_base::key::Key;
+use warpset_base::parallel;
+use warpset_core::static_set::{self, BUCKET_WORDS};
+
+use crate::key::{Line, sealed};
+use crate::{Layout, MapValue, StaticKey, Value};
+
+/// Keys of a batch.
+const BATCH: usize = 32;
+/// Keys that one task takes, a multiple of 64; fewer than two of these stay on the calling thread.
+const TASK: usize = if cfg!(miri) { 128 } else { 1 << 13 };
+/// The slot of keys that are not there.
+const ABSENT: usize = usize::MAX;
+/// Pilots and keys that take more bytes, half of a usual cache of the second level, are asked for ahead.
+const AHEAD_BYTES: u64 = 1 << 20;
+
+/// What lookups of many keys read.
+pub(crate) struct Lookup<'a, K, V> {
+    pub(crate) layout: Layout<K, V>,
+    pub(crate) pilots: &'a [u8],
+    pub(crate) keys: &'a [u64],
+    pub(crate) values: &'a [u64],
+}
+
+impl<K: StaticKey, V: Value> Clone for Lookup<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: StaticKey, V: Value> Copy for Lookup<'_, K, V> {}
+
+/// How the keys of a line are compared.
+trait Compare: Copy {
+    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32;
+}
+
+#[derive(Clone, Copy)]
+struct Portable;
+impl Compare for Portable {
+    #[inline(always)]
+    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
+        K::find(line, key)
+    }
+}
+
+/// Values exist only in functions that are compiled for processors with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Avx2(());
+#[cfg(target_arch = "x86_64")]
+impl Compare for Avx2 {
+    #[inline(always)]
+    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
+        // SAFETY: whoever made `self` has AVX2.
+        unsafe { <K as sealed::StaticKey>::find_avx2(line, key) }
+    }
+}
+
+/// Values exist only in functions that are compiled for processors with AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Avx512(());
+#[cfg(target_arch = "x86_64")]
+impl Compare for Avx512 {
+    #[inline(always)]
+    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
+        // SAFETY: whoever made `self` has AVX-512F.
+        unsafe { <K as sealed::StaticKey>::find_avx512(line, key) }
+    }
+}
+
+/// A batch on its way.
+#[derive(Clone, Copy)]
+struct Batch<K> {
+    keys: [K; BATCH],
+    hashes: [u64; BATCH],
+    /// Groups, then buckets, then slots.
+    at: [usize; BATCH],
+    /// Which of the keys can be in the set at all.
+    valid: u32,
+}
+
+const _: () = assert!(BATCH == u32::BITS as usize);
+
+/// Asks for a cache line.
+#[inline(always)]
+fn prefetch<T>(items: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (items, index);
+}
+
+impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
+    /// Gives the slots of all keys to `take`, [`BATCH`] at a time, with the place of the first one; [`ABSENT`] for those
+    /// that are not there. `key_of` says which key of the set an item may be. With `VALUES`, values will be read.
+    #[inline]
+    fn slots<Q, const VALUES: bool>(
+        self,
+        items: &[Q],
+        key_of: impl Fn(&Q) -> Option<K>,
+        take: impl FnMut(usize, &[usize]),
+    ) {
+        if self.layout.is_empty() {
+            let mut take = take;
+            for (i, items) in items.chunks(BATCH).enumerate() {
+                take(i * BATCH, &[ABSENT; BATCH][..items.len()]);
+            }
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2") {
+                // SAFETY: the processor has these instructions.
+                return unsafe { self.with_avx512::<Q, VALUES>(items, key_of, take) };
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+                // SAFETY: the processor has these instructions.
+                return unsafe { self.with_avx2::<Q, VALUES>(items, key_of, take) };
+            }
+        }
+        self.staged::<Q, VALUES>(Portable, items, key_of, take);
+    }
+
+    /// # Safety
+    /// The processor has AVX-512F and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx2,bmi2")]
+    unsafe fn with_avx512<Q, const VALUES: bool>(
+        self,
+        items: &[Q],
+        key_of: impl Fn(&Q) -> Option<K>,
+        take: impl FnMut(usize, &[usize]),
+    ) {
+        self.staged::<Q, VALUES>(Avx512(()), items, key_of, take);
+    }
+
+    /// # Safety
+    /// The processor has AVX2 and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    unsafe fn with_avx2<Q, const VALUES: bool>(
+        self,
+        items: &[Q],
+        key_of: impl Fn(&Q) -> Option<K>,
+        take: impl FnMut(usize, &[usize]),
+    ) {
+        self.staged::<Q, VALUES>(Avx2(()), items, key_of, take);
+    }
+
+    /// [`slots`](Self::slots) of a set that is not empty.
+    #[inline(always)]
+    fn staged<Q, const VALUES: bool>(
+        self,
+        compare: impl Compare,
+        items: &[Q],
+        key_of: impl Fn(&Q) -> Option<K>,
+        mut take: impl FnMut(usize, &[usize]),
+    ) {
+        // A batch that is three further has been taken already.
+        let mut ring = [Batch { keys: [K::zeroed(); BATCH], hashes: [0; BATCH], at: [0; BATCH], valid: 0 }; 4];
+        let ahead = 8 * self.layout.words() > AHEAD_BYTES;
+        let batches = items.len().div_ceil(BATCH);
+        for i in 0..batches + 3 {
+            if let Some(items) = items.chunks(BATCH).nth(i) {
+                self.to_groups(&mut ring[i % 4], items, &key_of, ahead);
+            }
+            if (1..=batches).contains(&i) {
+                self.to_buckets(&mut ring[(i - 1) % 4], ahead);
+            }
+            if (2..=batches + 1).contains(&i) {
+                self.to_slots::<VALUES>(&mut ring[(i - 2) % 4], compare, ahead);
+            }
+            if i >= 3 {
+                let first = (i - 3) * BATCH;
+                take(first, &ring[(i - 3) % 4].at[..BATCH.min(items.len() - first)]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn to_groups<Q>(self, batch: &mut Batch<K>, items: &[Q], key_of: impl Fn(&Q) -> Option<K>, ahead: bool) {
+        let (shape, spread) = (self.layout.shape(), self.layout.spread());
+        batch.valid = 0;
+        for (i, item) in items.iter().enumerate() {
+            let key = key_of(item);
+            batch.valid |= u32::from(key.is_some()) << i;
+            // Without a key whichever one: its answer is not looked at.
+            batch.keys[i] = key.unwrap_or(K::zeroed());
+        }
+        for i in 0..BATCH {
+            batch.hashes[i] = static_set::hash(batch.keys[i].to_word(), spread);
+            batch.at[i] = shape.group(batch.hashes[i]) as usize;
+        }
+        if ahead {
+            batch.at.iter().for_each(|&group| prefetch(self.pilots, group));
+        }
+    }
+
+    #[inline(always)]
+    fn to_buckets(self, batch: &mut Batch<K>, ahead: bool) {
+        let shape = self.layout.shape();
+        for (at, &hash) in batch.at.iter_mut().zip(&batch.hashes) {
+            *at = shape.bucket(hash, self.pilots[*at].into()) as usize;
+            if ahead {
+                prefetch(self.keys, *at * BUCKET_WORDS);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn to_slots<const VALUES: bool>(self, batch: &mut Batch<K>, compare: impl Compare, ahead: bool) {
+        for (i, (at, &key)) in batch.at.iter_mut().zip(&batch.keys).enumerate() {
+            let line: &Line = self.keys[*at * BUCKET_WORDS..].first_chunk().expect("buckets are whole lines");
+            let found = compare.find(line, key);
+            let slot = *at * K::SLOTS + found.trailing_zeros() as usize;
+            *at = if found != 0 && batch.valid >> i & 1 != 0 { slot } else { ABSENT };
+            if VALUES && ahead && found != 0 {
+                prefetch(self.values, slot * V::BYTES / 8);
+            }
+        }
+    }
+
+    /// Answers to all keys on all threads, by `put` from whether a key is there; the slices have the same length.
+    pub(crate) fn fill<A: Send>(self, keys: &[K], answers: &mut [A], put: impl Fn(&mut A, bool) + Sync) {
+        in_tasks::<1, _, _>(keys, answers, |keys, answers| {
+            self.slots::<_, false>(keys, |&key| Some(key), |first, slots| {
+                answers[first..].iter_mut().zip(slots).for_each(|(answer, &slot)| put(answer, slot != ABSENT));
+            });
+        });
+    }
+
+    /// One bit per item, on all threads.
+    pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
+        let mut words = vec![0; items.len().div_ceil(64)];
+        in_tasks::<64, _, _>(items, &mut words, |items, words| {
+            self.slots::<_, false>(items, &key_of, |first, slots| put_bits(words, first, slots));
+        });
+        Bitmap::from_words(words, items.len())
+    }
+
+    /// [`bits`](Self::bits) of keys of any type: those that are no integers of the set's type are not there.
+    pub(crate) fn bits_of<Q: Key>(self, keys: &[Q]) -> Bitmap {
+        self.bits(keys, |key| key.word().and_then(K::of_word))
+    }
+
+    /// How many keys are there.
+    pub(crate) fn count(self, keys: &[K]) -> usize {
+        let counts = parallel::map(keys.chunks(TASK), |keys| {
+            let mut count = 0;
+            let counted = |slots: &[usize]| slots.iter().filter(|&&slot| slot != ABSENT).count();
+            self.slots::<_, false>(keys, |&key| Some(key), |_, slots| count += counted(slots));
+            count
+        });
+        counts.into_iter().sum()
+    }
+
+    /// The number of each key, by `put`; the slices have the same length.
+    pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
+        in_tasks::<1, _, _>(keys, numbers, |keys, numbers| {
+            self.slots::<_, false>(keys, |&key| Some(key), |first, slots| {
+                for (number, &slot) in numbers[first..].iter_mut().zip(slots) {
+                    put(number, (slot != ABSENT).then_some(slot as u64));
+                }
+            });
+        });
+    }
+
+    /// Which keys have a number, and the numbers; the slices have the same length.
+    pub(crate) fn numbers_and_bits(self, keys: &[K], numbers: &mut [u64]) -> Bitmap {
+        self.with_bits::<_, false>(keys, numbers, |slot| slot as u64)
+    }
+
+    /// Which keys are there, and what `of` makes of their slots; the slices have the same length.
+    fn with_bits<A: Pod + Send, const VALUES: bool>(
+        self,
+        keys: &[K],
+        out: &mut [A],
+        of: impl Fn(usize) -> A + Sync,
+    ) -> Bitmap {
+        let mut words = vec![0; keys.len().div_ceil(64)];
+        let tasks = keys.chunks(TASK).zip(out.chunks_mut(TASK)).zip(words.chunks_mut(TASK / 64));
+        parallel::for_each(tasks, |((keys, out), words)| {
+            self.slots::<_, VALUES>(keys, |&key| Some(key), |first, slots| {
+                put_bits(words, first, slots);
+                for (out, &slot) in out[first..].iter_mut().zip(slots) {
+                    *out = if slot == ABSENT { A::zeroed() } else { of(slot) };
+                }
+            });
+        });
+        Bitmap::from_words(words, keys.len())
+    }
+}
+
+impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
+    /// The value of each key, by `put`; the slices have the same length.
+    pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
+        in_tasks::<1, _, _>(keys, values, |keys, values| {
+            self.slots::<_, true>(keys, |&key| Some(key), |first, slots| {
+                for (value, &slot) in values[first..].iter_mut().zip(slots) {
+                    put(value, (slot != ABSENT).then(|| V::at(self.values, slot)));
+                }
+            });
+        });
+    }
+
+    /// Which keys have a value, and the values; the slices have the same length.
+    pub(crate) fn values_and_bits(self, keys: &[K], values: &mut [V]) -> Bitmap {
+        self.with_bits::<_, true>(keys, values, |slot| V::at(self.values, slot))
+    }
+}
+
+/// Sets the bits of keys from the `first` on, a multiple of [`BATCH`], in words that were zero.
+#[inline(always)]
+fn put_bits(words: &mut [u64], first: usize, slots: &[usize]) {
+    let bits = slots.iter().rev().fold(0, |bits: u64, &slot| bits << 1 | u64::from(slot != ABSENT));
+    words[first / 64] |= bits << (first % 64);
+}
+
+/// Runs `work` on parts of items and of their places, one place for `PER` items, on the threads of the current pool.
+fn in_tasks<const PER: usize, Q: Sync, A: Send>(items: &[Q], places: &mut [A], work: impl Fn(&[Q], &mut [A]) + Sync) {
+    const { assert!(TASK.is_multiple_of(PER)) };
+    if items.len() < 2 * TASK {
+        return work(items, places);
+    }
+    parallel::for_each(items.chunks(TASK).zip(places.chunks_mut(TASK / PER)), |(items, places)| work(items, places));
+}

@@ -1,0 +1,253 @@
+//! Queries over borrowed words: of a set in memory, or of a saved one in a memory-mapped file.
+
+use std::fmt;
+
+use warpset_base::filter::same_length;
+use warpset_core::static_set::{self, BUCKET_WORDS};
+
+use crate::key::Line;
+use crate::lookup::Lookup;
+use crate::{Bitmap, Error, Iter, Keys, Layout, MapValue, StaticKey, Value};
+
+/// A borrow of the words of a [`StaticMap`](crate::StaticMap) that answers queries, also of saved bytes.
+///
+/// ```
+/// use warpset_static::{StaticMap, StaticMapView};
+///
+/// let saved = StaticMap::<u64, u64>::builder().build_from(&[1, 2], &[10, 20])?.to_bytes();
+/// let words: Vec<u64> = bytemuck::pod_collect_to_vec(&saved); // at a multiple of 8
+/// let view = StaticMapView::<u64, u64>::from_bytes(bytemuck::cast_slice(&words))?;
+/// assert_eq!(view.get(2), Some(20));
+/// # Ok::<(), warpset_static::Error>(())
+/// ```
+pub struct StaticMapView<'a, K: StaticKey, V: Value> {
+    layout: Layout<K, V>,
+    pilots: &'a [u8],
+    keys: &'a [u64],
+    values: &'a [u64],
+}
+
+/// A borrow of the words of a [`StaticSet`](crate::StaticSet) that answers queries, also of saved bytes.
+pub type StaticSetView<'a, K> = StaticMapView<'a, K, ()>;
+
+impl<K: StaticKey, V: Value> Clone for StaticMapView<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: StaticKey, V: Value> Copy for StaticMapView<'_, K, V> {}
+
+impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
+    /// `words` are those of `layout`.
+    #[inline]
+    pub(crate) fn new(layout: Layout<K, V>, words: &'a [u64]) -> Self {
+        debug_assert_eq!(words.len() as u64, layout.words());
+        let range = layout.keys_at();
+        let pilots = &bytemuck::cast_slice(&words[..range.start])[..layout.shape().all_groups() as usize];
+        StaticMapView { layout, pilots, keys: &words[range.clone()], values: &words[range.end..] }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> Layout<K, V> {
+        self.layout
+    }
+
+    /// Number of keys.
+    #[allow(clippy::len_without_is_empty, reason = "it is there")]
+    pub fn len(&self) -> u64 {
+        self.layout.len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    /// Places for keys, used and free: the bound that all numbers are below.
+    pub fn slots(&self) -> u64 {
+        self.layout.slots()
+    }
+
+    /// Bytes of memory that pilots, keys and values take.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.layout.words()
+    }
+
+    /// Bits of memory per key, values included.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
+    }
+
+    /// The share of slots that hold keys.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.slots().max(1) as f64
+    }
+
+    /// The seed that the keys were placed under: that of the builder, or the first after it that placed all.
+    pub fn seed(&self) -> u64 {
+        self.layout.seed()
+    }
+
+    /// The bucket that a key would be in; there are some.
+    #[inline(always)]
+    pub(crate) fn bucket_of(&self, key: K) -> usize {
+        let (hash, shape) = (static_set::hash(key.to_word(), self.layout.spread()), self.layout.shape());
+        shape.bucket(hash, self.pilots[shape.group(hash) as usize].into()) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn line(&self, bucket: usize) -> &'a Line {
+        self.keys[bucket * BUCKET_WORDS..].first_chunk().expect("buckets are whole lines")
+    }
+
+    /// The place of a key, if it is there.
+    #[inline(always)]
+    fn slot_of(&self, key: K) -> Option<usize> {
+        if self.is_empty() {
+            return None;
+        }
+        let bucket = self.bucket_of(key);
+        let found = K::find(self.line(bucket), key);
+        (found != 0).then(|| bucket * K::SLOTS + found.trailing_zeros() as usize)
+    }
+
+    /// What many lookups share.
+    pub(crate) fn lookup(&self) -> Lookup<'a, K, V> {
+        Lookup { layout: self.layout, pilots: self.pilots, keys: self.keys, values: self.values }
+    }
+
+    /// Whether the key is in the set.
+    #[inline]
+    pub fn contains(&self, key: K) -> bool {
+        self.slot_of(key).is_some()
+    }
+
+    /// Whether each key is in the set, in the order of the keys.
+    ///
+    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
+    /// thread it stays on that thread.
+    pub fn contains_bulk(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.lookup().fill(keys, &mut answers, |answer, found| *answer = found);
+        answers
+    }
+
+    /// [`contains_bulk`](Self::contains_bulk) into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.lookup().fill(keys, answers, |answer, found| *answer = found);
+        Ok(())
+    }
+
+    /// [`contains_bulk`](Self::contains_bulk) as bytes 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn contains_bytes_bulk_into(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.lookup().fill(keys, answers, |answer, found| *answer = found.into());
+        Ok(())
+    }
+
+    /// [`contains_bulk`](Self::contains_bulk) as one bit per key.
+    pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Bitmap {
+        self.lookup().bits(keys, |&key| Some(key))
+    }
+
+    /// How many of the keys are in the set.
+    pub fn count_contained_bulk(&self, keys: &[K]) -> usize {
+        self.lookup().count(keys)
+    }
+
+    /// Drops the keys that are not in the set; the others keep their order.
+    pub fn retain_contained_bulk(&self, keys: &mut Vec<K>) {
+        let answers = self.contains_bitmap_bulk(keys);
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
+    }
+
+    /// The number of a key, if it is in the set: below [`slots`](Self::slots), and its own. Numbers are the same on
+    /// every backend.
+    #[inline]
+    pub fn number(&self, key: K) -> Option<u64> {
+        self.slot_of(key).map(|slot| slot as u64)
+    }
+
+    /// The [`number`](Self::number) of each key.
+    pub fn number_bulk(&self, keys: &[K]) -> Vec<Option<u64>> {
+        let mut numbers = vec![None; keys.len()];
+        self.lookup().numbers(keys, &mut numbers, |number, slot| *number = slot);
+        numbers
+    }
+
+    /// [`number_bulk`](Self::number_bulk) into a slice of the same length: which keys have a number; the others get
+    /// zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn number_bulk_into(&self, keys: &[K], numbers: &mut [u64]) -> Result<Bitmap, Error> {
+        same_length(keys.len(), numbers.len())?;
+        Ok(self.lookup().numbers_and_bits(keys, numbers))
+    }
+
+    /// The key with this number, if there is one.
+    pub fn key_at(&self, number: u64) -> Option<K> {
+        if number >= self.slots() {
+            return None;
+        }
+        let (bucket, slot) = (number as usize / K::SLOTS, number as usize % K::SLOTS);
+        let held: &[K] = bytemuck::cast_slice(self.line(bucket));
+        // Free slots repeat the first key of their bucket, and a key of another bucket fills empty ones.
+        let is_held = if slot == 0 { self.bucket_of(held[0]) == bucket } else { held[slot] != held[0] };
+        is_held.then(|| held[slot])
+    }
+
+    /// The value in a slot.
+    #[inline(always)]
+    pub(crate) fn value_at(&self, slot: usize) -> V {
+        V::at(self.values, slot)
+    }
+
+    /// All keys, in the order of their numbers.
+    pub fn keys(&self) -> Keys<'a, K, V> {
+        Keys::new(*self)
+    }
+}
+
+impl<'a, K: StaticKey, V: MapValue> StaticMapView<'a, K, V> {
+    /// The value of a key, if it is in the map.
+    #[inline]
+    pub fn get(&self, key: K) -> Option<V> {
+        self.slot_of(key).map(|slot| self.value_at(slot))
+    }
+
+    /// The value of each key, in the order of the keys.
+    pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
+        let mut values = vec![None; keys.len()];
+        self.lookup().get(keys, &mut values, |place, value| *place = value);
+        values
+    }
+
+    /// [`get_bulk`](Self::get_bulk) into a slice of the same length: which keys have a value; the others get zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
+        same_length(keys.len(), values.len())?;
+        Ok(self.lookup().values_and_bits(keys, values))
+    }
+
+    /// All keys with their values, in the order of the keys' numbers.
+    pub fn iter(&self) -> Iter<'a, K, V> {
+        Iter::new(*self)
+    }
+}
+
+impl<K: StaticKey, V: Value> fmt::Debug for StaticMapView<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticMapView").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,384 @@
+//! Building exact static sets and maps from sorted hashes: one thread block per shard.
+//!
+//! What a shard becomes is told in `warpset_core::static_set`, and the CPU's build makes the same of it. A block finds
+//! the shard among the hashes, where its groups begin, and in which order to place them. One warp then places them, one
+//! after the other: its lanes try 32 pilots at once, first whether each key alone has room, and of the pilots that pass
+//! the smallest with which all have. The block writes the keys to their buckets, in any order, and one thread per bucket
+//! brings these to the order of their hashes.
+
+use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place};
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+use crate::batch::keys::{KeyKind, word_at};
+
+/// Threads of a block that builds a shard.
+pub const BLOCK: u32 = 256;
+/// Threads of a block that hashes.
+pub const HASH_BLOCK: u32 = 256;
+/// Groups by their size, and lanes without a group.
+const SIZES: u32 = MOST_IN_GROUP + 2;
+/// Bytes before the arrays in shared memory: where the shard begins and ends among the hashes, whether it failed.
+const HEAD_BYTES: u32 = 32;
+
+/// Bytes of shared memory of a block.
+pub const fn shared_bytes(shape: Shape) -> u32 {
+    HEAD_BYTES + 4 * (2 * shape.groups + 1 + shape.buckets + SIZES)
+}
+
+/// The arrays in shared memory.
+#[derive(Clone, Copy)]
+struct Arrays {
+    /// Where each group begins, and the end.
+    begins: Shared<u32>,
+    /// The groups that have keys, in the order in which they are placed.
+    order: Shared<u32>,
+    /// How many keys each bucket has.
+    counts: Shared<u32>,
+    /// How many groups there are of each size, then where those of that size begin in the order.
+    sizes: Shared<u32>,
+}
+
+impl Arrays {
+    #[inline(always)]
+    fn of(shape: Shape) -> Arrays {
+        let begins = shared::dynamic::<u32>(HEAD_BYTES);
+        let order = begins.at(shape.groups + 1);
+        let counts = order.at(shape.groups);
+        Arrays { begins, order, counts, sizes: counts.at(shape.buckets) }
+    }
+}
+
+/// The first of `n` ascending hashes that lies in this shard or a later one.
+///
+/// # Safety
+/// `hashes` is valid for `n` reads, and not written.
+#[inline(always)]
+unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64) -> usize {
+    let (mut begin, mut end) = (0, n);
+    while begin < end {
+        let middle = begin + (end - begin) / 2;
+        // SAFETY: `middle < n`.
+        if shape.shard(unsafe { hashes.read_nc(middle) }) < shard {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    begin
+}
+
+/// Writes where the groups of `count` hashes begin, and how many groups there are of each size; whether one is too
+/// large, for all threads alike.
+///
+/// # Safety
+/// - All threads of the block arrive together; nobody uses the arrays but `counts`.
+/// - `hashes` is valid for `count` reads, and not written.
+#[inline(always)]
+unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arrays) -> bool {
+    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
+    // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it; barriers
+    // stand between the phases; the rest is the caller's promise.
+    unsafe {
+        for i in (thread..SIZES).step_by(threads as usize) {
+            arrays.sizes.set(i, 0);
+        }
+        for i in (thread..count + 1).step_by(threads as usize) {
+            let group = |i: u32| shape.group_in_shard(hashes.read_nc(i as usize));
+            let from = if i == 0 { 0 } else { group(i - 1) + 1 };
+            let to = if i == count { shape.groups + 1 } else { group(i) + 1 };
+            for group in from..to {
+                arrays.begins.set(group, i);
+            }
+        }
+        thread::sync_threads();
+        let mut too_large = false;
+        for group in (thread..shape.groups).step_by(threads as usize) {
+            let size = arrays.begins.get(group + 1) - arrays.begins.get(group);
+            too_large |= size > MOST_IN_GROUP;
+            arrays.sizes.reduce_add(if size > MOST_IN_GROUP { 0 } else { size }, 1);
+        }
+        thread::sync_threads_or(too_large)
+    }
+}
+
+/// Writes the order of the groups that have keys, largest first, those of one size by number; returns how many there
+/// are.
+///
+/// # Safety
+/// - All lanes of one warp arrive together, and nobody else uses the arrays.
+/// - [`find_groups`] has run.
+#[inline(always)]
+unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
+    let lane = warp::lane_id();
+    // SAFETY: places of a size are taken by one lane for all of its size; the warp meets between reads and writes; the
+    // rest is the caller's promise.
+    unsafe {
+        let filled = shape.groups - arrays.sizes.get(0);
+        warp::sync_warp(FULL_MASK);
+        if lane == 0 {
+            let mut begin = 0;
+            for size in (0..=MOST_IN_GROUP).rev() {
+                let count = arrays.sizes.get(size);
+                arrays.sizes.set(size, begin);
+                begin += count;
+            }
+        }
+        warp::sync_warp(FULL_MASK);
+        for first in (0..shape.groups).step_by(32) {
+            let group = first + lane;
+            let is_group = group < shape.groups;
+            let size = if is_group { arrays.begins.get(group + 1) - arrays.begins.get(group) } else { MOST_IN_GROUP + 1 };
+            let alike = warp::match_any(FULL_MASK, size);
+            let before = (alike & warp::lane_mask_lt()).count_ones();
+            let begin = arrays.sizes.get(size);
+            warp::sync_warp(FULL_MASK);
+            if is_group && size > 0 {
+                arrays.order.set(begin + before, group);
+            }
+            if before == 0 {
+                arrays.sizes.set(size, begin + alike.count_ones());
+            }
+            warp::sync_warp(FULL_MASK);
+        }
+        filled
+    }
+}
+
+/// A group on its way through a warp: lanes have the low bits of its keys' hashes, two each.
+#[derive(Clone, Copy)]
+struct Group {
+    number: u32,
+    size: u32,
+    low: [u32; 2],
+}
+
+/// Reads a group.
+///
+/// # Safety
+/// All lanes of the warp arrive together, for the same group, and nobody writes hashes and arrays.
+#[inline(always)]
+unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group {
+    let lane = warp::lane_id();
+    // SAFETY: the group's hashes lie between its bounds; the rest is the caller's promise.
+    unsafe {
+        let begin = arrays.begins.get(number);
+        let size = arrays.begins.get(number + 1) - begin;
+        let low = |i: u32| if i < size { hashes.read_nc((begin + i) as usize) as u32 } else { 0 };
+        Group { number, size, low: [low(lane), low(lane + 32)] }
+    }
+}
+
+/// The smallest pilot with which the keys of a group have room in buckets of `slots`, where they are counted then;
+/// [`PILOTS`] if there is none.
+///
+/// # Safety
+/// All lanes of one warp arrive together, and nobody else uses `counts`, of which there are `buckets`.
+#[inline(always)]
+unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>) -> u32 {
+    let lane = warp::lane_id();
+    let mine = [lane < group.size, lane + 32 < group.size];
+    let mut first = 0;
+    // SAFETY: buckets are below their number; the whole warp goes through the loops alike; counts are changed by
+    // atomics, and the warp meets before they are read again.
+    unsafe {
+        while first < PILOTS {
+            let pilot = first + lane;
+            let mut fits = true;
+            for i in 0..group.size {
+                let low = warp::shuffle_idx(FULL_MASK, if i < 32 { group.low[0] } else { group.low[1] }, i % 32);
+                fits = fits && counts.get_volatile(place(low, pilot, buckets)) < slots;
+                if !warp::any(FULL_MASK, fits) {
+                    break;
+                }
+            }
+            // Keys of the group that share a bucket have not been seen together yet.
+            let mut candidates = warp::ballot(FULL_MASK, fits);
+            while candidates != 0 {
+                let pilot = first + candidates.trailing_zeros();
+                candidates &= candidates - 1;
+                let buckets = [place(group.low[0], pilot, buckets), place(group.low[1], pilot, buckets)];
+                let mut is_full = false;
+                for half in 0..2 {
+                    is_full |= mine[half] && counts.fetch_add(buckets[half], 1) >= slots;
+                }
+                if !warp::any(FULL_MASK, is_full) {
+                    warp::sync_warp(FULL_MASK);
+                    return pilot;
+                }
+                for half in 0..2 {
+                    if mine[half] {
+                        counts.reduce_add(buckets[half], !0);
+                    }
+                }
+                warp::sync_warp(FULL_MASK);
+            }
+            first += 32;
+        }
+    }
+    PILOTS
+}
+
+/// The smallest key that is sought in another bucket than `bucket` of this shard, in 64 bits.
+///
+/// # Safety
+/// `pilots` is valid for the shard's groups, and not written.
+#[inline(always)]
+unsafe fn filler(shape: Shape, spread: u64, shard: u64, bucket: u32, pilots: GlobalMut<u8>) -> u64 {
+    let mut word = 0;
+    loop {
+        let hash = hash(word, spread);
+        if shape.shard(hash) != shard {
+            return word;
+        }
+        // SAFETY: groups are below their number.
+        let pilot = unsafe { pilots.read(shape.group_in_shard(hash) as usize) };
+        if place(hash as u32, pilot as u32, shape.buckets) != bucket {
+            return word;
+        }
+        word += 1;
+    }
+}
+
+kernel! {
+    /// Writes the hashes of `n` keys.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any number of blocks of [`HASH_BLOCK`] threads, no shared memory.
+    /// - `keys`: `n` integers of `kind`, not written while the kernel runs.
+    /// - `hashes`: room for `n`, used by this launch alone.
+    pub unsafe fn static_set_hash(keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, hashes: GlobalMut<u64>) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`.
+            unsafe { hashes.write(i, hash(word_at(keys, kind.class, i), spread)) };
+        }
+    }
+
+    /// Builds all shards, one per block.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a block of [`BLOCK`] threads for each shard, [`shared_bytes`] of shared memory.
+    /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value for each, of
+    ///   `value_words` words of 32 bits, 0, 1 or 2. Nothing writes them while the kernel runs.
+    /// - `shape`: that for `n` keys.
+    /// - `pilots`: a byte for each group, zero; `keys`: room for those of all buckets; `out_values`: room for a value for
+    ///   each slot. All are used by this launch alone.
+    /// - `failed`: a word, zero, which becomes 1 if a shard finds no pilots; then the rest holds nothing of use.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn static_set_build<K>(
+        hashes: Global<u64>, n: usize, shape: Shape, spread: u64, values: Global<u32>, value_words: u32,
+        pilots: GlobalMut<u8>, keys: GlobalMut<K>, out_values: GlobalMut<u32>, failed: GlobalMut<u32>,
+    ) for [u32 => static_set_build_u32, u64 => static_set_build_u64] {
+        const SLOTS: usize = 64 / size_of::<K>();
+        let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x() as usize);
+        let shard = thread::block_idx_x() as u64;
+        let arrays = Arrays::of(shape);
+        let bounds = shared::dynamic::<u64>(0);
+        let outcome = shared::dynamic::<u32>(16);
+        // SAFETY: the shared memory has room for all arrays; each phase ends at a barrier, to which all threads come, as
+        // what ends a shard early is the same for all; groups, buckets and slots are those of this shard, which is no
+        // other block's.
+        unsafe {
+            if thread < 2 {
+                bounds.set(thread, first_of_shard(hashes, n, shape, shard + thread as u64) as u64);
+            }
+            for bucket in (thread..shape.buckets).step_by(threads) {
+                arrays.counts.set(bucket, 0);
+            }
+            thread::sync_threads();
+            let (begin, end) = (bounds.get(0) as usize, bounds.get(1) as usize);
+            let pilots = pilots.at((shard * shape.groups as u64) as usize);
+            let first_slot = (shard * shape.buckets as u64) as usize * SLOTS;
+            let (keys, out_values) = (keys.at(first_slot), out_values.at(first_slot * value_words as usize));
+            let hashes = hashes.at(begin);
+            let mut is_failed = end - begin > shape.buckets as usize * SLOTS;
+            let count = if is_failed { 0 } else { (end - begin) as u32 };
+            is_failed |= find_groups(hashes, count, shape, arrays);
+            if thread < 32 {
+                let mut pilot = 0;
+                if !is_failed {
+                    let filled = find_order(shape, arrays);
+                    let none = Group { number: 0, size: 0, low: [0; 2] };
+                    let group_at = |at: u32| {
+                        if at < filled { read_group(hashes, arrays, arrays.order.get(at)) } else { none }
+                    };
+                    let mut next = group_at(0);
+                    for at in 0..filled {
+                        let group = next;
+                        // Asked for before the search, which then hides the way.
+                        next = group_at(at + 1);
+                        pilot = find_pilot(group, shape.buckets, SLOTS as u32, arrays.counts);
+                        if pilot == PILOTS {
+                            break;
+                        }
+                        if thread == 0 {
+                            pilots.write(group.number as usize, pilot as u8);
+                        }
+                    }
+                }
+                if thread == 0 {
+                    outcome.set(0, (is_failed || pilot == PILOTS) as u32);
+                }
+            }
+            thread::sync_threads();
+            if outcome.get(0) != 0 {
+                if thread == 0 {
+                    atomic::exchange(failed, 1);
+                }
+                return;
+            }
+            for bucket in (thread..shape.buckets).step_by(threads) {
+                arrays.counts.set(bucket, 0);
+            }
+            thread::sync_threads();
+            // The numbers of keys among the shard's hashes, in their buckets, in any order.
+            let members = keys.cast::<u32>();
+            let words = size_of::<K>() / 4;
+            for i in (thread..count).step_by(threads) {
+                let hash = hashes.read_nc(i as usize);
+                let pilot = pilots.read(shape.group_in_shard(hash) as usize);
+                let bucket = place(hash as u32, pilot as u32, shape.buckets);
+                let slot = bucket as usize * SLOTS + arrays.counts.fetch_add(bucket, 1) as usize;
+                members.write(slot * words, i);
+            }
+            thread::sync_threads();
+            for bucket in (thread..shape.buckets).step_by(threads) {
+                let used = arrays.counts.get(bucket) as usize;
+                let slot = bucket as usize * SLOTS;
+                let mut numbers = [u32::MAX; SLOTS];
+                for i in 0..SLOTS {
+                    if i < used {
+                        numbers[i] = members.read((slot + i) * words);
+                    }
+                }
+                let mut least = u32::MAX;
+                for i in 0..SLOTS {
+                    let number = numbers[i];
+                    least = if number < least { number } else { least };
+                    if i < used {
+                        let mut rank = 0;
+                        for j in 0..SLOTS {
+                            rank += (numbers[j] < number) as usize;
+                        }
+                        keys.write(slot + rank, key(hashes.read_nc(number as usize), spread) as K);
+                        for word in 0..value_words as usize {
+                            let value = values.read_nc((begin + number as usize) * value_words as usize + word);
+                            out_values.write((slot + rank) * value_words as usize + word, value);
+                        }
+                    }
+                }
+                let filler = if used == 0 {
+                    filler(shape, spread, shard, bucket, pilots)
+                } else {
+                    key(hashes.read_nc(least as usize), spread)
+                };
+                for i in 0..SLOTS {
+                    if i >= used {
+                        keys.write(slot + i, filler as K);
+                    }
+                }
+            }
+        }
+    }
+}

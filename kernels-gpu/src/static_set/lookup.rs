@@ -1,0 +1,141 @@
+//! Lookups in exact static sets and maps: one key per thread for the pilot, four threads per bucket.
+//!
+//! A bucket is 64 bytes. Four lanes that read 16 bytes each cost no more memory traffic than one that reads 32 bytes,
+//! where one that reads 64 bytes takes twice as long. So four neighbouring lanes read the buckets of each other's keys,
+//! one after the other, all four reads before the first comparison.
+
+use warpset_core::static_set::{Shape, hash};
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::batch::keys::{KeyClass, KeyKind, word_at};
+use crate::batch::results;
+
+/// Threads of a block.
+pub const BLOCK: u32 = 256;
+
+/// Only whether keys are there is asked for.
+pub const NOTHING: u32 = 0;
+/// Numbers of keys.
+pub const NUMBERS: u32 = 1;
+/// Values of 32 bits.
+pub const VALUES_32: u32 = 2;
+/// Values of 64 bits.
+pub const VALUES_64: u32 = 3;
+
+/// Lanes that read a bucket together.
+const LANES: u32 = 4;
+
+/// What lookups need to know of a set.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Plan {
+    /// The seed as hashes take it.
+    pub spread: u64,
+    /// Shards, groups, buckets.
+    pub shape: Shape,
+    /// 8 keys per bucket, or 16.
+    pub slots: u32,
+}
+
+const _: () = assert!(size_of::<Plan>() == 24);
+
+/// The lane's own answer among those of its four: which lane voted, of the lanes of its own four.
+#[inline(always)]
+unsafe fn votes(is: bool) -> u32 {
+    // SAFETY: the caller is a whole warp.
+    let votes = unsafe { warp::ballot(FULL_MASK, is) };
+    votes >> (warp::lane_id() & !(LANES - 1)) & ((1 << LANES) - 1)
+}
+
+/// The slot of each lane's key in its bucket, if it is there: of the whole warp together.
+///
+/// # Safety
+/// - All lanes of the warp arrive together.
+/// - `keys` is valid for the bucket of every lane, 16-byte aligned, not written while the kernel runs.
+#[inline(always)]
+unsafe fn find<const NARROW: bool>(keys: Global<u64>, bucket: u32, key: u64) -> Option<u32> {
+    let lane = warp::lane_id();
+    let (part, first) = (lane % LANES, lane & !(LANES - 1));
+    let mut held = [[0u64; 2]; LANES as usize];
+    let mut found = None;
+    // SAFETY: the whole warp is here; sources are lanes of the own four; the caller says that buckets are there.
+    unsafe {
+        for j in 0..LANES as usize {
+            let bucket = warp::shuffle_idx(FULL_MASK, bucket, first + j as u32);
+            held[j] = keys.read2_nc(bucket as usize * 8 + part as usize * 2);
+        }
+        for j in 0..LANES as usize {
+            if NARROW {
+                let key = warp::shuffle_idx(FULL_MASK, key as u32, first + j as u32);
+                // Part `p` of the line holds slots `4 p` to `4 p + 3`. Free slots repeat the first one, which counts.
+                for i in (0..4u32).rev() {
+                    let here = (held[j][i as usize / 2] >> (i % 2 * 32)) as u32;
+                    let votes = votes(here == key);
+                    if part == j as u32 && votes != 0 {
+                        found = Some(4 * votes.trailing_zeros() + i);
+                    }
+                }
+            } else {
+                let low = warp::shuffle_idx(FULL_MASK, key as u32, first + j as u32);
+                let high = warp::shuffle_idx(FULL_MASK, (key >> 32) as u32, first + j as u32);
+                let key = (high as u64) << 32 | low as u64;
+                for i in (0..2u32).rev() {
+                    let votes = votes(held[j][i as usize] == key);
+                    if part == j as u32 && votes != 0 {
+                        found = Some(2 * votes.trailing_zeros() + i);
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+kernel! {
+    /// Looks up `n` keys, one per thread: whether each is there, in the form `form`, and its number or value, or zero.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
+    /// - `pilots`: a byte for each group of the plan's shape; `keys`: 8 words for each bucket, 16-byte aligned;
+    ///   `values`: a value for each slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. Nothing writes them
+    ///   while the kernel runs.
+    /// - `queries`: `n` keys of `kind`, not written while the kernel runs.
+    /// - `answers`: room for the form of result (see [`crate::batch::results`]); `out`: `n` numbers or values, as
+    ///   `wanted` says. Both are used by this launch alone, but that counts are added atomically.
+    #[launch_bounds(256, 6)]
+    pub unsafe fn static_set_lookup(
+        pilots: Global<u8>, keys: Global<u64>, values: Global<u64>, plan: Plan, queries: Global<u64>, kind: KeyKind,
+        n: usize, form: u32, answers: GlobalMut<u64>, wanted: u32, out: GlobalMut<u64>,
+    ) {
+        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+        // SAFETY: `i < n` where a key is read and where it is answered; groups, buckets and slots lie within the plan's
+        // shape; all threads come to every vote; the rest is this kernel's contract.
+        unsafe {
+            let key = if i < n { word_at(queries, kind.class, i) } else { 0 };
+            let narrow = plan.slots == 16;
+            let is_key = i < n && !matches!(kind.class, KeyClass::Hashes | KeyClass::Hashes128);
+            let may_be = is_key && !(narrow && key >> 32 != 0);
+            let hash = hash(key, plan.spread);
+            let (mut bucket, mut found) = (0, None);
+            if plan.shape.buckets != 0 {
+                let pilot = pilots.read_nc(plan.shape.group(hash) as usize);
+                bucket = plan.shape.bucket(hash, pilot as u32);
+                found = if narrow { find::<true>(keys, bucket, key) } else { find::<false>(keys, bucket, key) };
+                found = found.filter(|_| may_be);
+            }
+            if wanted != NOTHING && i < n {
+                let slot = bucket as usize * plan.slots as usize + found.unwrap_or(0) as usize;
+                match wanted {
+                    NUMBERS => out.write(i, if found.is_some() { slot as u64 } else { 0 }),
+                    VALUES_32 => {
+                        let value = if found.is_some() { values.cast::<u32>().read_nc(slot) } else { 0 };
+                        out.cast::<u32>().write(i, value);
+                    }
+                    _ => out.write(i, if found.is_some() { values.read_nc(slot) } else { 0 }),
+                }
+            }
+            results::put(form, answers, i, n, found.is_some());
+        }
+    }
+}
