@@ -110,10 +110,7 @@ impl<A: Forms, B: Forms> Forms for Kinds<A, B> {
 }
 
 /// The name of the kind of a structure, of these two.
-pub fn kind_of<A: Forms, B: Forms>(value: &Where<Kinds<A, B>>, names: [&'static str; 2]) -> &'static str
-where
-    Kinds<A, B>: crate::structure::Structure,
-{
+pub fn kind_of<A: Forms, B: Forms>(value: &Where<Kinds<A, B>>, names: [&'static str; 2]) -> &'static str {
     let is_second = match value {
         Where::Host(value) => matches!(value, Either::Second(_)),
         Where::Mapped(value, _) => matches!(value, Either::Second(_)),

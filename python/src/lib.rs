@@ -16,6 +16,7 @@ mod output;
 mod quotient;
 mod recsplit;
 mod sorted_map;
+mod static_sets;
 mod structure;
 mod threads;
 
@@ -38,6 +39,8 @@ mod _warpset {
     use super::recsplit::{PerfectHash, StaticFilter};
     #[pymodule_export]
     use super::sorted_map::SortedMap;
+    #[pymodule_export]
+    use super::static_sets::{StaticMap, StaticSet};
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

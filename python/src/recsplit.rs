@@ -3,41 +3,113 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use warpset::recsplit::{self, Builder, RecSplitKind};
+use warpset::recsplit::{self, Builder, ConsensusKind, HashKind, RecSplitKind};
 
 use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
-use crate::structure::{Where, keys_elsewhere};
+use crate::kinds::{Either, Kinds, kind_of, no_kind};
+use crate::structure::{Structure, Where, keys_elsewhere};
 use crate::threads::{Shared, Watch, run_watched};
-use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
+use crate::{anywhere, ask, class, either, structure, with_device_keys, with_key, with_keys};
 
-structure!(Function = "PerfectHash": recsplit::RecSplit, recsplit::MappedRecSplit, recsplit::gpu::RecSplit;
-|value: &Where<Self>| Ok(anywhere!(value, |function| format!(
-    "{} keys, {} bytes, {:.2} bits per key", function.len(), function.memory_bytes(), function.bits_per_key()
-))));
-structure!(Static = "StaticFilter": recsplit::StaticFilter, recsplit::MappedStaticFilter, recsplit::gpu::StaticFilter;
-|value: &Where<Self>| Ok(anywhere!(value, |filter| format!(
-    "{} keys, {} bytes, fpr={:.2e}", filter.len(), filter.memory_bytes(), filter.fpr()
-))));
+structure!(RecSplitFunction: recsplit::RecSplit, recsplit::MappedRecSplit, recsplit::gpu::RecSplit);
+structure!(ConsensusFunction: recsplit::Consensus, recsplit::MappedConsensus, recsplit::gpu::Consensus);
+structure!(RecSplitFilter: recsplit::StaticFilter, recsplit::MappedStaticFilter, recsplit::gpu::StaticFilter);
+structure!(ConsensusFilter: recsplit::ConsensusFilter, recsplit::MappedConsensusFilter, recsplit::gpu::ConsensusFilter);
+
+/// The types of functions.
+pub type Function = Kinds<RecSplitFunction, ConsensusFunction>;
+/// The types of static filters.
+pub type Static = Kinds<RecSplitFilter, ConsensusFilter>;
+
+const KINDS: [&str; 2] = ["recsplit", "consensus"];
+
+impl Structure for Function {
+    const NAME: &'static str = "PerfectHash";
+
+    fn describe(value: &Where<Self>) -> Result<String> {
+        let kind = kind_of(value, KINDS);
+        Ok(anywhere!(value, |function| either!(function, |function| format!(
+            "{} keys, kind={kind:?}, {} bytes, {:.2} bits per key",
+            function.len(),
+            function.memory_bytes(),
+            function.bits_per_key()
+        ))))
+    }
+}
+
+impl Structure for Static {
+    const NAME: &'static str = "StaticFilter";
+
+    fn describe(value: &Where<Self>) -> Result<String> {
+        let kind = kind_of(value, KINDS);
+        Ok(anywhere!(value, |filter| either!(filter, |filter| format!(
+            "{} keys, kind={kind:?}, {} bytes, fpr={:.2e}",
+            filter.len(),
+            filter.memory_bytes(),
+            filter.fpr()
+        ))))
+    }
+}
 
 /// The number of a null, and of a key that is surely no member.
 const NO_NUMBER: u64 = u64::MAX;
 
-/// Settings of all functions.
+/// Settings of functions and filters.
+#[derive(Clone, Copy)]
 struct Settings {
+    is_consensus: bool,
     leaf_size: Option<u32>,
     bucket_size: Option<u32>,
+    overhead: Option<f64>,
     seed: Option<u64>,
 }
 
 impl Settings {
-    /// The builder with these settings, which tells `watch` how far it is.
-    fn of<S>(&self, mut builder: Builder<RecSplitKind, S>, watch: &Arc<Watch>) -> Builder<RecSplitKind, S> {
+    /// Those of a kind, which has no setting of the other one.
+    fn new(
+        kind: &str,
+        leaf_size: Option<u32>,
+        bucket_size: Option<u32>,
+        overhead: Option<f64>,
+        seed: Option<u64>,
+    ) -> Result<Settings> {
+        if !KINDS.contains(&kind) {
+            return Err(no_kind(kind, KINDS));
+        }
+        let settings = Settings { is_consensus: kind == KINDS[1], leaf_size, bucket_size, overhead, seed };
+        settings.only_of("recsplit", "leaf_size", leaf_size.is_some())?;
+        settings.only_of("consensus", "overhead", overhead.is_some())?;
+        Ok(settings)
+    }
+
+    /// An error if a setting of this kind is given for the other one.
+    fn only_of(&self, kind: &str, setting: &str, is_given: bool) -> Result<()> {
+        if is_given && self.is_consensus != (kind == KINDS[1]) {
+            return Err(Failure::value(format!("{setting} is a setting of kind={kind:?}: leave it away")));
+        }
+        Ok(())
+    }
+
+    /// RecSplit's builder with these settings, which tells `watch` how far it is.
+    fn of_recsplit<S>(&self, mut builder: Builder<RecSplitKind, S>, watch: &Arc<Watch>) -> Builder<RecSplitKind, S> {
         if let Some(keys) = self.leaf_size {
             builder = builder.leaf_size(keys);
         }
+        self.of(builder, watch)
+    }
+
+    /// Consensus's builder.
+    fn of_consensus<S>(&self, mut builder: Builder<ConsensusKind, S>, watch: &Arc<Watch>) -> Builder<ConsensusKind, S> {
+        if let Some(bits) = self.overhead {
+            builder = builder.overhead(bits);
+        }
+        self.of(builder, watch)
+    }
+
+    fn of<M: HashKind, S>(&self, mut builder: Builder<M, S>, watch: &Arc<Watch>) -> Builder<M, S> {
         if let Some(keys) = self.bucket_size {
             builder = builder.bucket_size(keys);
         }
@@ -49,19 +121,20 @@ impl Settings {
     }
 }
 
-/// What a builder makes of keys, in its place. Keys on a device stay there.
+/// What a builder makes of keys, in its place; `$kind` says of which kind that is. Keys on a device stay there.
 macro_rules! built {
-    ($builder:expr, $place:expr, $batch:expr) => {
+    ($kind:path, $builder:expr, $place:expr, $batch:expr) => {
         match ($place, $batch) {
             (Location::Cpu, Batch::Host(parts)) => {
-                as_one(parts, |keys| Ok(Where::Host(with_keys!(keys, |keys| $builder.build_from(keys))?)))
+                as_one(parts, |keys| Ok(Where::Host($kind(with_keys!(keys, |keys| $builder.build_from(keys))?))))
             }
-            (Location::On(device), Batch::Host(parts)) => {
-                as_one(parts, |keys| Ok(Where::Device(with_keys!(keys, |keys| $builder.on(device).build_from(keys))?)))
-            }
+            (Location::On(device), Batch::Host(parts)) => as_one(parts, |keys| {
+                Ok(Where::Device($kind(with_keys!(keys, |keys| $builder.on(device).build_from(keys))?)))
+            }),
             (Location::On(device), Batch::Device(keys)) => {
                 let adopted = keys.adopt(device)?;
-                Ok(Where::Device(with_device_keys!(&adopted, |keys| $builder.on(device).build_from_device(keys))?))
+                let built = with_device_keys!(&adopted, |keys| $builder.on(device).build_from_device(keys))?;
+                Ok(Where::Device($kind(built)))
             }
             (Location::Cpu, Batch::Device(_)) => Err(keys_elsewhere("in host memory")),
         }
@@ -98,20 +171,28 @@ macro_rules! over_a_function {
             $class($family), $kind {
                 /// How many keys there are.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-                    let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| value.len())))?;
+                    let len = self.0.read(py, None, 1, |value| {
+                        Ok(anywhere!(value, |value| either!(value, |value| value.len())))
+                    })?;
                     Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
                 }
 
                 /// Bytes of memory that it takes.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-                    ask!(self.0, py, |value| value.memory_bytes())
+                    ask!(self.0, py, |value| either!(value, |value| value.memory_bytes()))
                 }
 
                 /// Bits of memory for each key.
                 #[getter]
                 fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
-                    ask!(self.0, py, |value| value.bits_per_key())
+                    ask!(self.0, py, |value| either!(value, |value| value.bits_per_key()))
+                }
+
+                /// `"recsplit"` or `"consensus"`.
+                #[getter]
+                fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
+                    Ok(self.0.read(py, None, 1, |value| Ok(kind_of(value, KINDS)))?)
                 }
 
                 $($own)*
@@ -122,15 +203,17 @@ macro_rules! over_a_function {
 
 over_a_function! {
     /// A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in
-    /// 1.5 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+    /// 1.46 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
     ///
     /// `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
     /// Nulls are left out.
     ///
-    /// - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24
-    ///   (default 12), and `bucket_size` (default 1000): larger ones take less space and more time.
-    /// - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
-    ///   `keys_per_value`: how many keys share a number, 2 to 24.
+    /// - `kind`: `"recsplit"`, or `"consensus"`, which is built in less time for as few bits, and asked in more.
+    /// - `bits_per_key`: the space, from 1.53 on with RecSplit and from 1.46 on with Consensus: less takes longer to
+    ///   build. Instead of it RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
+    ///   beyond the 1.4427 that are needed (default 0.05), and both have `bucket_size` (default 1000 and 2400).
+    /// - `load_factor`, with RecSplit: below 1, to 0.75, the function is smaller, but some numbers below `values` are
+    ///   nobody's. `keys_per_value`, with RecSplit: how many keys share a number, 2 to 24.
     /// - `seed`: other seeds give other numbers.
     /// - `device`: where it is built and asked; keys that are on a device need that device here.
     /// - `threads` bounds the threads that build; by default as many as the machine has.
@@ -151,16 +234,18 @@ over_a_function! {
     PerfectHash(Function), other {
         #[new]
         #[pyo3(signature = (
-            keys, *, bits_per_key=None, leaf_size=None, bucket_size=None, load_factor=None, keys_per_value=None,
-            seed=None, device=None, threads=None, progress=None
+            keys, *, kind="recsplit", bits_per_key=None, leaf_size=None, bucket_size=None, overhead=None,
+            load_factor=None, keys_per_value=None, seed=None, device=None, threads=None, progress=None
         ))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
+            kind: &str,
             bits_per_key: Option<f64>,
             leaf_size: Option<u32>,
             bucket_size: Option<u32>,
+            overhead: Option<f64>,
             load_factor: Option<f64>,
             keys_per_value: Option<u32>,
             seed: Option<u64>,
@@ -169,16 +254,20 @@ over_a_function! {
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
-            let mut builder = recsplit::RecSplit::builder();
+            let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
+            settings.only_of("recsplit", "load_factor", load_factor.is_some())?;
+            settings.only_of("recsplit", "keys_per_value", keys_per_value.is_some())?;
+            let (mut builder, mut consensus) = (recsplit::RecSplit::builder(), recsplit::Consensus::builder());
             if let Some(bits) = bits_per_key {
-                if leaf_size.is_some() || bucket_size.is_some() {
-                    let why = "bits_per_key chooses leaf_size and bucket_size: give it alone, or those two";
+                let (option, least) = if settings.is_consensus { ("overhead", 1.46) } else { ("leaf_size", 1.53) };
+                if leaf_size.is_some() || overhead.is_some() || bucket_size.is_some() {
+                    let why = format!("bits_per_key chooses {option} and bucket_size: give it alone, or those two");
                     return Err(Failure::value(why).into());
                 }
                 if !(bits > 0.0 && bits.is_finite()) {
-                    return Err(Failure::value(format!("bits_per_key={bits}: choose 1.53 or more")).into());
+                    return Err(Failure::value(format!("bits_per_key={bits}: choose {least} or more")).into());
                 }
-                builder = builder.for_space(bits);
+                (builder, consensus) = (builder.for_space(bits), consensus.for_space(bits));
             }
             if let Some(k) = keys_per_value {
                 if leaf_size.is_some() || load_factor.is_some() {
@@ -190,9 +279,9 @@ over_a_function! {
             if let Some(load) = load_factor {
                 builder = builder.load_factor(load);
             }
-            let settings = Settings { leaf_size, bucket_size, seed };
-            let built = run_watched(py, threads, progress, |watch| {
-                built!(settings.of(builder, watch), &place, &batch)
+            let built = run_watched(py, threads, progress, |watch| match settings.is_consensus {
+                false => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
+                true => built!(Either::Second, settings.of_consensus(consensus, watch), &place, &batch),
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -208,8 +297,12 @@ over_a_function! {
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, NO_NUMBER, |function, keys, numbers| {
-                anywhere!(function, |function| Ok(with_keys!(keys, |keys| function.get_bulk_into(keys, numbers))?))
-            }, |function, keys, numbers| Ok(with_device_keys!(keys, |keys| function.get_device(keys, numbers))?))
+                anywhere!(function, |function| either!(function, |function| {
+                    Ok(with_keys!(keys, |keys| function.get_bulk_into(keys, numbers))?)
+                }))
+            }, |function, keys, numbers| either!(function, |function| {
+                Ok(with_device_keys!(keys, |keys| function.get_device(keys, numbers))?)
+            }))
         }
 
         /// What `index` gives.
@@ -227,9 +320,9 @@ over_a_function! {
         /// The number of one key: an `int`, `str` or `bytes`.
         fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
             let (key, mut number) = (one_key(key)?, [0]);
-            self.0.read(py, None, 1, |function| anywhere!(function, |function| {
+            self.0.read(py, None, 1, |function| anywhere!(function, |function| either!(function, |function| {
                 Ok(with_key!(&key, |key| function.get_bulk_into(&[key], &mut number))?)
-            }))?;
+            })))?;
             Ok(number[0])
         }
 
@@ -237,7 +330,7 @@ over_a_function! {
         /// share a number.
         #[getter]
         fn values(&self, py: Python<'_>) -> PyResult<u64> {
-            ask!(self.0, py, |function| function.values())
+            ask!(self.0, py, |function| either!(function, |function| function.values()))
         }
     }
 }
@@ -251,7 +344,8 @@ over_a_function! {
     ///
     /// - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
     ///   stored of each key, for a rate of `2**-bits`.
-    /// - `leaf_size`, `bucket_size`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
+    /// - `kind`, `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of
+    ///   `PerfectHash`.
     ///
     /// >>> import warpset
     /// >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -262,8 +356,8 @@ over_a_function! {
     StaticFilter(Static), static_filter {
         #[new]
         #[pyo3(signature = (
-            keys, *, fpr=None, bits=None, leaf_size=None, bucket_size=None, seed=None, device=None, threads=None,
-            progress=None
+            keys, *, fpr=None, bits=None, kind="recsplit", leaf_size=None, bucket_size=None, overhead=None, seed=None,
+            device=None, threads=None, progress=None
         ))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
@@ -271,26 +365,29 @@ over_a_function! {
             keys: &Bound<'_, PyAny>,
             fpr: Option<f64>,
             bits: Option<u32>,
+            kind: &str,
             leaf_size: Option<u32>,
             bucket_size: Option<u32>,
+            overhead: Option<f64>,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
-            let builder = recsplit::StaticFilter::builder();
-            let builder = match (fpr, bits) {
+            let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
+            let (builder, consensus) = (recsplit::StaticFilter::builder(), recsplit::ConsensusFilter::builder());
+            let (builder, consensus) = match (fpr, bits) {
                 (Some(_), Some(_)) => {
                     return Err(Failure::value("fpr and bits both say how much is stored of a key: give one").into());
                 }
-                (Some(fpr), None) => builder.fpr(fpr),
-                (None, Some(bits)) => builder.width(bits),
-                (None, None) => builder,
+                (Some(fpr), None) => (builder.fpr(fpr), consensus.fpr(fpr)),
+                (None, Some(bits)) => (builder.width(bits), consensus.width(bits)),
+                (None, None) => (builder, consensus),
             };
-            let settings = Settings { leaf_size, bucket_size, seed };
-            let built = run_watched(py, threads, progress, |watch| {
-                built!(settings.of(builder, watch), &place, &batch)
+            let built = run_watched(py, threads, progress, |watch| match settings.is_consensus {
+                false => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
+                true => built!(Either::Second, settings.of_consensus(consensus, watch), &place, &batch),
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -305,33 +402,33 @@ over_a_function! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
-            numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| {
+            numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| either!(filter, |filter| {
                 let found = with_keys!(keys, |keys| filter.get_bulk_into(keys, numbers))?;
                 let strangers = numbers.iter_mut().zip(found.iter()).filter(|(_, is_found)| !is_found);
                 strangers.for_each(|(number, _)| *number = NO_NUMBER);
                 Ok(())
-            }), |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
+            })), |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
         }
 
         /// The number of one key, or `None` if it is surely no member.
         fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
             let (key, mut number) = (one_key(key)?, [0]);
-            let found = self.0.read(py, None, 1, |filter| anywhere!(filter, |filter| {
+            let found = self.0.read(py, None, 1, |filter| anywhere!(filter, |filter| either!(filter, |filter| {
                 Ok(with_key!(&key, |key| filter.get_bulk_into(&[key], &mut number))?)
-            }))?;
+            })))?;
             Ok(found.iter().next().and_then(|is_found| is_found.then_some(number[0])))
         }
 
         /// The rate of false positives.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
-            ask!(self.0, py, |filter| filter.fpr())
+            ask!(self.0, py, |filter| either!(filter, |filter| filter.fpr()))
         }
 
         /// Bits that are stored of each key.
         #[getter]
         fn bits(&self, py: Python<'_>) -> PyResult<u32> {
-            ask!(self.0, py, |filter| filter.width())
+            ask!(self.0, py, |filter| either!(filter, |filter| filter.width()))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The log-structured merge tree as a mapping of Python, from integers to integers.
 
-mod call;
-mod cell;
+pub(crate) mod call;
+pub(crate) mod cell;
 mod types;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};

@@ -76,7 +76,7 @@ macro_rules! on_device {
 pub(super) use {ask, change};
 
 /// The parts of an array in host memory.
-fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
+pub fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
     match batch {
         Batch::Host(parts) => Ok(parts),
         Batch::Device(_) => Err(Failure::wrong_type(
@@ -87,7 +87,7 @@ fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
 }
 
 /// All that an array holds.
-fn column<C: Cell>(parts: &[ArrayKeys]) -> Result<Cow<'_, [C]>> {
+pub fn column<C: Cell>(parts: &[ArrayKeys]) -> Result<Cow<'_, [C]>> {
     if parts.iter().any(|part| part.len() > part.count()) {
         return Err(Failure::value("an array with nulls: fill them or drop them first"));
     }

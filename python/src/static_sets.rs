@@ -1,0 +1,538 @@
+//! Exact sets and maps of integers that never change.
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use warpset::gpu::DeviceSliceMut;
+use warpset::prelude::DeviceFilter;
+use warpset::static_sets::gpu::{DeviceMapValue, DeviceStaticKey};
+use warpset::static_sets::{self, MappedStaticMap, MappedStaticSet, StaticMap as Host, StaticSet as HostSet, Value};
+use warpset_base::bitmap::bits_to;
+
+use crate::device::{Adopted, DeviceArray, Location, SharedItem};
+use crate::error::{Failure, Result};
+use crate::filter::{answer_on_device, numbers};
+use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, one_key, overlap};
+use crate::kinds::{Either, Kinds};
+use crate::output::{Flag, Output};
+use crate::sorted_map::call::{column, host_parts};
+use crate::sorted_map::cell::{Cell, DeviceItem};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
+use crate::threads::{Shared, run};
+use crate::{anywhere, ask, class, either, structure, with_keys};
+
+structure!(Set64: HostSet<u64>, MappedStaticSet<u64>, static_sets::gpu::StaticSet<u64>);
+structure!(Set32: HostSet<u32>, MappedStaticSet<u32>, static_sets::gpu::StaticSet<u32>);
+structure!(Map64To64: Host<u64, u64>, MappedStaticMap<u64, u64>, static_sets::gpu::StaticMap<u64, u64>);
+structure!(Map32To64: Host<u32, u64>, MappedStaticMap<u32, u64>, static_sets::gpu::StaticMap<u32, u64>);
+structure!(Map64To32: Host<u64, u32>, MappedStaticMap<u64, u32>, static_sets::gpu::StaticMap<u64, u32>);
+structure!(Map32To32: Host<u32, u32>, MappedStaticMap<u32, u32>, static_sets::gpu::StaticMap<u32, u32>);
+
+/// The types of sets, by their keys.
+pub type Set = Kinds<Set64, Set32>;
+/// The types of maps, by their values and then by their keys.
+pub type Map = Kinds<Kinds<Map64To64, Map32To64>, Kinds<Map64To32, Map32To32>>;
+
+/// The names of the types of keys and values.
+const TYPES: [&str; 2] = ["uint64", "uint32"];
+
+/// Which of [`TYPES`] an argument names.
+fn type_of(argument: &str, name: &str) -> Result<usize> {
+    let wrong = || Failure::value(format!("{argument}={name:?}: there are \"uint64\" and \"uint32\""));
+    TYPES.iter().position(|known| *known == name).ok_or_else(wrong)
+}
+
+/// Which of the types keys have.
+fn key_type<A, B>(either: &Either<A, B>) -> &'static str {
+    TYPES[usize::from(matches!(either, Either::Second(_)))]
+}
+
+impl Structure for Set {
+    const NAME: &'static str = "StaticSet";
+
+    fn describe(value: &Where<Self>) -> Result<String> {
+        let (key, (len, bytes)) =
+            anywhere!(value, |set| { (key_type(set), either!(set, |set| (set.len(), set.memory_bytes()))) });
+        Ok(format!("{len} keys of {key}, {bytes} bytes"))
+    }
+}
+
+impl Structure for Map {
+    const NAME: &'static str = "StaticMap";
+
+    fn describe(value: &Where<Self>) -> Result<String> {
+        let (value, (key, (len, bytes))) = anywhere!(value, |map| {
+            (key_type(map), either!(map, |map| (key_type(map), either!(map, |map| (map.len(), map.memory_bytes())))))
+        });
+        Ok(format!("{len} keys of {key}, values of {value}, {bytes} bytes"))
+    }
+}
+
+/// A key of a set or map.
+pub trait SetKey: Cell + DeviceStaticKey + DeviceItem {
+    /// Keys of any type as such ones, and the places of those that have no such value, where some key stands.
+    fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [Self]>, Vec<usize>)>;
+}
+
+fn strings<T>() -> Result<T> {
+    Err(Failure::wrong_type("strings or bytes: keys of static sets and maps are integers"))
+}
+
+impl SetKey for u64 {
+    fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [u64]>, Vec<usize>)> {
+        let keys = match keys {
+            HostKeys::U64(keys) => keys.into(),
+            HostKeys::U32(keys) => keys.iter().map(|&key| u64::from(key)).collect(),
+            HostKeys::I32(keys) => keys.iter().map(|&key| key as u64).collect(),
+            HostKeys::Strings(_) => return strings(),
+        };
+        Ok((keys, Vec::new()))
+    }
+}
+
+impl SetKey for u32 {
+    fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [u32]>, Vec<usize>)> {
+        fn narrow<T: Copy + TryInto<u32>>(keys: &[T]) -> (Cow<'_, [u32]>, Vec<usize>) {
+            let keys: Vec<Option<u32>> = keys.iter().map(|&key| key.try_into().ok()).collect();
+            let absent = keys.iter().enumerate().filter(|(_, key)| key.is_none()).map(|(place, _)| place).collect();
+            (keys.into_iter().map(Option::unwrap_or_default).collect(), absent)
+        }
+        Ok(match keys {
+            HostKeys::U64(keys) => narrow(keys),
+            HostKeys::U32(keys) => (keys.into(), Vec::new()),
+            HostKeys::I32(keys) => narrow(keys),
+            HostKeys::Strings(_) => return strings(),
+        })
+    }
+}
+
+/// The number of a null, and of a key that is not there.
+const NO_NUMBER: u64 = u64::MAX;
+
+/// What gives keys their numbers.
+pub trait Numbered {
+    /// The number of each key, [`NO_NUMBER`] of one that is not there.
+    fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()>;
+}
+
+/// What gives keys their values.
+pub trait Valued<V> {
+    /// The value of each key, and whether it has one, as bytes 0 and 1.
+    fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()>;
+}
+
+/// What gives keys on a device their values.
+pub trait DeviceValued<V> {
+    /// The value of each key, zero of one without; and whether it has one, as bytes 0 and 1.
+    fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray>;
+}
+
+macro_rules! lookups {
+    ($($map:ty;)*) => {$(
+        impl<K: SetKey, V: Value> Numbered for $map {
+            fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()> {
+                let (keys, absent) = K::of_keys(keys)?;
+                let found = self.number_bulk_into(&keys, numbers)?;
+                let strangers = found.iter().enumerate().filter(|(_, is_found)| !is_found).map(|(place, _)| place);
+                strangers.chain(absent).for_each(|place| numbers[place] = NO_NUMBER);
+                Ok(())
+            }
+        }
+
+        impl<K: SetKey, V: DeviceMapValue + Default> Valued<V> for $map {
+            fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()> {
+                let (keys, absent) = K::of_keys(keys)?;
+                bits_to::<u8>(found, self.get_bulk_into(&keys, values)?.as_words());
+                absent.into_iter().for_each(|place| (values[place], found[place]) = (V::default(), 0));
+                Ok(())
+            }
+        }
+    )*};
+}
+lookups! {
+    Host<K, V>;
+    MappedStaticMap<K, V>;
+    static_sets::gpu::StaticMap<K, V>;
+}
+
+impl<K: SetKey, V: DeviceMapValue> DeviceValued<V> for static_sets::gpu::StaticMap<K, V> {
+    fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray> {
+        let keys = <K as DeviceItem>::slice(keys)?;
+        let (mut bits, mut found) =
+            (self.device().alloc_zeroed(keys.len().div_ceil(64))?, self.device().alloc_zeroed(keys.len())?);
+        self.get_device(keys, values, bits.as_mut_slice())?;
+        self.contains_device(keys, found.as_mut_slice())?;
+        Ok(DeviceArray::flags(found))
+    }
+}
+
+impl<A: Numbered, B: Numbered> Numbered for Either<A, B> {
+    fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()> {
+        either!(self, |map| map.numbers_into(keys, numbers))
+    }
+}
+
+impl<V, A: Valued<V>, B: Valued<V>> Valued<V> for Either<A, B> {
+    fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()> {
+        either!(self, |map| map.values_into(keys, values, found))
+    }
+}
+
+impl<V, A: DeviceValued<V>, B: DeviceValued<V>> DeviceValued<V> for Either<A, B> {
+    fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray> {
+        either!(self, |map| map.values_on_device(keys, values))
+    }
+}
+
+/// The parts of an array as one column of keys or values.
+fn all<C: Cell>(batch: &Batch) -> Result<Cow<'_, [C]>> {
+    column(host_parts(batch)?)
+}
+
+/// A set, in its place.
+fn build_set<K: SetKey, A: Forms<Host = HostSet<K>, Device = static_sets::gpu::StaticSet<K>>>(
+    seed: Option<u64>,
+    place: &Location,
+    keys: &Batch,
+) -> Result<Where<A>> {
+    let builder = HostSet::<K>::builder().seed(seed.unwrap_or(0));
+    Ok(match (place, keys) {
+        (Location::Cpu, Batch::Host(_)) => Where::Host(builder.build_from(&all(keys)?)?),
+        (Location::On(device), Batch::Host(_)) => Where::Device(builder.on(device).build_from(&all(keys)?)?),
+        (Location::On(device), Batch::Device(keys)) => {
+            Where::Device(builder.on(device).build_from_device(DeviceItem::slice(&keys.adopt(device)?)?)?)
+        }
+        (Location::Cpu, Batch::Device(_)) => return Err(keys_elsewhere("in host memory")),
+    })
+}
+
+/// A map, in its place.
+fn build_map<K, V, A>(seed: Option<u64>, place: &Location, keys: &Batch, values: &Batch) -> Result<Where<A>>
+where
+    K: SetKey,
+    V: Cell + DeviceMapValue + DeviceItem,
+    A: Forms<Host = Host<K, V>, Device = static_sets::gpu::StaticMap<K, V>>,
+{
+    let builder = Host::<K, V>::builder().seed(seed.unwrap_or(0));
+    Ok(match (place, keys, values) {
+        (Location::Cpu, Batch::Device(_), _) => return Err(keys_elsewhere("in host memory")),
+        (Location::Cpu, ..) => Where::Host(builder.build_from(&all(keys)?, &all(values)?)?),
+        (Location::On(device), Batch::Device(keys), Batch::Device(values)) => {
+            let (keys, values) = (keys.adopt(device)?, values.adopt(device)?);
+            let (keys, values) = (DeviceItem::slice(&keys)?, DeviceItem::slice(&values)?);
+            Where::Device(builder.on(device).build_from_device(keys, values)?)
+        }
+        (Location::On(device), ..) => Where::Device(builder.on(device).build_from(&all(keys)?, &all(values)?)?),
+    })
+}
+
+/// One of two kinds, from one that is there.
+macro_rules! wrapped {
+    ($kind:path, $built:expr) => {
+        $built.map(|built| match built {
+            Where::Host(it) => Where::Host($kind(it)),
+            Where::Device(it) => Where::Device($kind(it)),
+            Where::Mapped(it, path) => Where::Mapped($kind(it), path),
+        })
+    };
+}
+
+/// The value of each key, and which keys have one; `pick` finds the map among those of other types.
+struct Values<'a, 'py> {
+    map: &'a Object<Map>,
+    py: Python<'py>,
+    threads: Option<usize>,
+    default: i128,
+}
+
+impl Values<'_, '_> {
+    fn of<V: Cell + DeviceMapValue + SharedItem>(
+        self,
+        batch: &Batch,
+        out: Option<&Bound<'_, PyAny>>,
+        found: Option<&Bound<'_, PyAny>>,
+        on_host: impl Fn(&Where<Map>, HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()> + Sync,
+        on_device: impl FnOnce(&<Map as Forms>::Device, &Adopted<'_>, DeviceSliceMut<'_, V>) -> Result<DeviceArray> + Send,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        let Values { map, py, threads, default } = self;
+        let wrong = || Failure::overflow(format!("default={default} is out of the range of values"));
+        let absent = V::of_int(default).ok_or_else(wrong)?;
+        match batch {
+            Batch::Host(parts) => {
+                let mut flags = Output::<Flag>::new(py, batch.len(), found)?;
+                let values = V::array(py, batch.len(), out, |values| {
+                    let flags: &mut [u8] = bytemuck::cast_slice_mut(flags.items());
+                    Ok(map.read(py, threads, batch.len(), |map| {
+                        each_part(parts, values, flags, |keys, values, flags| on_host(map, keys, values, flags))?;
+                        let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
+                        absents.for_each(|(value, _)| *value = absent);
+                        Ok(())
+                    })?)
+                })?;
+                Ok((values, flags.finish()))
+            }
+            Batch::Device(keys) if default == 0 && found.is_none() => {
+                let mut flags = None;
+                let values = answer_on_device(map, py, keys, out, threads, V::share, |map, keys, values| {
+                    flags = Some(on_device(map, keys, values)?);
+                    Ok(())
+                })?;
+                let flags = flags.ok_or_else(|| Failure::internal("no flags"))?;
+                Ok((values, Py::new(py, flags)?.into_any()))
+            }
+            Batch::Device(_) => Err(PyValueError::new_err(
+                "for keys on a device, absent ones have the value 0, and the flags are a new array: leave `default` and \
+                 `found` away",
+            )),
+        }
+    }
+}
+
+/// Gives `work` the keys of each part, with the places of their answers.
+fn each_part<V: Cell>(
+    parts: &[ArrayKeys],
+    mut values: &mut [V],
+    mut flags: &mut [u8],
+    work: impl Fn(HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    for part in parts {
+        if part.len() > part.count() {
+            return Err(Failure::value("an array with nulls: fill them or drop them first"));
+        }
+        let (here, after) = values.split_at_mut(part.len());
+        let (flags_here, flags_after) = flags.split_at_mut(part.len());
+        // The caller may give one array as keys and as answers.
+        if with_keys!(part.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here)) {
+            let (mut found, mut flags) = (vec![V::default(); part.len()], vec![0; part.len()]);
+            work(part.keys(), &mut found, &mut flags)?;
+            here.copy_from_slice(&found);
+            flags_here.copy_from_slice(&flags);
+        } else {
+            work(part.keys(), here, flags_here)?;
+        }
+        (values, flags) = (after, flags_after);
+    }
+    Ok(())
+}
+
+/// What both classes have.
+macro_rules! over_integers {
+    ($(#[$doc:meta])* $class:ident($family:ty), $typed:ident { $($own:tt)* }) => {
+        class! {
+            $(#[$doc])*
+            $class($family), static_filter {
+                /// How many keys there are.
+                fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+                    let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| $typed!(value, |it| it.len()))))?;
+                    Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+                }
+
+                /// Bytes of memory that keys and values take.
+                #[getter]
+                fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+                    ask!(self.0, py, |value| $typed!(value, |it| it.memory_bytes()))
+                }
+
+                /// Bits of memory for each key.
+                #[getter]
+                fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
+                    ask!(self.0, py, |value| $typed!(value, |it| it.bits_per_key()))
+                }
+
+                /// The bound that all numbers are below: the places for keys, of which some are free.
+                #[getter]
+                fn slots(&self, py: Python<'_>) -> PyResult<u64> {
+                    ask!(self.0, py, |value| $typed!(value, |it| it.slots()))
+                }
+
+                /// The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls, and
+                /// keys that are not there, have `2**64 - 1`.
+                #[pyo3(signature = (keys, /, *, out=None, threads=None))]
+                fn index(
+                    &self,
+                    py: Python<'_>,
+                    keys: &Bound<'_, PyAny>,
+                    out: Option<&Bound<'_, PyAny>>,
+                    threads: Option<usize>,
+                ) -> PyResult<Py<PyAny>> {
+                    numbers(&self.0, py, keys, out, threads, NO_NUMBER, |value, keys, numbers| {
+                        anywhere!(value, |value| value.numbers_into(keys, numbers))
+                    }, |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
+                }
+
+                /// The number of one key, or `None` if it is not there.
+                fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+                    let (OneKey::Word(key), mut number) = (one_key(key)?, [0]) else { return Ok(None) };
+                    self.0.read(py, None, 1, |value| {
+                        anywhere!(value, |value| value.numbers_into(HostKeys::U64(&[key]), &mut number))
+                    })?;
+                    Ok(Some(number[0]).filter(|&number| number != NO_NUMBER))
+                }
+
+                $($own)*
+            }
+        }
+    };
+}
+
+/// [`either!`] of maps, whose kinds have two kinds each.
+macro_rules! either_map {
+    ($either:expr, |$it:ident| $body:expr) => {
+        either!($either, |by_key| either!(by_key, |$it| $body))
+    };
+}
+
+over_integers! {
+    /// An exact set of integers that never changes: a lookup reads a byte and one cache line, and is never wrong.
+    ///
+    /// `keys` are integers from 0 to `2**64 - 1` in an array or a list, in any order; equal ones count once.
+    ///
+    /// - `key`: `"uint64"`, 72.4 bits per key, or `"uint32"`, 36.2 bits per key.
+    /// - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
+    ///   that build.
+    ///
+    /// Each key has a number of its own below `slots`, so values may lie in an array. Keys of any integer type may be
+    /// asked for: those that the set's type has no value for are not in it.
+    ///
+    /// >>> import warpset
+    /// >>> primes = warpset.StaticSet([2, 3, 5, 7])
+    /// >>> 5 in primes, 6 in primes, len(primes)
+    /// (True, False, 4)
+    /// >>> primes.contains([1, 2, 3, 4]).tolist()
+    /// [False, True, True, False]
+    StaticSet(Set), either {
+        #[new]
+        #[pyo3(signature = (keys, *, key="uint64", seed=None, device=None, threads=None))]
+        fn new(
+            py: Python<'_>,
+            keys: &Bound<'_, PyAny>,
+            key: &str,
+            seed: Option<u64>,
+            device: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<Self> {
+            let (place, keys, key) = (Location::of(device)?, Batch::of(keys)?, type_of("key", key)?);
+            let built = run(py, threads, ALL_OF_IT, || match key {
+                0 => wrapped!(Either::First, build_set::<u64, Set64>(seed, &place, &keys)),
+                _ => wrapped!(Either::Second, build_set::<u32, Set32>(seed, &place, &keys)),
+            })?;
+            Ok(Self(Shared::new(built)))
+        }
+    }
+}
+
+over_integers! {
+    /// An exact map from integers to integers that never changes: a lookup reads a byte, one cache line and the value.
+    ///
+    /// `keys` are integers from 0 to `2**64 - 1` in an array or a list, `values` as many; of equal keys the last one
+    /// counts.
+    ///
+    /// - `key` and `value`: `"uint64"` or `"uint32"`.
+    /// - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
+    ///   that build.
+    ///
+    /// >>> import warpset
+    /// >>> squares = warpset.StaticMap([2, 3, 4], [4, 9, 16])
+    /// >>> squares[3], squares.get(5), len(squares)
+    /// (9, None, 3)
+    /// >>> values, found = squares.get_many([2, 5], default=7)
+    /// >>> values.tolist(), found.tolist()
+    /// ([4, 7], [True, False])
+    StaticMap(Map), either_map {
+        #[new]
+        #[pyo3(signature = (keys, values, *, key="uint64", value="uint64", seed=None, device=None, threads=None))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+        fn new(
+            py: Python<'_>,
+            keys: &Bound<'_, PyAny>,
+            values: &Bound<'_, PyAny>,
+            key: &str,
+            value: &str,
+            seed: Option<u64>,
+            device: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<Self> {
+            let (place, keys, values) = (Location::of(device)?, Batch::of(keys)?, Batch::of(values)?);
+            let types = (type_of("value", value)?, type_of("key", key)?);
+            macro_rules! built {
+                ($value:path, $key:path, $family:ty) => {
+                    wrapped!($value, wrapped!($key, build_map::<_, _, $family>(seed, &place, &keys, &values)))
+                };
+            }
+            let built = run(py, threads, ALL_OF_IT, || match types {
+                (0, 0) => built!(Either::First, Either::First, Map64To64),
+                (0, _) => built!(Either::First, Either::Second, Map32To64),
+                (_, 0) => built!(Either::Second, Either::First, Map64To32),
+                _ => built!(Either::Second, Either::Second, Map32To32),
+            })?;
+            Ok(Self(Shared::new(built)))
+        }
+
+        /// The values of keys, `default` for those that are not there, and an array of booleans that says which are:
+        /// new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        #[pyo3(signature = (keys, /, default=0, *, out=None, found=None, threads=None))]
+        fn get_many(
+            &self,
+            py: Python<'_>,
+            keys: &Bound<'_, PyAny>,
+            default: i128,
+            out: Option<&Bound<'_, PyAny>>,
+            found: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+            let batch = Batch::of(keys)?;
+            let is_wide = self.0.read(py, None, 1, |map| {
+                Ok(anywhere!(map, |map| matches!(map, Either::First(_))))
+            })?;
+            let values = Values { map: &self.0, py, threads, default };
+            macro_rules! of {
+                ($value:ty, $kind:path) => {
+                    values.of::<$value>(&batch, out, found, |map, keys, values, flags| anywhere!(map, |map| match map {
+                        $kind(map) => map.values_into(keys, values, flags),
+                        _ => Err(Failure::internal("a map keeps its types")),
+                    }), |map, keys, values| match map {
+                        $kind(map) => map.values_on_device(keys, values),
+                        _ => Err(Failure::internal("a map keeps its types")),
+                    })
+                };
+            }
+            if is_wide { of!(u64, Either::First) } else { of!(u32, Either::Second) }
+        }
+
+        /// The value of a key, or `default` if it is not there.
+        #[pyo3(signature = (key, default=None, /))]
+        fn get(
+            &self,
+            py: Python<'_>,
+            key: &Bound<'_, PyAny>,
+            default: Option<Py<PyAny>>,
+        ) -> PyResult<Option<Py<PyAny>>> {
+            let OneKey::Word(word) = one_key(key)? else { return Ok(default) };
+            let value = self.0.read(py, None, 1, |map| anywhere!(map, |map| {
+                let (keys, mut found) = (HostKeys::U64(std::slice::from_ref(&word)), [0]);
+                let value = match map {
+                    Either::First(map) => {
+                        let mut value = [0u64];
+                        map.values_into(keys, &mut value, &mut found)?;
+                        value[0]
+                    }
+                    Either::Second(map) => {
+                        let mut value = [0u32];
+                        map.values_into(keys, &mut value, &mut found)?;
+                        value[0].into()
+                    }
+                };
+                Ok((found[0] != 0).then_some(value))
+            }))?;
+            match value {
+                Some(value) => Ok(Some(value.into_pyobject(py)?.into_any().unbind())),
+                None => Ok(default),
+            }
+        }
+
+        fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+            self.get(py, key, None)?.ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
+        }
+    }
+}
