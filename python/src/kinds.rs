@@ -109,6 +109,19 @@ impl<A: Forms, B: Forms> Forms for Kinds<A, B> {
     }
 }
 
+/// A structure that was built as one of those that a class holds.
+pub fn one_of<A: Forms, B: Forms>(
+    built: Where<A>,
+    host: impl FnOnce(A::Host) -> B::Host,
+    device: impl FnOnce(A::Device) -> B::Device,
+) -> Result<Where<B>> {
+    match built {
+        Where::Host(structure) => Ok(Where::Host(host(structure))),
+        Where::Device(structure) => Ok(Where::Device(device(structure))),
+        Where::Mapped(..) => Err(Failure::internal("a structure is built in memory")),
+    }
+}
+
 /// The name of the kind of a structure, of these two.
 pub fn kind_of<A: Forms, B: Forms>(value: &Where<Kinds<A, B>>, names: [&'static str; 2]) -> &'static str {
     let is_second = match value {

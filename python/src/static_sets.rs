@@ -14,7 +14,7 @@ use crate::device::{Adopted, DeviceArray, Location, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::{answer_on_device, numbers};
 use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, one_key, overlap};
-use crate::kinds::{Either, Kinds};
+use crate::kinds::{Either, Kinds, one_of};
 use crate::output::{Flag, Output};
 use crate::sorted_map::call::{column, host_parts};
 use crate::sorted_map::cell::{Cell, DeviceItem};
@@ -227,18 +227,7 @@ where
     })
 }
 
-/// One of two kinds, from one that is there.
-macro_rules! wrapped {
-    ($kind:path, $built:expr) => {
-        $built.map(|built| match built {
-            Where::Host(it) => Where::Host($kind(it)),
-            Where::Device(it) => Where::Device($kind(it)),
-            Where::Mapped(it, path) => Where::Mapped($kind(it), path),
-        })
-    };
-}
-
-/// The value of each key, and which keys have one; `pick` finds the map among those of other types.
+/// A call for the value of each key, and which keys have one.
 struct Values<'a, 'py> {
     map: &'a Object<Map>,
     py: Python<'py>,
@@ -414,10 +403,10 @@ over_integers! {
         ) -> PyResult<Self> {
             let (place, keys, key) = (Location::of(device)?, Batch::of(keys)?, type_of("key", key)?);
             let built = run(py, threads, ALL_OF_IT, || match key {
-                0 => wrapped!(Either::First, build_set::<u64, Set64>(seed, &place, &keys)),
-                _ => wrapped!(Either::Second, build_set::<u32, Set32>(seed, &place, &keys)),
-            })?;
-            Ok(Self(Shared::new(built)))
+                0 => one_of(build_set::<u64, Set64>(seed, &place, &keys)?, Either::First, Either::First),
+                _ => one_of(build_set::<u32, Set32>(seed, &place, &keys)?, Either::Second, Either::Second),
+            });
+            Ok(Self(Shared::new(built?)))
         }
     }
 }
@@ -457,7 +446,11 @@ over_integers! {
             let types = (type_of("value", value)?, type_of("key", key)?);
             macro_rules! built {
                 ($value:path, $key:path, $family:ty) => {
-                    wrapped!($value, wrapped!($key, build_map::<_, _, $family>(seed, &place, &keys, &values)))
+                    one_of(
+                        build_map::<_, _, $family>(seed, &place, &keys, &values)?,
+                        |map| $value($key(map)),
+                        |map| $value($key(map)),
+                    )
                 };
             }
             let built = run(py, threads, ALL_OF_IT, || match types {
@@ -465,8 +458,8 @@ over_integers! {
                 (0, _) => built!(Either::First, Either::Second, Map32To64),
                 (_, 0) => built!(Either::Second, Either::First, Map64To32),
                 _ => built!(Either::Second, Either::Second, Map32To32),
-            })?;
-            Ok(Self(Shared::new(built)))
+            });
+            Ok(Self(Shared::new(built?)))
         }
 
         /// The values of keys, `default` for those that are not there, and an array of booleans that says which are:

@@ -45,7 +45,7 @@ def test_like_a_dict(data, key, value, seed):
 
 
 @settings(max_examples=6, deadline=None)
-@given(keys=st.lists(st.integers(0, 2**32 - 1), max_size=60), key=types, value=types)
+@given(keys=st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=60), key=types, value=types)
 def test_devices_give_the_same(keys, key, value):
     device = warpset.Device(DEVICE)
     values = list(range(len(keys)))

@@ -352,15 +352,17 @@ class KmerIterator:
 class PerfectHash:
     """
     A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in
-    1.5 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+    1.46 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
 
     `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
     Nulls are left out.
 
-    - `bits_per_key`: the space, from 1.53 on: less takes longer to build. Instead of it `leaf_size`, 2 to 24
-      (default 12), and `bucket_size` (default 1000): larger ones take less space and more time.
-    - `load_factor`: below 1, to 0.75, the function is smaller, but some numbers below `values` are nobody's.
-      `keys_per_value`: how many keys share a number, 2 to 24.
+    - `kind`: `"recsplit"`, or `"consensus"`, which is built in less time for as few bits, and asked in more.
+    - `bits_per_key`: the space, from 1.53 on with RecSplit and from 1.46 on with Consensus: less takes longer to
+      build. Instead of it RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
+      beyond the 1.4427 that are needed (default 0.05), and both have `bucket_size` (default 1000 and 2400).
+    - `load_factor`, with RecSplit: below 1, to 0.75, the function is smaller, but some numbers below `values` are
+      nobody's. `keys_per_value`, with RecSplit: how many keys share a number, 2 to 24.
     - `seed`: other seeds give other numbers.
     - `device`: where it is built and asked; keys that are on a device need that device here.
     - `threads` bounds the threads that build; by default as many as the machine has.
@@ -391,7 +393,7 @@ class PerfectHash:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: Any, *, bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> PerfectHash: ...
+    def __new__(cls, /, keys: Any, *, kind: str = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> PerfectHash: ...
     def __reduce__(self, /) -> Any: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -421,6 +423,11 @@ class PerfectHash:
     def index_one(self, /, key: Any) -> int:
         """
         The number of one key: an `int`, `str` or `bytes`.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        `"recsplit"` or `"consensus"`.
         """
     @staticmethod
     def load(path: str | PathLike[str], /, *, device: Any | None = None) -> PerfectHash:
@@ -945,7 +952,8 @@ class StaticFilter:
 
     - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
       stored of each key, for a rate of `2**-bits`.
-    - `leaf_size`, `bucket_size`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
+    - `kind`, `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of
+      `PerfectHash`.
 
     >>> import warpset
     >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -963,7 +971,7 @@ class StaticFilter:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: Any, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> StaticFilter: ...
+    def __new__(cls, /, keys: Any, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: str = "recsplit", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> StaticFilter: ...
     def __reduce__(self, /) -> Any: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -1015,6 +1023,11 @@ class StaticFilter:
         """
         The number of one key, or `None` if it is surely no member.
         """
+    @property
+    def kind(self, /) -> str:
+        """
+        `"recsplit"` or `"consensus"`.
+        """
     @staticmethod
     def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticFilter:
         """
@@ -1036,6 +1049,219 @@ class StaticFilter:
         Writes a file, which every backend and every language that has Warpset reads.
         """
     def to(self, /, device: Any) -> StaticFilter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+
+@final
+class StaticMap:
+    """
+    An exact map from integers to integers that never changes: a lookup reads a byte, one cache line and the value.
+
+    `keys` are integers from 0 to `2**64 - 1` in an array or a list, `values` as many; of equal keys the last one
+    counts.
+
+    - `key` and `value`: `"uint64"` or `"uint32"`.
+    - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
+      that build.
+
+    >>> import warpset
+    >>> squares = warpset.StaticMap([2, 3, 4], [4, 9, 16])
+    >>> squares[3], squares.get(5), len(squares)
+    (9, None, 3)
+    >>> values, found = squares.get_many([2, 5], default=7)
+    >>> values.tolist(), found.tolist()
+    ([4, 7], [True, False])
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> StaticMap: ...
+    def __deepcopy__(self, /, _memo: Any) -> StaticMap: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __len__(self, /) -> int:
+        """
+        How many keys there are.
+        """
+    def __new__(cls, /, keys: Any, values: Any, *, key: str = "uint64", value: str = "uint64", seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None) -> StaticMap: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> StaticMap:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticMap:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def get(self, key: Any, default: Any | None = None, /) -> Any | None:
+        """
+        The value of a key, or `default` if it is not there.
+        """
+    def get_many(self, keys: Any, /, default: SupportsIndex = 0, *, out: Any | None = None, found: Any | None = None, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+        """
+        The values of keys, `default` for those that are not there, and an array of booleans that says which are:
+        new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        """
+    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls, and
+        keys that are not there, have `2**64 - 1`.
+        """
+    def index_one(self, /, key: Any) -> int | None:
+        """
+        The number of one key, or `None` if it is not there.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticMap:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> StaticMap:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that keys and values take.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    @property
+    def slots(self, /) -> int:
+        """
+        The bound that all numbers are below: the places for keys, of which some are free.
+        """
+    def to(self, /, device: Any) -> StaticMap:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+
+@final
+class StaticSet:
+    """
+    An exact set of integers that never changes: a lookup reads a byte and one cache line, and is never wrong.
+
+    `keys` are integers from 0 to `2**64 - 1` in an array or a list, in any order; equal ones count once.
+
+    - `key`: `"uint64"`, 72.4 bits per key, or `"uint32"`, 36.2 bits per key.
+    - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
+      that build.
+
+    Each key has a number of its own below `slots`, so values may lie in an array. Keys of any integer type may be
+    asked for: those that the set's type has no value for are not in it.
+
+    >>> import warpset
+    >>> primes = warpset.StaticSet([2, 3, 5, 7])
+    >>> 5 in primes, 6 in primes, len(primes)
+    (True, False, 4)
+    >>> primes.contains([1, 2, 3, 4]).tolist()
+    [False, True, True, False]
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> StaticSet: ...
+    def __deepcopy__(self, /, _memo: Any) -> StaticSet: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        How many keys there are.
+        """
+    def __new__(cls, /, keys: Any, *, key: str = "uint64", seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None) -> StaticSet: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> StaticSet:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticSet:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls, and
+        keys that are not there, have `2**64 - 1`.
+        """
+    def index_one(self, /, key: Any) -> int | None:
+        """
+        The number of one key, or `None` if it is not there.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticSet:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> StaticSet:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that keys and values take.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    @property
+    def slots(self, /) -> int:
+        """
+        The bound that all numbers are below: the places for keys, of which some are free.
+        """
+    def to(self, /, device: Any) -> StaticSet:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
