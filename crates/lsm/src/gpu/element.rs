@@ -21,8 +21,9 @@ use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
+use warpset_primitives::reduce::TileItem;
 use warpset_primitives::sort::{By, Payload, SortKey, sort_keys_async, sort_pairs_async};
-use warpset_primitives::{KeyMask, Result};
+use warpset_primitives::{KeyMask, Result, select};
 use warpset_simt::EntryOf;
 
 use super::elements::DeviceElements;
@@ -138,6 +139,8 @@ pub trait StoredKey:
     + EntryOf<lsm_list_parts<Self>>
     + RangeKey
     + ListKey
+    + select::Item
+    + TileItem
 {
 }
 impl StoredKey for u32 {}
@@ -191,6 +194,15 @@ impl DeviceValue for () {
         &mut []
     }
 }
+
+/// Values in device memory that updates can combine: `u32` and `u64`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be combined with values in device memory",
+    note = "use `u32` or `u64`"
+)]
+pub trait CombinedValue: DeviceValue<Stored = Self> + Payload + select::Item + TileItem {}
+impl CombinedValue for u32 {}
+impl CombinedValue for u64 {}
 
 pub(crate) mod primitives {
     use super::*;

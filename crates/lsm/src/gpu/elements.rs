@@ -38,6 +38,11 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         })
     }
 
+    /// Elements of which each has a key of its own and none is a tombstone.
+    pub(super) fn of_distinct(keys: DeviceVec<K>, values: DeviceVec<V::Stored>) -> Self {
+        DeviceElements { len: keys.len(), keys, values, tombstones: None, search_index: OnceLock::new() }
+    }
+
     pub(super) fn from_host(
         stream: &Stream,
         elements: &Elements<impl DeviceKey<Stored = K>, V>,

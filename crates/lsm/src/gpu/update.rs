@@ -191,7 +191,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.
-    fn update(
+    pub(super) fn update(
         &mut self,
         len: usize,
         queue: impl FnOnce(&Stream) -> Result<DeviceElements<K::Stored, V>, Error>,
