@@ -82,7 +82,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V>,
     ) -> Result<(), Error> {
-        self.resolve(keys, values, Self::new)
+        self.resolve(keys, values, Self::without_value)
     }
 
     /// Inserts what `resolve` makes of a batch on the device, which it sorts first.
@@ -144,7 +144,11 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// The first pair of each key of a sorted batch that has no value. Waits for the stream.
-    fn new(&self, stream: &Stream, batch: SortedPairs<K::Stored, V>) -> Result<SortedPairs<K::Stored, V>, Error> {
+    fn without_value(
+        &self,
+        stream: &Stream,
+        batch: SortedPairs<K::Stored, V>,
+    ) -> Result<SortedPairs<K::Stored, V>, Error> {
         let len = batch.keys.len();
         let mut count = stream.alloc_uninit::<u64>(1)?;
         let mut first = SortedPairs::<K::Stored, V>::uninit(stream, len)?;
