@@ -48,6 +48,8 @@ pub trait Number: Copy + Send + Sync + 'static {
     fn smaller(self, other: Self) -> Self;
     /// The larger.
     fn larger(self, other: Self) -> Self;
+    /// The bits of both.
+    fn union(self, other: Self) -> Self;
 }
 
 macro_rules! numbers {
@@ -67,6 +69,10 @@ macro_rules! numbers {
             #[inline(always)]
             fn larger(self, other: Self) -> Self {
                 Ord::max(self, other)
+            }
+            #[inline(always)]
+            fn union(self, other: Self) -> Self {
+                self | other
             }
         }
     )*};
@@ -98,6 +104,10 @@ impl Number for Count {
     fn larger(self, other: Self) -> Self {
         Ord::max(self, other)
     }
+    #[inline(always)]
+    fn union(self, other: Self) -> Self {
+        Count(self.0 | other.0)
+    }
 }
 
 macro_rules! operators {
@@ -119,6 +129,7 @@ operators! {
     "The wrapping sum." Sum: ZERO, plus;
     "The largest." Max: MIN, larger;
     "The smallest." Min: MAX, smaller;
+    "The bits of all." BitOr: ZERO, union;
 }
 
 /// A value, and whether a segment begins in what it stands for.

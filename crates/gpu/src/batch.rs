@@ -9,7 +9,6 @@
 //! | `keys128` | the same by hashes of 128 bits ([`DeviceKeys128`], [`KernelKeys128`]) |
 //! | `strings` | byte strings in device memory ([`DeviceStrings`], [`StringVec`]) |
 //! | `staging` | how keys on the host travel to a device in chunks, and replies back ([`Staging`]) |
-//! | `transfer` | large copies by several threads ([`upload_many`], [`download_large`]) |
 //! | `stencil` | for which keys of a batch an operation is meant ([`Stencil`]), and these keys alone ([`SelectedKeys`]) |
 //! | `answers` | where answers go, and in which form ([`Answers`]) |
 //!
@@ -23,7 +22,6 @@ mod keys128;
 mod staging;
 mod stencil;
 mod strings;
-mod transfer;
 
 pub use answers::{Answers, expect_room};
 pub use hashing::{Hashing, copy_many};
@@ -32,4 +30,5 @@ pub use keys128::{DeviceKeys128, KernelKeys128};
 pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};
 pub use stencil::{KeyWords, SelectWords, SelectedKeys, SelectedSlice, Stencil};
 pub use strings::{DeviceStrings, Offset, StringVec};
-pub use transfer::{download_large, upload_many};
+
+pub use crate::transfer::upload_many;

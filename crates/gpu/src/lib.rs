@@ -78,6 +78,7 @@ mod slice;
 mod stream;
 #[doc(hidden)]
 pub mod testing;
+mod transfer;
 mod vector;
 
 pub use adopt::AdoptedMemory;

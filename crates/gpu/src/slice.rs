@@ -11,6 +11,7 @@ use warpset_simt::{Global, GlobalMut};
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::memory::Memory;
+use crate::transfer::LARGE;
 use crate::vector::DeviceVec;
 
 /// Items on a device, borrowed for reading.
@@ -121,6 +122,9 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
     /// failed.
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         same_len(self.len, target.len())?;
+        if self.byte_len() >= LARGE {
+            return self.device().waiting(|stream| stream.download(*self, target));
+        }
         self.memory.download(self.address, bytemuck::cast_slice_mut(target))
     }
 
@@ -245,6 +249,9 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
     /// failed.
     pub fn copy_from_slice(&mut self, source: &[T]) -> Result<()> {
         same_len(source.len(), self.len)?;
+        if self.byte_len() >= LARGE {
+            return self.device().waiting(|stream| stream.upload(self.reborrow(), source));
+        }
         self.memory.upload(self.address, bytemuck::cast_slice(source))
     }
 

@@ -16,6 +16,7 @@ use crate::event::Event;
 use crate::faults;
 use crate::pinned::{Pending, PinnedVec};
 use crate::slice::{DeviceSlice, DeviceSliceMut, same_len};
+use crate::transfer::{LARGE, download_large, upload_large};
 use crate::vector::DeviceVec;
 
 /// A queue of work for a device. Clones are handles to the same stream, usable from any thread.
@@ -181,23 +182,60 @@ impl Stream {
         Ok(vector)
     }
 
-    /// Copies `from` to the device, after this stream's work, and waits.
+    /// [`from_slice`](Self::from_slice), which leaves a copy of less than 4 MiB in the stream's queue.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice).
+    ///
+    /// # Safety
+    /// Until the stream has passed this copy, `items` stays allocated and unchanged.
+    pub unsafe fn from_slice_async<T: Pod>(&self, items: &[T]) -> Result<DeviceVec<T>> {
+        if size_of_val(items) >= LARGE {
+            return self.from_slice(items);
+        }
+        let mut vector = self.alloc_uninit(items.len())?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.upload_async(&mut vector, items)? };
+        Ok(vector)
+    }
+
+    /// Copies `from` to the device, after this stream's work, and waits. From 4 MiB on, several threads bring it
+    /// through pinned memory.
     ///
     /// # Errors
     /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
     /// [`GpuError::Driver`] with the driver's code.
     pub fn upload<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, from: &[T]) -> Result<()> {
+        let mut to = to.into();
+        same_len(from.len(), to.len())?;
+        if to.byte_len() >= LARGE {
+            match upload_large(self, from, to.reborrow()) {
+                // Without pinned memory the driver brings it, if slowly.
+                Err(error) if error.is_out_of_memory() => {}
+                result => return result,
+            }
+        }
         // SAFETY: the borrow of `from` lasts until the copy has been waited for, whether it succeeded or not.
         let queued = unsafe { self.upload_async(to, from) };
         queued.and(self.synchronize())
     }
 
-    /// Copies from the device, after this stream's work, and waits.
+    /// Copies from the device, after this stream's work, and waits. From 4 MiB on, several threads fetch it through
+    /// pinned memory.
     ///
     /// # Errors
     /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if a slice lies on another device than the stream;
     /// [`GpuError::Driver`] with the driver's code.
     pub fn download<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
+        let from = from.into();
+        same_len(from.len(), to.len())?;
+        if from.byte_len() >= LARGE {
+            match download_large(self, from, to) {
+                // Without pinned memory the driver fetches it, if slowly.
+                Err(error) if error.is_out_of_memory() => {}
+                result => return result,
+            }
+        }
         // SAFETY: the borrow of `to` lasts until the copy has been waited for, whether it succeeded or not.
         let queued = unsafe { self.download_async(from, to) };
         queued.and(self.synchronize())

@@ -33,10 +33,11 @@ mod ranges;
 mod search_index;
 mod tree;
 mod update;
+mod upsert;
 
 pub use array::SortedArray;
 pub use builder::DeviceBuilder;
-pub use element::{DeviceKey, DeviceValue, StoredKey};
+pub use element::{CombinedValue, DeviceKey, DeviceValue, StoredKey};
 use elements::{DeviceElements, upload_table};
 pub use live::{Iter, LiveElements};
 pub use neighbours::NeighboursMut;
@@ -45,6 +46,7 @@ pub use query::DeviceRanges;
 use search_index::Indexed;
 pub use search_index::LookupMethod;
 pub use tree::Lsm;
+pub use warpset_primitives::reduce::ByKeyKernels;
 
 /// A dictionary in device memory, by its merge policy: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of
 /// these was at some time ([`Snapshot`]).

@@ -25,6 +25,8 @@
 //! # Ok::<(), warpset_lsm::Error>(())
 //! ```
 //!
+//! Updates can combine with what is there: [`upsert_bulk`](cpu::Dictionary::upsert_bulk) by a sum or another operator.
+//!
 //! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their
 //! threads.
 
@@ -52,6 +54,7 @@ mod query;
 mod run;
 mod search_index;
 mod settings;
+mod upsert;
 mod view;
 
 #[cfg(target_endian = "big")]
@@ -68,7 +71,9 @@ pub use policy::{Array, MergePolicy, ReadOnly, Tree};
 pub use query::range::Ranges;
 pub use query::scan::Range;
 pub use settings::{CleanupPolicy, DEFAULT_BATCH_SIZE};
+pub use upsert::Counter;
 pub use view::{LsmView, SortedArrayView, View};
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FileError, HEADER_BYTES};
 pub use warpset_base::words::OutOfMemory;
+pub use warpset_core::scan::{BitOr, Max, Min, Operator, Sum};

@@ -3,7 +3,9 @@
 use std::ops::RangeBounds;
 
 use crate::cpu::Dictionary;
+use crate::error::one_per_key;
 use crate::policy::MergePolicy;
+use crate::upsert::{combine_with, combined};
 use crate::{Error, OrderedKey, Ranges, Value};
 
 /// An ordered dictionary that takes updates in batches. The types have inherent methods of the same names, with their
@@ -56,6 +58,32 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
             None => self.remove_bulk(&[key])?,
         }
         Ok(after)
+    }
+    /// Combines values with those that keys have, by an associative function of the value before and the one after: a
+    /// key without value gets the combination of its values in the batch, in their order. On the host, by one lookup
+    /// and one insertion; dictionaries on devices have a method `upsert_bulk` of their own for operators with kernels.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], and no memory on the host or device; nothing is changed then.
+    fn upsert_bulk_with(&mut self, keys: &[K], values: &[V], combine: impl Fn(V, V) -> V + Sync) -> Result<(), Error> {
+        one_per_key(keys.len(), "values", values.len())?;
+        let (keys, mut values) = combined(keys, values, &combine)?;
+        combine_with(&mut values, &self.get_bulk(&keys)?, &combine);
+        self.insert_bulk(&keys, &values)
+    }
+    /// Inserts the keys that have no value; of equal keys the first one counts.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], and no memory on the host or device; nothing is changed then.
+    fn insert_new_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
+        one_per_key(keys.len(), "values", values.len())?;
+        let (mut keys, mut values) = combined(keys, values, &|first, _| first)?;
+        let is_there = self.contains_bulk(&keys)?;
+        let mut kept = is_there.iter();
+        keys.retain(|_| kept.next() == Some(&false));
+        let mut kept = is_there.iter();
+        values.retain(|_| kept.next() == Some(&false));
+        self.insert_bulk(&keys, &values)
     }
     /// Removes all keys of a range, and says how many had a value.
     ///

@@ -7,8 +7,8 @@ use warpset_base::filter::LengthMismatch;
 
 use proptest::prelude::*;
 use warpset_gpu::testing;
-use warpset_lsm::gpu::DeviceKey;
-use warpset_lsm::{CleanupPolicy, Error, Lsm, OrderedKey, OrderedMap, SortedArray};
+use warpset_lsm::gpu::{ByKeyKernels, CombinedValue, DeviceKey};
+use warpset_lsm::{BitOr, CleanupPolicy, Error, Lsm, Max, Min, Operator, OrderedKey, OrderedMap, SortedArray, Sum};
 
 /// What a batch does.
 #[derive(Clone, Debug)]
@@ -17,6 +17,10 @@ enum Op {
     Remove(Vec<u64>),
     /// Key, value, whether it is removed.
     Mixed(Vec<(u64, u32, bool)>),
+    /// Keys with values that combine with those that are there.
+    Upsert(Vec<(u64, u32)>),
+    /// Keys with values, for those that have none.
+    InsertNew(Vec<(u64, u32)>),
     /// The key, and what its value becomes.
     Update(u64, Option<u32>),
     RemoveRange(u64, u64),
@@ -36,6 +40,8 @@ fn op() -> impl Strategy<Value = Op> {
         6 => prop::collection::vec((key(), any::<u32>()), 0..90).prop_map(Op::Insert),
         4 => prop::collection::vec(key(), 0..60).prop_map(Op::Remove),
         4 => prop::collection::vec((key(), any::<u32>(), any::<bool>()), 0..70).prop_map(Op::Mixed),
+        3 => prop::collection::vec((key(), any::<u32>()), 0..70).prop_map(Op::Upsert),
+        2 => prop::collection::vec((key(), any::<u32>()), 0..70).prop_map(Op::InsertNew),
         2 => (key(), any::<Option<u32>>()).prop_map(|(key, value)| Op::Update(key, value)),
         2 => (key(), key()).prop_map(|(least, end)| Op::RemoveRange(least, end)),
         1 => (2..9u32).prop_map(Op::Retain),
@@ -50,6 +56,12 @@ type Model<K> = BTreeMap<K, u32>;
 fn key_of<K: OrderedKey>(number: &u64) -> K {
     // The highest bits are all that keys of 32 bits have room for.
     K::from_u64(if size_of::<K>() == 8 { *number } else { number >> 32 | number & 0xff })
+}
+
+/// One linear function after another, both modulo 2^16 as factor and summand: associative, and not commutative.
+fn compose(before: u32, after: u32) -> u32 {
+    let (factor, summand) = (after >> 16, after & 0xffff);
+    (before >> 16).wrapping_mul(factor) << 16 | (before & 0xffff).wrapping_mul(factor).wrapping_add(summand) & 0xffff
 }
 
 fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Model<K>, op: &Op) -> Result<(), Error> {
@@ -73,6 +85,20 @@ fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Mo
             model.extend(inserted.map(|(&key, item)| (key, item.1)));
             model.retain(|key, _| !keys.iter().zip(items).any(|(other, item)| item.2 && other == key));
             dictionary.update_bulk(&keys, &values, &removed)
+        }
+        Op::Upsert(pairs) => {
+            let keys = keys(&mut pairs.iter().map(|pair| &pair.0));
+            let values: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            for (&key, &value) in keys.iter().zip(&values) {
+                model.entry(key).and_modify(|before| *before = compose(*before, value)).or_insert(value);
+            }
+            dictionary.upsert_bulk_with(&keys, &values, compose)
+        }
+        Op::InsertNew(pairs) => {
+            let keys = keys(&mut pairs.iter().map(|pair| &pair.0));
+            let values: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            keys.iter().zip(&values).for_each(|(&key, &value)| _ = *model.entry(key).or_insert(value));
+            dictionary.insert_new_bulk(&keys, &values)
         }
         Op::Update(number, value) => {
             let key = key_of::<K>(number);
@@ -338,4 +364,86 @@ fn answers_in_memory_of_the_caller() {
         assert!(matches!(told, Err(Error::LengthMismatch(LengthMismatch { needed: 130, found: 129, .. }))));
         assert!(matches!(there.contains_bulk_into(&asked, &mut [true]), Err(Error::LengthMismatch(_))));
     }
+}
+
+/// Streams of batches with copies of keys, combined by each operator that has kernels, on the host and on devices: the
+/// same levels. Lengths cross the parts of the host and the tiles of devices.
+fn operators<K: DeviceKey, V: CombinedValue>(key: impl Fn(u64) -> K, value: impl Fn(u64) -> V)
+where
+    Sum<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,
+    Min<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,
+    Max<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,
+    BitOr<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,
+{
+    for device in testing::devices(35) {
+        let builder = Lsm::<K, V>::builder().batch_size(1024).cleanup(CleanupPolicy::EveryBatches(5));
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(&device).build().unwrap());
+        for (round, len) in [3u64, 700, 2049, 0, 1, 5000, 33, 4096].into_iter().enumerate() {
+            // Few keys, some of them very often, as in streams of events.
+            let mixed = |i: u64| (i + 977 * round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let keys: Vec<K> = (0..len).map(|i| key(mixed(i) % (1 + mixed(i + 1) % (len + 1)))).collect();
+            let values: Vec<V> = (0..len).map(|i| value(mixed(i + 2))).collect();
+            let stored = device.from_slice(&K::stored(&keys)).unwrap();
+            let on_device = device.from_slice(&values).unwrap();
+            match round % 5 {
+                0 => {
+                    host.upsert_bulk::<Sum<V>>(&keys, &values).unwrap();
+                    there.upsert_bulk::<Sum<V>>(&keys, &values).unwrap();
+                }
+                1 => {
+                    host.upsert_bulk::<Min<V>>(&keys, &values).unwrap();
+                    there.upsert_device::<Min<V>>(stored.as_slice(), on_device.as_slice()).unwrap();
+                }
+                2 => {
+                    host.upsert_bulk::<Max<V>>(&keys, &values).unwrap();
+                    there.upsert_bulk::<Max<V>>(&keys, &values).unwrap();
+                }
+                3 => {
+                    host.insert_new_bulk(&keys, &values).unwrap();
+                    there.insert_new_bulk(&keys, &values).unwrap();
+                    host.remove_bulk(&keys[..keys.len() / 3]).unwrap();
+                    there.remove_bulk(&keys[..keys.len() / 3]).unwrap();
+                }
+                _ => {
+                    host.upsert_bulk::<BitOr<V>>(&keys, &values).unwrap();
+                    there.upsert_device::<BitOr<V>>(stored.as_slice(), on_device.as_slice()).unwrap();
+                    host.insert_new_bulk(&keys, &values).unwrap();
+                    there.insert_new_device(stored.as_slice(), on_device.as_slice()).unwrap();
+                }
+            }
+            assert!(there.to_host().unwrap() == host, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn operators_give_the_same_levels_everywhere() {
+    operators::<u32, u32>(|i| i as u32, |i| i as u32);
+    operators::<u64, u64>(|i| i << 31, |i| i << 40 | i);
+    operators::<i64, u32>(|i| 500 - i as i64, |i| i as u32);
+}
+
+#[test]
+fn updates_of_unequal_lengths_change_nothing() {
+    for device in testing::devices(36) {
+        let mut there = Lsm::<u32, u32>::builder().on(&device).build_from(&[1, 2, 3], &[1, 1, 1]).unwrap();
+        let before = there.to_host().unwrap();
+        assert!(matches!(there.upsert_bulk::<Sum<u32>>(&[1, 2], &[1]), Err(Error::LengthMismatch(_))));
+        assert!(matches!(there.insert_new_bulk(&[1, 9], &[1]), Err(Error::LengthMismatch(_))));
+        let mut host = before.clone();
+        assert!(matches!(host.upsert_bulk::<Sum<u32>>(&[1, 2], &[1]), Err(Error::LengthMismatch(_))));
+        assert!(matches!(host.insert_new_bulk(&[1, 9], &[1]), Err(Error::LengthMismatch(_))));
+        assert!(there.to_host().unwrap() == before && host == before);
+    }
+}
+
+/// How often each key occurs, in the order of Zipf's law, against the standard library's map.
+#[test]
+fn occurrences_are_counted() {
+    let keys: Vec<u64> = (1..60_000u64).map(|i| 1000 / (1 + i.wrapping_mul(0x9e37_79b9) % 1000)).collect();
+    let mut model = BTreeMap::new();
+    keys.iter().for_each(|&key| *model.entry(key).or_insert(0u32) += 1);
+    let mut counts = Lsm::<u64, u32>::builder().batch_size(1 << 12).build().unwrap();
+    keys.chunks(7000).for_each(|keys| counts.increment_bulk(keys).unwrap());
+    assert!(counts.iter().eq(model));
 }

@@ -1,8 +1,9 @@
 //! Reductions: all items combined into one value, or those of each run of equal keys.
 //!
 //! The operator is associative and has an identity ([`Operator`]); it need not be commutative. [`Sum`], [`Max`] and
-//! [`Min`] of `u32`, `u64` and `i64` have kernels; a program makes those of its own operators by
-//! [`reduce_kernels!`](warpset_kernels::reduce_kernels) and [`by_key_kernels!`](warpset_kernels::by_key_kernels).
+//! [`Min`] of `u32`, `u64` and `i64` have kernels, reductions by key also [`BitOr`] of `u32` and `u64`; a program makes
+//! those of its own operators by [`reduce_kernels!`](warpset_kernels::reduce_kernels) and
+//! [`by_key_kernels!`](warpset_kernels::by_key_kernels).
 //!
 //! [`reduce_async`] reads each item once. [`reduce_by_key_async`] and [`run_length_encode_async`] read each key and
 //! value once and write as much as there are runs. Scratch: a few KiB for a reduction; 16 bytes for each 2048 items for
@@ -32,9 +33,10 @@ use warpset_kernels::primitives::reduce::{self as kernels, BLOCK, RESIDENT, VECT
 use warpset_kernels::primitives::warp_tile::Item;
 use warpset_simt::Global;
 
-pub use warpset_core::scan::{Max, Min, Operator, Sum};
+pub use warpset_core::scan::{BitOr, Max, Min, Operator, Sum};
 pub use warpset_kernels::primitives::by_key::{ByKeyKernels, EncodeKernels};
 pub use warpset_kernels::primitives::reduce::ReduceKernels;
+pub use warpset_kernels::primitives::warp_tile::Item as TileItem;
 
 use crate::LookBack;
 use crate::error::check_len;

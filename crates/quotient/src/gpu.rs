@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::words::AlignedWords;
-use warpset_gpu::batch::{Staging, download_large};
+use warpset_gpu::batch::Staging;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
 use crate::slot_kind::Counts;
@@ -118,7 +118,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
         let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.device.synchronize()?;
-        download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
+        self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
         Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.held()))
     }
 

@@ -4,7 +4,7 @@
 //! A scan by [`ByRun`] says how many runs began before an item, which is the place of its run's key, and what its run
 //! amounts to so far. Where a run begins, the value of the run before it is complete.
 
-use warpset_core::scan::{ByRun, Max, Min, Operator, Runs, Sum};
+use warpset_core::scan::{BitOr, ByRun, Max, Min, Operator, Runs, Sum};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, WARP_SIZE};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -265,6 +265,8 @@ by_key_kernels! {
     by_u32_min_u32: u32 => Min<u32>;
     by_u32_min_u64: u32 => Min<u64>;
     by_u32_min_i64: u32 => Min<i64>;
+    by_u32_or_u32: u32 => BitOr<u32>;
+    by_u32_or_u64: u32 => BitOr<u64>;
     by_u64_sum_u32: u64 => Sum<u32>;
     by_u64_sum_u64: u64 => Sum<u64>;
     by_u64_sum_i64: u64 => Sum<i64>;
@@ -274,6 +276,8 @@ by_key_kernels! {
     by_u64_min_u32: u64 => Min<u32>;
     by_u64_min_u64: u64 => Min<u64>;
     by_u64_min_i64: u64 => Min<i64>;
+    by_u64_or_u32: u64 => BitOr<u32>;
+    by_u64_or_u64: u64 => BitOr<u64>;
 }
 
 macro_rules! encode_kernels {

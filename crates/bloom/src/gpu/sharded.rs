@@ -14,7 +14,6 @@ use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
 use warpset_core::bloom::split_block::{WORDS_PER_BLOCK, block_of};
 use warpset_gpu::Devices;
-use warpset_gpu::batch::{download_large, upload_many};
 
 use super::SplitBlockBloom;
 use crate::layout::engine::Engine;
@@ -131,7 +130,7 @@ impl ShardedBloom {
         let blocks = copy.router.blocks.clone();
         copy.each_mut(|place, shard| {
             let words = &filter.words()[words_of(&blocks[place])];
-            Ok(upload_many(&shard.device.new_stream()?, vec![(words, shard.words.as_mut_slice())])?)
+            Ok(shard.device.new_stream()?.upload(&mut shard.words, words)?)
         })?;
         Ok(copy)
     }
@@ -152,7 +151,7 @@ impl ShardedBloom {
         let copied = self.devices.each(|place, device| {
             device.synchronize()?;
             let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
-            Ok(download_large(&device.new_stream()?, self.shards[place].words(), &mut part)?)
+            Ok(device.new_stream()?.download(self.shards[place].words(), &mut part)?)
         });
         copied.into_iter().collect::<Result<(), Error>>()?;
         drop(parts);

@@ -18,10 +18,12 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     pub(crate) fn build_from_slices(device: &Device, policy: P, keys: &[K], values: &[V]) -> Result<Self, Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let empty = Dictionary::empty(device, policy)?;
-        empty.filled(keys.len(), |stream| {
-            let (keys, values) = (stream.from_slice(&K::stored(keys))?, stream.from_slice(V::stored(values))?);
-            // SAFETY: the memory is freed in the order of the stream.
-            unsafe { batch::insertions::<K::Stored, V>(stream, keys.as_slice(), values.as_slice()) }
+        let (keys, values) = (K::stored(keys), V::stored(values));
+        // SAFETY: the slices are borrowed until the work has been waited for; device memory is freed in the order of
+        // the stream.
+        empty.filled(keys.len(), |stream| unsafe {
+            let (keys, values) = (stream.from_slice_async(&keys)?, stream.from_slice_async(values)?);
+            batch::insertions::<K::Stored, V>(stream, keys.as_slice(), values.as_slice())
         })
     }
 

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use bytemuck::Pod;
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_base::parallel;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
 use warpset_kernels::lsm::batch::lsm_gather;
 use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::copies::lsm_copies;
@@ -20,12 +21,16 @@ use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
+use warpset_primitives::reduce::TileItem;
 use warpset_primitives::sort::{By, Payload, SortKey, sort_keys_async, sort_pairs_async};
-use warpset_primitives::{KeyMask, Result};
+use warpset_primitives::{KeyMask, Result, select};
 use warpset_simt::EntryOf;
 
 use super::elements::DeviceElements;
 use crate::{OrderedKey, Value};
+
+/// Keys from which on several threads restore them, and how many each of them takes at a time.
+const LARGE: usize = 1 << 18;
 
 /// Keys of dictionaries in device memory: `u32`, `u64`, `i32` and `i64`, which stand there as unsigned keys. Sealed.
 ///
@@ -72,6 +77,24 @@ pub trait DeviceKey: OrderedKey {
 
     /// Makes keys of what is stored for them, in the same memory.
     fn restore(stored: &mut [Self]);
+
+    /// Copies stored keys from the device, as many as `to` has, after the stream's work, and waits.
+    ///
+    /// # Errors
+    /// As for [`Stream::download`].
+    fn download(
+        stream: &Stream,
+        from: DeviceSlice<'_, Self::Stored>,
+        to: &mut [Self],
+    ) -> std::result::Result<(), GpuError> {
+        stream.download(from, bytemuck::cast_slice_mut(to))?;
+        if to.len() < LARGE {
+            Self::restore(to);
+        } else {
+            parallel::for_each(to.chunks_mut(LARGE), Self::restore);
+        }
+        Ok(())
+    }
 }
 
 macro_rules! device_keys {
@@ -116,6 +139,8 @@ pub trait StoredKey:
     + EntryOf<lsm_list_parts<Self>>
     + RangeKey
     + ListKey
+    + select::Item
+    + TileItem
 {
 }
 impl StoredKey for u32 {}
@@ -136,8 +161,8 @@ pub trait DeviceValue: Value + primitives::Forms {
     /// The values as they are stored; none for `()`.
     fn stored(values: &[Self]) -> &[Self::Stored];
 
-    /// The `len` values that are stored so.
-    fn from_stored(stored: Vec<Self::Stored>, len: usize) -> Vec<Self>;
+    /// Where what is stored becomes values: nowhere for `()`.
+    fn stored_mut(values: &mut [Self]) -> &mut [Self::Stored];
 }
 
 macro_rules! device_values {
@@ -148,8 +173,8 @@ macro_rules! device_values {
             fn stored(values: &[$value]) -> &[$value] {
                 values
             }
-            fn from_stored(stored: Vec<$value>, _: usize) -> Vec<$value> {
-                stored
+            fn stored_mut(values: &mut [$value]) -> &mut [$value] {
+                values
             }
         }
     )*};
@@ -165,10 +190,19 @@ impl DeviceValue for () {
     fn stored(_: &[()]) -> &[u32] {
         &[]
     }
-    fn from_stored(_: Vec<u32>, len: usize) -> Vec<()> {
-        vec![(); len]
+    fn stored_mut(_: &mut [()]) -> &mut [u32] {
+        &mut []
     }
 }
+
+/// Values in device memory that updates can combine: `u32` and `u64`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be combined with values in device memory",
+    note = "use `u32` or `u64`"
+)]
+pub trait CombinedValue: DeviceValue<Stored = Self> + Payload + select::Item + TileItem {}
+impl CombinedValue for u32 {}
+impl CombinedValue for u64 {}
 
 pub(crate) mod primitives {
     use super::*;

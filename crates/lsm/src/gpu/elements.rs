@@ -38,6 +38,11 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         })
     }
 
+    /// Elements of which each has a key of its own and none is a tombstone.
+    pub(super) fn of_distinct(keys: DeviceVec<K>, values: DeviceVec<V::Stored>) -> Self {
+        DeviceElements { len: keys.len(), keys, values, tombstones: None, search_index: OnceLock::new() }
+    }
+
     pub(super) fn from_host(
         stream: &Stream,
         elements: &Elements<impl DeviceKey<Stored = K>, V>,
@@ -55,12 +60,8 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     /// A copy on the host, which has a bitmap only if there is a tombstone.
     pub(super) fn to_host<H: DeviceKey<Stored = K>>(&self, stream: &Stream) -> Result<Elements<H, V>, Error> {
         let mut elements = Elements::<H, V>::zeroed(self.len, self.tombstones.is_some())?;
-        let keys = bytemuck::cast_slice_mut::<H, K>(elements.keys.as_mut_slice());
-        stream.download(self.keys(), keys)?;
-        H::restore(elements.keys.as_mut_slice());
-        let mut values = vec![V::Stored::default(); self.values().len()];
-        stream.download(self.values(), &mut values)?;
-        elements.values = V::from_stored(values, self.len);
+        H::download(stream, self.keys(), elements.keys.as_mut_slice())?;
+        stream.download(self.values(), V::stored_mut(&mut elements.values))?;
         if let (Some(words), Some(bitmap)) = (&mut elements.tombstones, self.tombstones()) {
             stream.download(bitmap, words)?;
         }

@@ -233,9 +233,14 @@ impl<K: DeviceKey, V: DeviceValue> Iter<K, V> {
     fn refill(&mut self) -> Result<(), Error> {
         let len = self.left.len().min(CHUNK);
         let next = self.left.start..self.left.start + len;
-        self.keys = K::from_stored(self.live.keys().slice(next.clone()).to_vec()?);
-        let stored = if V::WORDS == 0 { Vec::new() } else { self.live.values().slice(next).to_vec()? };
-        self.values = V::from_stored(stored, len);
+        self.keys.resize(len, K::zeroed());
+        self.values.resize(len, V::NONE);
+        let stored = if V::WORDS == 0 { 0..0 } else { next.clone() };
+        let (keys, values) = (self.live.keys().slice(next), self.live.values().slice(stored));
+        keys.device().waiting(|stream| {
+            K::download(stream, keys, &mut self.keys)?;
+            stream.download(values, V::stored_mut(&mut self.values))
+        })?;
         self.left.start += len;
         self.at = 0;
         Ok(())

@@ -6,7 +6,7 @@ use warpset_kernels::lsm::neighbours::{self, lsm_neighbours};
 use warpset_simt::LaunchConfig;
 
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
-use crate::{Error, OrderedKey};
+use crate::Error;
 
 /// Blocks for each multiprocessor; they go on in strides.
 const BLOCKS: u32 = 8;
@@ -142,9 +142,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.prepare_for(asked.len())?;
         let values_len = if V::WORDS == 0 { 0 } else { asked.len() };
         let mut found = vec![0u64; asked.len().div_ceil(64)];
-        let (mut keys, mut stored) = (vec![K::Stored::MIN; asked.len()], vec![V::Stored::default(); values_len]);
+        let (mut keys, mut values) = (vec![K::zeroed(); asked.len()], vec![V::NONE; asked.len()]);
+        let queries = K::stored(asked);
         self.waiting(|stream| {
-            let queries = stream.from_slice(&K::stored(asked))?;
+            // SAFETY: the slice is borrowed until the work has been waited for.
+            let queries = unsafe { stream.from_slice_async(&queries)? };
             let mut out_keys = stream.alloc_uninit::<K::Stored>(asked.len())?;
             let mut out_values = stream.alloc_uninit::<V::Stored>(values_len)?;
             let mut out_found = stream.alloc_uninit::<u64>(found.len())?;
@@ -155,12 +157,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             };
             // SAFETY: the memory is freed in the order of the stream, which is waited for.
             unsafe { self.queue_neighbours(stream, queries.as_slice(), out, sought)? };
-            stream.download(&out_keys, &mut keys)?;
-            stream.download(&out_values, &mut stored)?;
+            K::download(stream, out_keys.as_slice(), &mut keys)?;
+            stream.download(&out_values, V::stored_mut(&mut values))?;
             Ok(stream.download(&out_found, &mut found)?)
         })?;
-        let values = V::from_stored(stored, asked.len());
-        let elements = K::from_stored(keys).into_iter().zip(values).enumerate();
+        let elements = keys.into_iter().zip(values).enumerate();
         Ok(elements.map(|(i, element)| (found[i / 64] >> (i % 64) & 1 == 1).then_some(element)).collect())
     }
 

@@ -146,9 +146,14 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             while pieces.next < pieces.counts.len() {
                 match pieces.next_piece() {
                     Ok(RangePiece { elements, .. }) => {
-                        all.keys.extend(K::from_stored(elements.keys.to_vec()?));
-                        let stored = if V::WORDS == 0 { Vec::new() } else { elements.values.to_vec()? };
-                        all.values.extend(V::from_stored(stored, elements.keys.len()));
+                        let before = all.keys.len();
+                        all.keys.resize(before + elements.keys.len(), K::zeroed());
+                        all.values.resize(all.keys.len(), V::NONE);
+                        let (keys, values) = (&mut all.keys[before..], V::stored_mut(&mut all.values[before..]));
+                        self.waiting(|stream| {
+                            K::download(stream, elements.keys.as_slice(), keys)?;
+                            Ok(stream.download(&elements.values, values)?)
+                        })?;
                     }
                     Err(error) if is_device_full(&error) && pieces.most > LEAST => pieces.most /= 2,
                     Err(error) => return Err(error),

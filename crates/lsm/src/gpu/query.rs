@@ -8,7 +8,7 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::error::one_per_key;
 use crate::query::range::ends;
-use crate::{Bitmap, Error, OrderedKey, Ranges};
+use crate::{Bitmap, Error, Ranges};
 
 /// The elements of several ranges of keys in device memory, one range after the other: made by
 /// [`Dictionary::range_device`].
@@ -39,9 +39,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
         one_per_key(keys.len(), "places for values", values.len())?;
-        let (words, stored) = self.look_up(keys, V::WORDS)?;
-        values.copy_from_slice(&V::from_stored(stored, keys.len()));
-        Ok(Bitmap::from_words(words, keys.len()))
+        self.look_up(keys, V::stored_mut(values), V::WORDS)
     }
 
     /// Whether each key has a value.
@@ -57,8 +55,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        let (words, _) = self.look_up(keys, 0)?;
-        Ok(Bitmap::from_words(words, keys.len()))
+        self.look_up(keys, &mut [], 0)
     }
 
     /// How many of the keys have a value.
@@ -69,23 +66,24 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(self.contains_bitmap_bulk(keys)?.count_ones())
     }
 
-    /// The bits that say which keys have a value, and the values as they are stored, if they have words.
-    fn look_up(&self, keys: &[K], value_words: u32) -> Result<(Vec<u64>, Vec<V::Stored>), Error> {
+    /// Which keys have a value, and these values of `value_words` words, if there are any, as they are stored: as many
+    /// as keys.
+    fn look_up(&self, keys: &[K], values: &mut [V::Stored], value_words: u32) -> Result<Bitmap, Error> {
         let mut words = vec![0u64; keys.len().div_ceil(64)];
-        let mut values = vec![V::Stored::default(); if value_words == 0 { 0 } else { keys.len() }];
         let method = self.method_for(keys.len(), || Ok(keys.is_sorted()))?;
+        let stored_keys = K::stored(keys);
         self.waiting(|stream| {
-            let on_device = stream.from_slice(&K::stored(keys))?;
+            // SAFETY: the slice is borrowed until the work has been waited for.
+            let on_device = unsafe { stream.from_slice_async(&stored_keys)? };
             let mut found = stream.alloc_uninit::<u64>(words.len())?;
             let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
             let (bits, out) = (found.as_mut_slice(), stored.global_mut().cast());
             // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
             unsafe { self.queue_lookup(stream, method, on_device.as_slice(), out, value_words, bits)? };
             stream.download(&found, &mut words)?;
-            stream.download(&stored, &mut values)?;
-            Ok(())
+            Ok(stream.download(&stored, values)?)
         })?;
-        Ok((words, values))
+        Ok(Bitmap::from_words(words, keys.len()))
     }
 
     /// How many keys of each range have a value; none if its end is below its start.
@@ -113,13 +111,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             // SAFETY: the memory is freed in the order of the stream.
             let found = unsafe { self.list(stream, lows.as_slice(), highs.as_slice())? };
             let mut offsets = vec![0; found.offsets.len()];
-            let mut keys = vec![K::Stored::MIN; found.keys.len()];
-            let mut values = vec![V::Stored::default(); found.values.len()];
+            let (mut keys, mut values) = (vec![K::zeroed(); found.keys.len()], vec![V::NONE; found.keys.len()]);
             stream.download(&found.offsets, &mut offsets)?;
-            stream.download(&found.keys, &mut keys)?;
-            stream.download(&found.values, &mut values)?;
-            let values = V::from_stored(values, keys.len());
-            Ok(Ranges { offsets, keys: K::from_stored(keys), values })
+            K::download(stream, found.keys.as_slice(), &mut keys)?;
+            stream.download(&found.values, V::stored_mut(&mut values))?;
+            Ok(Ranges { offsets, keys, values })
         })
     }
 }

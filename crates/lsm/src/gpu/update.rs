@@ -28,9 +28,11 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        // SAFETY: what is queued has passed when the vectors are dropped.
+        let (keys, values) = (K::stored(keys), V::stored(values));
+        // SAFETY: the slices are borrowed until the work has been waited for; device memory is freed in the order of
+        // the stream.
         self.update(keys.len(), |stream| unsafe {
-            let (keys, values) = (stream.from_slice(&K::stored(keys))?, stream.from_slice(V::stored(values))?);
+            let (keys, values) = (stream.from_slice_async(&keys)?, stream.from_slice_async(values)?);
             batch::insertions(stream, keys.as_slice(), values.as_slice())
         })
     }
@@ -40,11 +42,10 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.update(keys.len(), |stream| {
-            let on_device = stream.from_slice(&K::stored(keys))?;
-            // SAFETY: the memory is freed in the order of the stream.
-            unsafe { batch::removals(stream, on_device.as_slice()) }
-        })
+        let keys = K::stored(keys);
+        // SAFETY: the slice is borrowed until the work has been waited for; device memory is freed in the order of the
+        // stream.
+        self.update(keys.len(), |stream| unsafe { batch::removals(stream, stream.from_slice_async(&keys)?.as_slice()) })
     }
 
     /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is
@@ -58,12 +59,14 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         if !removed.contains(&true) {
             return self.insert_bulk(keys, values);
         }
-        let flags: Vec<u8> = removed.iter().map(|&flag| flag.into()).collect();
-        self.update(keys.len(), |stream| {
-            let (keys, values) = (stream.from_slice(&K::stored(keys))?, stream.from_slice(V::stored(values))?);
-            let flags = stream.from_slice(&flags)?;
-            // SAFETY: the memory is freed in the order of the stream.
-            unsafe { batch::mixed(stream, keys.as_slice(), values.as_slice(), flags.as_slice()) }
+        let flags: &[u8] = bytemuck::cast_slice(removed);
+        let (keys, values) = (K::stored(keys), V::stored(values));
+        // SAFETY: the slices are borrowed until the work has been waited for; device memory is freed in the order of
+        // the stream.
+        self.update(keys.len(), |stream| unsafe {
+            let (keys, values) = (stream.from_slice_async(&keys)?, stream.from_slice_async(values)?);
+            let flags = stream.from_slice_async(flags)?;
+            batch::mixed(stream, keys.as_slice(), values.as_slice(), flags.as_slice())
         })
     }
 }
@@ -188,7 +191,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.
-    fn update(
+    pub(super) fn update(
         &mut self,
         len: usize,
         queue: impl FnOnce(&Stream) -> Result<DeviceElements<K::Stored, V>, Error>,

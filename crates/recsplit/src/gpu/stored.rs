@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, DeviceKeys128, Hashing, Staging, download_large, upload_many};
+use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, DeviceKeys128, Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 
@@ -92,7 +92,7 @@ impl<S: DeviceStructure> Stored<S> {
     /// [`Error::Gpu`]: too little device memory, say.
     pub fn from_host<W: AsRef<[u64]>>(device: &Device, stored: &crate::Stored<S, W>) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(stored.words().len())?;
-        upload_many(&device.new_stream()?, vec![(stored.words(), words.as_mut_slice())])?;
+        device.new_stream()?.upload(&mut words, stored.words())?;
         Self::from_parts(device, words, stored.parameters().clone())
     }
 
@@ -112,7 +112,7 @@ impl<S: DeviceStructure> Stored<S> {
     pub fn to_host(&self) -> Result<crate::Stored<S>, Error> {
         self.device.synchronize()?;
         let mut words = vec![0; self.words.len()];
-        download_large(&self.device.new_stream()?, self.words.as_slice(), &mut words)?;
+        self.device.new_stream()?.download(&self.words, &mut words)?;
         S::seal(&self.parameters, &mut words);
         Ok(crate::Stored::trusted(words, self.parameters.clone()))
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::input::keys::{KeySpace, mix64};
 use warpset::gpu::Device;
 use warpset::lsm::gpu::Lsm as DeviceLsm;
-use warpset::lsm::{Lsm, OrderedMap};
+use warpset::lsm::{Error, Lsm, OrderedMap, Sum};
 
 use super::super::clock::Effort;
 use super::super::gpu_limits;
@@ -16,6 +16,8 @@ use super::SEED;
 
 /// Copies of each key, where there are many.
 const COPIES: u64 = 1000;
+/// The name of loads of which no key comes again.
+const DIFFERENT: &str = "all different";
 /// Streams of keys.
 const LOADED: u64 = 2;
 
@@ -49,17 +51,29 @@ impl Load {
         // Rank k with a probability in proportion to 1 / k.
         let zipf = move |i: u64| (n as f64).powf(random(i, 1 << 53) as f64 / (1u64 << 53) as f64) as u64;
         vec![
-            Load::new("all different", n, batch, |i| i),
+            Load::new(DIFFERENT, n, batch, |i| i),
             Load::new("Zipf", n, batch, zipf),
             Load::new("1000 copies each", n, batch, |i| random(i, (n as u64).div_ceil(COPIES))),
-            Load::new("all different", n / 4, 1 << 10, |i| i),
-            Load::new("all different", n / 16, 1 << 6, |i| i),
+            Load::new(DIFFERENT, n / 4, 1 << 10, |i| i),
+            Load::new(DIFFERENT, n / 16, 1 << 6, |i| i),
         ]
+    }
+
+    /// Whether keys come again, so that counting them says something.
+    fn repeats(&self) -> bool {
+        self.name != DIFFERENT
     }
 
     fn batches(&self) -> impl Iterator<Item = (&[u64], &[u64], &[u64])> {
         let batches = self.keys.chunks(self.batch).zip(self.values.chunks(self.batch));
         batches.zip(self.asked.chunks(self.batch)).map(|((keys, values), asked)| (keys, values, asked))
+    }
+
+    /// How often each of the keys that are asked for comes.
+    fn occurrences(&self) -> Vec<Option<u64>> {
+        let mut counts = BTreeMap::new();
+        self.keys.iter().for_each(|&key| *counts.entry(key).or_insert(0) += 1);
+        self.asked.iter().map(|key| counts.get(key).copied()).collect()
     }
 
     fn row(&self, operation: &str, items: usize, by: (&str, bool), slices: &str) -> Record {
@@ -102,11 +116,17 @@ fn measure(session: &mut Session, target: &Target, load: &Load) -> anyhow::Resul
     }
     let after: Vec<Option<u64>> = load.asked.iter().map(|key| map.get(key).copied()).collect();
     let expected = Expected { between, after, len: map.len() as u64 };
+    let on_host = |of: &mut Lsm<u64, u64>, keys: &[u64], ones: &[u64]| of.upsert_bulk::<Sum<u64>>(keys, ones);
+    let on_device = |of: &mut DeviceLsm<u64, u64>, keys: &[u64], ones: &[u64]| of.upsert_bulk::<Sum<u64>>(keys, ones);
     for &threads in threads {
         match target {
-            Target::Cpu => rows(session, target, threads, load, &expected, Lsm::builder().build()?)?,
+            Target::Cpu => {
+                let mut lsm = rows(session, target, threads, load, &expected, Lsm::builder().build()?)?;
+                counts(session, target, threads, load, &mut lsm, on_host)?;
+            }
             Target::Gpu(device) => {
-                rows(session, target, threads, load, &expected, Lsm::builder().on(device).build()?)?;
+                let mut lsm = rows(session, target, threads, load, &expected, Lsm::builder().on(device).build()?)?;
+                counts(session, target, threads, load, &mut lsm, on_device)?;
                 in_device_memory(session, target, device, load, &expected)?;
             }
         }
@@ -131,7 +151,7 @@ fn rows<D: OrderedMap<u64, u64> + Send + Sync>(
     load: &Load,
     expected: &Expected,
     mut of: D,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<D> {
     let n = load.keys.len();
     let mut answers = Vec::with_capacity(n);
     let mut state = (&mut of, &mut answers);
@@ -166,6 +186,28 @@ fn rows<D: OrderedMap<u64, u64> + Send + Sync>(
     let (getting, answers) = session.made(threads, || Ok(of.get_bulk(&load.asked)?))?;
     let right = answers == expected.after;
     session.add(target, threads, load.row("get", n, ("lsm", false), "host").time(getting), right);
+    Ok(of)
+}
+
+/// How often each key comes, by updates that add; host slices.
+fn counts<D: OrderedMap<u64, u64> + Send + Sync>(
+    session: &mut Session,
+    target: &Target,
+    threads: Threads,
+    load: &Load,
+    of: &mut D,
+    upsert: impl Fn(&mut D, &[u64], &[u64]) -> Result<(), Error> + Send + Sync,
+) -> anyhow::Result<()> {
+    if !load.repeats() {
+        return Ok(());
+    }
+    let ones = vec![1; load.batch];
+    let count =
+        |of: &mut D| Ok(load.keys.chunks(load.batch).try_for_each(|keys| upsert(of, keys, &ones[..keys.len()]))?);
+    let seconds = session.time_after(threads, &mut *of, |of| Ok(of.clear()?), |of| count(of))?;
+    let right = of.get_bulk(&load.asked)? == load.occurrences();
+    let row = load.row("count occurrences", load.keys.len(), ("lsm", false), "host").time(seconds);
+    session.add(target, threads, row, right);
     Ok(())
 }
 
@@ -195,9 +237,16 @@ fn peer(session: &mut Session, load: &Load) -> anyhow::Result<()> {
         Ok(())
     })?;
     let right = state.1.len() == n;
-    for (operation, items, seconds) in
-        [("insert and get batches", 2 * n, mixed), ("insert batches", n, inserting), ("get", n, getting)]
-    {
+    let mut rows =
+        vec![("insert and get batches", 2 * n, mixed), ("insert batches", n, inserting), ("get", n, getting)];
+    if load.repeats() {
+        let counting = session.time_after(Threads::One, &mut state, clear, |(map, _)| {
+            load.keys.iter().for_each(|&key| *map.entry(key).or_insert(0) += 1);
+            Ok(())
+        })?;
+        rows.push(("count occurrences", n, counting));
+    }
+    for (operation, items, seconds) in rows {
         let row = load.row(operation, items, ("BTreeMap", true), "host").time(seconds);
         session.add(&Target::Cpu, Threads::One, row, right);
     }
@@ -240,6 +289,9 @@ fn in_device_memory(
         unsafe { lsm.get_async(&stream, asked.as_slice(), values, found)? };
         Ok(())
     })?;
+    if load.repeats() {
+        counts_in_device_memory(session, target, device, load, &mut lsm)?;
+    }
     let (bits, values) = (found.to_vec()?, found_values.to_vec()?);
     let right = expected
         .after
@@ -247,6 +299,29 @@ fn in_device_memory(
         .enumerate()
         .all(|(i, expected)| (bits[i / 64] >> (i % 64) & 1 == 1).then_some(values[i]) == *expected);
     let row = load.row("get, after cleanup", n, ("lsm", false), "device").time(getting);
+    session.add(target, Threads::All, row, right);
+    Ok(())
+}
+
+/// [`counts`] of keys that are in device memory; by the host's clock, because these updates wait.
+fn counts_in_device_memory(
+    session: &mut Session,
+    target: &Target,
+    device: &Device,
+    load: &Load,
+    lsm: &mut DeviceLsm<u64, u64>,
+) -> anyhow::Result<()> {
+    let (n, keys) = (load.keys.len(), device.from_slice(&load.keys)?);
+    let ones = device.from_slice(&vec![1u64; load.batch])?;
+    let count = |lsm: &mut DeviceLsm<u64, u64>| {
+        (0..n).step_by(load.batch).try_for_each(|first| {
+            let keys = keys.slice(first..(first + load.batch).min(n));
+            Ok(lsm.upsert_device::<Sum<u64>>(keys, ones.slice(..keys.len()))?)
+        })
+    };
+    let seconds = session.time_after(Threads::All, &mut *lsm, |lsm| Ok(lsm.clear()?), |lsm| count(lsm))?;
+    let right = lsm.get_bulk(&load.asked)? == load.occurrences();
+    let row = load.row("count occurrences", n, ("lsm", false), "device").time(seconds);
     session.add(target, Threads::All, row, right);
     Ok(())
 }
@@ -259,7 +334,7 @@ mod tests {
     fn every_load_is_right_on_the_emulator() {
         let emulator = Target::Gpu(Device::emulator(Default::default()));
         let rows = Session::rows_of(vec![step(emulator, Effort::Quick)]);
-        assert_eq!(rows.iter().filter(|row| row.structure == "lsm" && row.checked).count(), 5 * 5);
+        assert_eq!(rows.iter().filter(|row| row.structure == "lsm" && row.checked).count(), 5 * 5 + 2 * 2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
 
-use crate::{CleanupPolicy, Error, Lsm, SortedArray};
+use crate::{CleanupPolicy, Error, Lsm, SortedArray, Sum};
 
 fn keys(n: u64, seed: u64) -> Vec<u32> {
     (0..n).map(|i| (mix(i, seed) % 500) as u32).collect()
@@ -57,6 +57,8 @@ fn changes_leave_trees_as_they_were() {
             each_change_fails(&device, |there| there.insert_bulk(&some, &values)),
             each_change_fails(&device, |there| there.remove_bulk(&some)),
             each_change_fails(&device, |there| there.update_bulk(&some, &values, &removed)),
+            each_change_fails(&device, |there| there.upsert_bulk::<Sum<u32>>(&some, &values)),
+            each_change_fails(&device, |there| there.insert_new_bulk(&some, &values)),
             each_change_fails(&device, |there| there.cleanup()),
         ];
         assert!(operations.iter().all(|&operations| operations > 2), "{operations:?}");

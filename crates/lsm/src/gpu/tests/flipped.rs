@@ -47,7 +47,7 @@ fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(device: &Device, spread: fn(u
                 there
                     .get_device_with(on_device.as_slice(), stored.as_mut_slice(), found.as_mut_slice(), method)
                     .unwrap();
-                values.copy_from_slice(&V::from_stored(stored.to_vec().unwrap(), asked.len()));
+                stored.copy_to_slice(V::stored_mut(&mut values)).unwrap();
                 let found = found.to_vec().unwrap();
                 for (i, expected) in expected.iter().enumerate() {
                     let is_found = found[i / 64] >> (i % 64) & 1 != 0;

@@ -1,5 +1,6 @@
 //! Large copies between host and device by several threads: each moves its chunks through pinned memory of its own, and
-//! while one chunk crosses the bus, it fills or empties another.
+//! while one chunk crosses the bus, it fills or empties another. All copies are queued on the caller's stream, so that
+//! they come after its work.
 //!
 //! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory
 //! that is new, which costs ten times the copy.
@@ -10,6 +11,7 @@ use std::thread;
 use bytemuck::Pod;
 
 use crate::error::Result;
+use crate::event::Event;
 use crate::{DeviceSlice, DeviceSliceMut, PinnedVec, Stream};
 
 /// Threads, at most.
@@ -17,7 +19,7 @@ const THREADS: usize = 8;
 /// Bytes of a chunk.
 const CHUNK: usize = 1 << 19;
 /// Bytes from which on several threads pay.
-const LARGE: usize = 1 << 22;
+pub(crate) const LARGE: usize = 1 << 22;
 
 /// Copies each slice to its place on the device, after what `stream` holds now, and waits.
 ///
@@ -26,29 +28,35 @@ const LARGE: usize = 1 << 22;
 ///
 /// # Panics
 /// If a slice and its place differ in length.
-pub fn upload_many<T: Pod + Sync>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_, T>)>) -> Result<()> {
+pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_, T>)>) -> Result<()> {
     let bytes: usize = moves.iter().map(|(from, _)| size_of_val(*from)).sum();
     if bytes < LARGE {
         return moves.into_iter().try_for_each(|(from, to)| stream.upload(to, from));
     }
-    upload_in_chunks(stream, moves, CHUNK, rayon::current_num_threads().min(THREADS))
+    upload_in_chunks(stream, moves, CHUNK, threads())
 }
 
-/// Copies `from` to the host, after what `stream` holds now, and waits.
+/// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.
+///
+/// # Errors
+/// As for [`upload_many`].
+pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceMut<'_, T>) -> Result<()> {
+    upload_in_chunks(stream, vec![(from, to)], CHUNK, threads())
+}
+
+/// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and waits.
 ///
 /// # Errors
 /// A failed copy or allocation; then a part of `to` may have been written.
-///
-/// # Panics
-/// If both differ in length.
-pub fn download_large<T: Pod + Send>(stream: &Stream, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
-    if from.byte_len() < LARGE {
-        return stream.download(from, to);
-    }
-    download_in_chunks(stream, from, to, CHUNK, rayon::current_num_threads().min(THREADS))
+pub(crate) fn download_large<T: Pod>(stream: &Stream, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
+    download_in_chunks(stream, from, to, CHUNK, threads())
 }
 
-fn upload_in_chunks<T: Pod + Sync>(
+fn threads() -> usize {
+    rayon::current_num_threads().min(THREADS)
+}
+
+fn upload_in_chunks<T: Pod>(
     stream: &Stream,
     moves: Vec<(&[T], DeviceSliceMut<'_, T>)>,
     chunk: usize,
@@ -71,16 +79,17 @@ fn upload_in_chunks<T: Pod + Sync>(
             let lane = &mut lanes[i % 2];
             lane.wait()?;
             lane.bytes()[..from.len()].copy_from_slice(from);
-            lane.is_busy = true;
+            lane.work = Work::Unmarked;
             let from = &bytemuck::cast_slice::<u64, u8>(&lane.pinned)[..from.len()];
             // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
-            unsafe { lane.stream.upload_async(to, from)? };
+            unsafe { stream.upload_async(to, from)? };
+            lane.mark()?;
         }
         lanes.iter_mut().try_for_each(Lane::wait)
     })
 }
 
-fn download_in_chunks<T: Pod + Send>(
+fn download_in_chunks<T: Pod>(
     stream: &Stream,
     from: DeviceSlice<'_, T>,
     to: &mut [T],
@@ -98,12 +107,13 @@ fn download_in_chunks<T: Pod + Send>(
         let mut before: Option<&mut [u8]> = None;
         for (i, to) in to.chunks_mut(chunk).enumerate() {
             let [lane, other] = if i % 2 == 0 { lanes.each_mut() } else { swapped(lanes.each_mut()) };
-            lane.is_busy = true;
+            lane.work = Work::Unmarked;
             let place = from.slice(at..at + to.len());
             at += to.len();
             let pinned = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut lane.pinned)[..to.len()];
             // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
-            unsafe { lane.stream.download_async(place, pinned)? };
+            unsafe { stream.download_async(place, pinned)? };
+            lane.mark()?;
             if let Some(before) = before.replace(to) {
                 other.hand_over(before)?;
             }
@@ -129,31 +139,50 @@ fn on_threads<S: Send>(shares: Vec<S>, work: impl Fn(S) -> Result<()> + Sync) ->
     })
 }
 
-/// A stream and a chunk of pinned memory.
-struct Lane {
-    stream: Stream,
+/// A chunk of pinned memory, and the end of the last copy that uses it.
+struct Lane<'s> {
+    stream: &'s Stream,
     pinned: PinnedVec<u64>,
-    is_busy: bool,
+    copied: Event,
+    work: Work,
 }
 
-impl Lane {
-    fn new(after: &Stream, chunk: usize) -> Result<Lane> {
-        let device = after.device();
-        let stream = device.new_stream()?;
-        stream.wait_for(after)?;
-        Ok(Lane { pinned: PinnedVec::kept(device, chunk.div_ceil(8))?, stream, is_busy: false })
+/// What may still use a lane's memory.
+enum Work {
+    /// Nothing.
+    Done,
+    /// A copy whose end the lane's event marks.
+    Marked,
+    /// A copy that may have been queued, with no mark after it.
+    Unmarked,
+}
+
+impl<'s> Lane<'s> {
+    fn new(stream: &'s Stream, chunk: usize) -> Result<Self> {
+        let device = stream.device();
+        let (pinned, copied) = (PinnedVec::kept(device, chunk.div_ceil(8))?, device.new_event()?);
+        Ok(Lane { stream, pinned, copied, work: Work::Done })
     }
 
     fn bytes(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(&mut self.pinned)
     }
 
+    /// Marks the end of the copy that was queued last.
+    fn mark(&mut self) -> Result<()> {
+        self.copied.record(self.stream)?;
+        self.work = Work::Marked;
+        Ok(())
+    }
+
     /// Waits until nothing uses the pinned memory.
     fn wait(&mut self) -> Result<()> {
-        if self.is_busy {
-            self.stream.synchronize()?;
-            self.is_busy = false;
+        match self.work {
+            Work::Done => {}
+            Work::Marked => self.copied.synchronize()?,
+            Work::Unmarked => self.stream.synchronize()?,
         }
+        self.work = Work::Done;
         Ok(())
     }
 
@@ -166,7 +195,7 @@ impl Lane {
 }
 
 /// A lane that ends while a copy is under way, as on an error, waits for it.
-impl Drop for Lane {
+impl Drop for Lane<'_> {
     fn drop(&mut self) {
         match self.wait() {
             Ok(()) => self.pinned.keep(),
@@ -218,10 +247,10 @@ mod tests {
             let mut there = stream.alloc_uninit::<u64>(len).unwrap();
             stream.fill_bytes(&mut there, 7).unwrap();
             let mut back = vec![0; len];
-            download_large(&stream, there.as_slice(), &mut back).unwrap();
+            stream.download(&there, &mut back).unwrap();
             assert!(back.iter().all(|&word| word == 0x0707_0707_0707_0707));
             let items: Vec<u64> = (0..len as u64).collect();
-            upload_many(&stream, vec![(&items[..], there.as_mut_slice())]).unwrap();
+            stream.upload(&mut there, &items).unwrap();
             assert!(there.to_vec().unwrap() == items);
         }
     }
