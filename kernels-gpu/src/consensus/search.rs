@@ -123,14 +123,7 @@ impl Bucket {
                     by_keys = is_by_keys(keys, count << in_word);
                 }
                 let from = list.from;
-                if from == 0 {
-                    let entries = slot.entries(&level, at);
-                    count = count.min(most - entries);
-                    if count == 0 {
-                        return Chain::Unfinished;
-                    }
-                    slot.set_entries(&level, at, entries + count);
-                }
+                let entries = slot.entries(&level, at);
                 // Each lane takes one of the next solutions.
                 let mut rest = list.solutions;
                 let own = lane_id() % TOGETHER;
@@ -147,13 +140,24 @@ impl Bucket {
                 let seed = next_seed(warp::shuffle_idx(FULL_MASK, parents, parent), value, bits);
                 let multiplier = multiplier(seed, level.level);
                 let source = self.keys_of(level.level);
-                let solutions = if level.is_leaves {
+                let mut solutions = if level.is_leaves {
                     leaf(source, &task, multiplier, parent < count)
                 } else if by_keys {
                     split_by_keys(source, &task, multiplier, count << in_word)
                 } else {
                     split_by_seeds(source, &task, multiplier, parent < count)
                 };
+                // Only now, so that the count is on its way while seeds are evaluated.
+                if from == 0 {
+                    if entries + count > most {
+                        count = most - entries;
+                        if count == 0 {
+                            return Chain::Unfinished;
+                        }
+                        solutions &= ((1_u64 << (count << in_word)) - 1) as u32;
+                    }
+                    slot.set_entries(&level, at, entries + count);
+                }
                 if bits > WORD_BITS && (from + 32) >> bits == 0 {
                     list.from = from + 32;
                 } else {
@@ -295,7 +299,7 @@ kernel! {
     /// - `space`: `plan.slot_words` words for each warp, from a multiple of 16 bytes on, used by this launch alone.
     /// - `next`: zero at the start; `failure`: all ones, or a bucket; both only accessed atomically.
     /// - `words`: valid for the bits of these buckets, zero there, and only accessed atomically.
-    #[launch_bounds(64, 16)]
+    #[launch_bounds(64, 12)]
     pub unsafe fn consensus_search(
         lows: Global<u64>, bounds: Global<u32>, first_bit: Global<u64>, first: usize, count: u32, rows: Global<u64>,
         plan: SearchPlan, space: GlobalMut<u64>, next: GlobalMut<u32>, failure: GlobalMut<u32>, words: GlobalMut<u64>,
