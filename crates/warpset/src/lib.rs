@@ -20,7 +20,7 @@
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
-//! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key, on the CPU | the same in less space, built faster |
+//! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | the same in less space, built faster |
 //! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
 //!
 //! The [`guide`] goes from the choice of a structure to a pipeline on a GPU, and says what each can do and what is

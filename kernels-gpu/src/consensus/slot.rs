@@ -62,6 +62,19 @@ impl List {
         Self { seeds: seed, solutions: 1, from: 0, base: 0, origins: 0 }
     }
 
+    /// The place of solution number `number`, below [`TOGETHER`], of those that were not followed; any below 32 if there
+    /// are fewer.
+    #[inline(always)]
+    pub fn place_of(&self, number: u32) -> u32 {
+        let mut rest = self.solutions;
+        for before in 1..TOGETHER {
+            if number >= before {
+                rest &= rest.wrapping_sub(1);
+            }
+        }
+        rest.trailing_zeros() % 32
+    }
+
     /// The place of the seed before the solution at this place, if the task before has this many bits.
     #[inline(always)]
     pub fn origin(place: u32, bits: u32) -> u32 {

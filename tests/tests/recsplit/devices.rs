@@ -223,8 +223,7 @@ fn filters_of_every_width<M: TestKind>() {
         let asked: Vec<u64> = members.iter().copied().chain(1..=300).collect();
         let on_device = device.from_slice(&asked).unwrap();
         for width in 1..=32 {
-            let filter =
-                M::filter(30).width(width).build_from(&members).unwrap();
+            let filter = M::filter(30).width(width).build_from(&members).unwrap();
             let mut there = filter.to_device(&device).unwrap();
             there.set_chunk_keys(64);
             assert_eq!((there.len(), there.width(), there.fpr()), (filter.len(), width, filter.fpr()));
@@ -271,13 +270,20 @@ fn to_devices_and_back<M: TestKind>() {
     function.save(&a).unwrap();
     filter.save(&b).unwrap();
     // SAFETY: nothing else writes these files.
-    let (mapped, mapped_filter) = unsafe { (Stored::<Function<M>, Mapped>::map(&a).unwrap(), Stored::<Fingerprints<M>, Mapped>::map(&b).unwrap()) };
+    let (mapped, mapped_filter) = unsafe {
+        (Stored::<Function<M>, Mapped>::map(&a).unwrap(), Stored::<Fingerprints<M>, Mapped>::map(&b).unwrap())
+    };
     for device in testing::devices(8) {
         assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(gpu::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);
         assert!(mapped.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(
-            PerfectHash::<M, &[u64]>::from_words(function.words()).unwrap().to_device(&device).unwrap().to_host().unwrap()
+            PerfectHash::<M, &[u64]>::from_words(function.words())
+                .unwrap()
+                .to_device(&device)
+                .unwrap()
+                .to_host()
+                .unwrap()
                 == function
         );
         assert!(mapped_filter.to_device(&device).unwrap().to_host().unwrap() == filter);

@@ -5,9 +5,7 @@
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::consensus::search::{BLOCK, SearchPlan, consensus_search};
-use warpset_kernels::consensus::sizes::{
-    LARGEST, SEEN, TOO_LARGE, consensus_bits, consensus_sizes, consensus_words,
-};
+use warpset_kernels::consensus::sizes::{LARGEST, SEEN, TOO_LARGE, consensus_bits, consensus_sizes, consensus_words};
 use warpset_kernels::consensus::slot::slot_words;
 use warpset_primitives::scan::{self, Sum};
 use warpset_simt::GlobalMut;
