@@ -7,8 +7,8 @@ use warpset_gpu::{Device, testing};
 use warpset_primitives::DeviceFilter;
 use warpset_recsplit::gpu::{self, DeviceHashKind, StringVec};
 use warpset_recsplit::{
-    Builder, Consensus, ConsensusFilter, ConsensusKind, Error, Fingerprints, Function, Hash128, Hashed, Key, Mapped,
-    Method, PerfectHash, RecSplit, RecSplitKind, Remix, StaticFilter, StaticFilterOf, Stored,
+    Builder, Consensus, ConsensusFilter, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit,
+    RecSplitKind, Remix, StaticFilter, StaticFilterOf,
 };
 
 /// Settings of each kind, for tests.
@@ -270,9 +270,8 @@ fn to_devices_and_back<M: TestKind>() {
     function.save(&a).unwrap();
     filter.save(&b).unwrap();
     // SAFETY: nothing else writes these files.
-    let (mapped, mapped_filter) = unsafe {
-        (Stored::<Function<M>, Mapped>::map(&a).unwrap(), Stored::<Fingerprints<M>, Mapped>::map(&b).unwrap())
-    };
+    let (mapped, mapped_filter) =
+        unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilterOf::<M>::map(&b).unwrap()) };
     for device in testing::devices(8) {
         assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(gpu::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);

@@ -169,7 +169,7 @@ fn cost(rows: &[&Record], build: &Record) -> Option<Cost> {
 
 /// Nanoseconds for a query of the function that `build` built.
 fn query_of(rows: &[&Record], build: &Record, operation: &str) -> Option<f64> {
-    let names = ["variant", "implementation", "leaf", "bucket", "input", "study"];
+    let names = ["variant", "implementation", "leaf", "bucket", "overhead", "input", "study"];
     let found = rows.iter().find(|row| {
         row.operation == operation
             && row.number("keys") == Some(build.n as f64)

@@ -1,6 +1,7 @@
 //! Both kinds of functions on a device, from the space of the fastest builds to nearly the least: whole builds from keys
 //! in device memory to words in device memory, by the host's clock, and lookups of the same functions by the device's.
 
+use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use crate::input::keys::KeySpace;
@@ -20,8 +21,9 @@ pub const DEVICE_SPACES: &str = "spaces on a device";
 /// Shapes of RecSplit, the fastest first.
 const SHAPES: [(u32, u32); 8] =
     [(8, 100), (8, 500), (8, 2000), (12, 2000), (14, 2000), (16, 2000), (18, 2000), (20, 2000)];
-/// Bits per key that Consensus is asked for.
-const SPACES: [f64; 14] = [1.9, 1.8, 1.75, 1.7, 1.65, 1.6, 1.58, 1.56, 1.545, 1.52, 1.494, 1.48, 1.47, 1.455];
+/// Bits per key that Consensus is asked for, and others between them, every hundredth.
+const SPACES: [f64; 10] = [1.9, 1.8, 1.75, 1.7, 1.65, 1.58, 1.545, 1.494, 1.47, 1.455];
+const BETWEEN: RangeInclusive<u32> = 146..=162;
 
 fn keys(device: &Device, effort: Effort) -> usize {
     match effort {
@@ -53,7 +55,13 @@ fn run(session: &mut Session, device: &Device) -> anyhow::Result<()> {
         let row = |row: Record| row.by(settings.name(), false).param("leaf", leaf).param("bucket", bucket);
         measure(session, device, &there, &settings.builder(), row)?;
     }
-    for &bits in &SPACES[..if few { 1 } else { SPACES.len() }] {
+    let mut spaces: Vec<f64> = SPACES[..if few { 1 } else { SPACES.len() }].into();
+    if session.effort != Effort::Quick {
+        spaces.extend(BETWEEN.map(|hundredths| f64::from(hundredths) / 100.0));
+        spaces.sort_by(|a, b| b.total_cmp(a));
+        spaces.dedup();
+    }
+    for bits in spaces {
         let builder = Consensus::builder().for_space(bits);
         measure(session, device, &there, &builder, |row| row.by("Consensus", false).param("asked_bits", bits))?;
     }
