@@ -269,17 +269,9 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod queue;
 
-    #[cfg(any(
-        not(target_arch = "nvptx64"),
-        warpset_module = "recsplit_lookup",
-        warpset_module = "consensus_lookup"
-    ))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod answers;
-    #[cfg(any(
-        not(target_arch = "nvptx64"),
-        warpset_module = "recsplit_lookup",
-        warpset_module = "consensus_lookup"
-    ))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod device_words;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_binary_splittings"))]

@@ -1,7 +1,7 @@
 //! Consensus: the tasks of a bucket share one string of bits, with no seed stored by itself.
 //!
 //! Source and idea: `warpset_core::consensus`. [`budget`] says how many bits each task has, [`find`] finds them,
-//! [`query`] looks keys up, and [`cost`] predicts space and time.
+//! [`query`] looks keys up, [`cost`] predicts space and time, and `gpu` does the same on devices.
 
 mod budget;
 mod builder;

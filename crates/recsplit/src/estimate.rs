@@ -11,6 +11,9 @@ pub struct Estimate {
     pub nanoseconds_per_key: f64,
     /// Time for each key of a large function on one H200, in nanoseconds, from keys to words in its memory.
     pub device_nanoseconds_per_key: f64,
+    /// Time on a device that does not depend on the number of keys, in nanoseconds, beside launches: that of one bucket
+    /// where each bucket is searched by one warp, else 0.
+    pub device_nanoseconds: f64,
     /// The part of the evaluations that are spent in splittings that [`Method::Grouped`](crate::Method::Grouped) has
     /// to search by brute force, because the counts of their children do not fit one word (`docs/recsplit.md`). It
     /// is 0 for the default fanouts and for those that [`Builder::for_space`](crate::Builder::for_space) takes;
@@ -30,6 +33,6 @@ impl Estimate {
     pub fn device_pays(&self, keys: u64, threads: usize) -> bool {
         let keys = keys as f64;
         let here = keys * self.nanoseconds_per_key / threads.max(1) as f64;
-        here > DEVICE_CALL + keys * (self.device_nanoseconds_per_key + BUS)
+        here > DEVICE_CALL + self.device_nanoseconds + keys * (self.device_nanoseconds_per_key + BUS)
     }
 }

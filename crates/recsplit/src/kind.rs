@@ -51,6 +51,22 @@ impl Kind {
     /// assert_eq!(Kind::for_space(1.5), Kind::Consensus);
     /// ```
     pub fn for_space(bits_per_key: f64) -> Kind {
+        Self::fastest(bits_per_key, |estimate| estimate.nanoseconds_per_key)
+    }
+
+    /// [`for_space`](Self::for_space) for builds of many keys on a device.
+    ///
+    /// ```
+    /// use warpset_recsplit::Kind;
+    ///
+    /// assert_eq!(Kind::for_space_on_device(1.7), Kind::Consensus);
+    /// ```
+    pub fn for_space_on_device(bits_per_key: f64) -> Kind {
+        Self::fastest(bits_per_key, |estimate| estimate.device_nanoseconds_per_key)
+    }
+
+    /// The kind that is built fastest within this space, else the smallest.
+    fn fastest(bits_per_key: f64, time: fn(&Estimate) -> f64) -> Kind {
         fn estimate<M: HashKind>(bits_per_key: f64) -> (Kind, Option<Estimate>) {
             let mut options = M::Options::default();
             let bucket_size = M::choose_for_space(&mut options, bits_per_key).unwrap_or(M::BUCKET_SIZE);
@@ -58,7 +74,7 @@ impl Kind {
         }
         // What fits goes by time, else by space.
         let cost = |estimate: Option<Estimate>| match estimate {
-            Some(found) if found.bits_per_key <= bits_per_key => (0, found.nanoseconds_per_key),
+            Some(found) if found.bits_per_key <= bits_per_key => (0, time(&found)),
             Some(found) => (1, found.bits_per_key),
             None => (2, 0.0),
         };

@@ -19,8 +19,8 @@
 //!
 //! | you want | take |
 //! | --- | --- |
-//! | a dense array of values, and every key that is asked is one of the set, on the CPU | [`Consensus`] |
-//! | the same on devices too; a function that is not minimal, or gives several keys one number | [`RecSplit`] |
+//! | a dense array of values, and every key that is asked is one of the set | [`Consensus`] |
+//! | a function that is not minimal, or gives several keys one number | [`RecSplit`] |
 //! | the same, and most other keys rejected: one in `2^bits` passes | [`ConsensusFilter`], [`StaticFilter`] |
 //! | the same from a file, without a copy | [`MappedConsensus`], [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
 //! | the same over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |

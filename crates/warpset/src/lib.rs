@@ -20,7 +20,7 @@
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
-//! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key, on the CPU | the same in less space, built faster |
+//! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | the same in less space, built faster |
 //! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
 //! | [`StaticSet`] | exact set of integers that never changes | ask whether known keys are there, without a false positive |
 //! | [`StaticMap`] | the same with a value per key | look values of known keys up |

@@ -11,7 +11,7 @@
 
 use crate::consensus::slot::{Keys, List, Slot, TOGETHER, WORD_BITS};
 use crate::consensus::solve::{divide, is_by_keys, leaf, split_by_keys, split_by_seeds};
-use crate::consensus::tree::{Level, Trees};
+use crate::consensus::tree::{Level, Task, Trees};
 use crate::recsplit::memory::put;
 use warpset_core::consensus::hash::{SEED_BITS, multiplier, next_seed};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
@@ -53,6 +53,20 @@ enum Chain {
     Solved,
     Unsolvable,
     Unfinished,
+}
+
+/// How many of the `waiting` seeds enter a task together, each with values of `in_word` bits, and whether lanes then have
+/// keys.
+#[inline(always)]
+fn seeds_of(level: &Level, task: &Task, waiting: u32, in_word: u32) -> (u32, bool) {
+    let count = waiting.min(32 >> in_word).min(TOGETHER);
+    if level.is_leaves {
+        return (count, false);
+    }
+    let keys = task.end - task.begin;
+    // After the first seed others may not be needed.
+    let count = if is_by_keys(keys, 2 << in_word) { 1 } else { count };
+    (count, is_by_keys(keys, count << in_word))
 }
 
 impl Bucket {
@@ -112,48 +126,25 @@ impl Bucket {
                 }
                 let (task, bits) = (level.task(at), level.bits_before(at + 1) - bits_before);
                 let in_word = bits.min(WORD_BITS);
-                let keys = task.end - task.begin;
-                let mut count = list.solutions.count_ones().min(32 >> in_word).min(TOGETHER);
-                let mut by_keys = false;
-                if !level.is_leaves {
-                    // After the first seed others may not be needed.
-                    if is_by_keys(keys, 2 << in_word) {
-                        count = 1;
-                    }
-                    by_keys = is_by_keys(keys, count << in_word);
-                }
-                let from = list.from;
-                if from == 0 {
-                    let entries = slot.entries(&level, at);
-                    count = count.min(most - entries);
-                    if count == 0 {
-                        return Chain::Unfinished;
-                    }
-                    slot.set_entries(&level, at, entries + count);
-                }
-                // Each lane takes one of the next solutions.
-                let mut rest = list.solutions;
-                let own = lane_id() % TOGETHER;
-                for before in 1..TOGETHER {
-                    if own >= before {
-                        rest &= rest.wrapping_sub(1);
-                    }
-                }
-                // Of lanes without a solution nothing is asked.
-                let place = rest.trailing_zeros() % 32;
+                let (mut count, by_keys) = seeds_of(&level, &task, list.solutions.count_ones(), in_word);
+                let (from, entries) = (list.from, slot.entries(&level, at));
+                let place = list.place_of(lane_id() % TOGETHER);
                 let parents = list.solution(place, last_bits);
                 let parent = lane_id() >> in_word;
                 let value = from + (lane_id() & ((1 << in_word) - 1));
                 let seed = next_seed(warp::shuffle_idx(FULL_MASK, parents, parent), value, bits);
-                let multiplier = multiplier(seed, level.level);
-                let source = self.keys_of(level.level);
-                let solutions = if level.is_leaves {
-                    leaf(source, &task, multiplier, parent < count)
-                } else if by_keys {
-                    split_by_keys(source, &task, multiplier, count << in_word)
-                } else {
-                    split_by_seeds(source, &task, multiplier, parent < count)
-                };
+                let mut solutions = self.solutions(&level, &task, seed, count << in_word, by_keys);
+                // Only now, so that the count is on its way while seeds are evaluated.
+                if from == 0 {
+                    if entries + count > most {
+                        count = most - entries;
+                        if count == 0 {
+                            return Chain::Unfinished;
+                        }
+                        solutions &= ((1_u64 << (count << in_word)) - 1) as u32;
+                    }
+                    slot.set_entries(&level, at, entries + count);
+                }
                 if bits > WORD_BITS && (from + 32) >> bits == 0 {
                     list.from = from + 32;
                 } else {
@@ -164,11 +155,32 @@ impl Bucket {
                 if solutions != 0 {
                     slot.store(&level, at, &list);
                     let origin = List::origin(place, last_bits);
-                    let origins = if lane_id() < TOGETHER { origin << (4 * own) } else { 0 };
+                    let origins = if lane_id() < TOGETHER { origin << (4 * lane_id()) } else { 0 };
                     let origins = warp::reduce_or(FULL_MASK, origins);
                     list = List { seeds: parents, solutions, from: 0, base: from, origins };
                     at += 1;
                 }
+            }
+        }
+    }
+
+    /// Which of the lanes' seeds, of the first `seeds`, solve a task.
+    ///
+    /// # Safety
+    /// As for [`Bucket::chain`]; the task's keys are on its level.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn solutions(&self, level: &Level, task: &Task, seed: u32, seeds: u32, by_keys: bool) -> u32 {
+        let (keys, multiplier, is_asked) =
+            (self.keys_of(level.level), multiplier(seed, level.level), lane_id() < seeds);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if level.is_leaves {
+                leaf(keys, task, multiplier, is_asked)
+            } else if by_keys {
+                split_by_keys(keys, task, multiplier, seeds)
+            } else {
+                split_by_seeds(keys, task, multiplier, is_asked)
             }
         }
     }
@@ -295,7 +307,7 @@ kernel! {
     /// - `space`: `plan.slot_words` words for each warp, from a multiple of 16 bytes on, used by this launch alone.
     /// - `next`: zero at the start; `failure`: all ones, or a bucket; both only accessed atomically.
     /// - `words`: valid for the bits of these buckets, zero there, and only accessed atomically.
-    #[launch_bounds(64, 16)]
+    #[launch_bounds(64, 12)]
     pub unsafe fn consensus_search(
         lows: Global<u64>, bounds: Global<u32>, first_bit: Global<u64>, first: usize, count: u32, rows: Global<u64>,
         plan: SearchPlan, space: GlobalMut<u64>, next: GlobalMut<u32>, failure: GlobalMut<u32>, words: GlobalMut<u64>,

@@ -62,6 +62,19 @@ impl List {
         Self { seeds: seed, solutions: 1, from: 0, base: 0, origins: 0 }
     }
 
+    /// The place of solution number `number`, below [`TOGETHER`], of those that were not followed; any below 32 if there
+    /// are fewer.
+    #[inline(always)]
+    pub fn place_of(&self, number: u32) -> u32 {
+        let mut rest = self.solutions;
+        for before in 1..TOGETHER {
+            if number >= before {
+                rest &= rest.wrapping_sub(1);
+            }
+        }
+        rest.trailing_zeros() % 32
+    }
+
     /// The place of the seed before the solution at this place, if the task before has this many bits.
     #[inline(always)]
     pub fn origin(place: u32, bits: u32) -> u32 {
@@ -119,7 +132,7 @@ impl Slot {
         self.lists.at(((level.tasks() - 1 + level.level + task) * LIST) as usize)
     }
 
-    /// Sets all counts of entries to zero, for a bucket of `keys` keys.
+    /// Sets all counts of entries to zero, and forgets paths, for a bucket of `keys` keys.
     ///
     /// # Safety
     /// All lanes of the warp come here together; the slot is theirs, and has room for the bucket.
@@ -132,7 +145,7 @@ impl Slot {
         unsafe {
             warp::sync_warp(FULL_MASK);
             while list < lists {
-                self.lists.write((list * LIST + ENTRIES) as usize, 0);
+                self.lists.write4((list * LIST + ENTRIES) as usize, [0; 4]);
                 list += 32;
             }
             warp::sync_warp(FULL_MASK);
@@ -208,35 +221,51 @@ impl Slot {
     }
 
     /// Goes back over a path of seeds, of which the last is `seed` after the seed at `origin` in the list after all
-    /// tasks. Returns the number of tasks at the beginning that have the seeds that they had in the path before, of
+    /// tasks. Returns a number of tasks at the beginning that have the seeds that they had in the path before, of
     /// which lists up to the one before task `least` have kept their seeds.
+    ///
+    /// Lanes have the lists before each other, from the last one on, and tell each other in turn where seeds come from.
     ///
     /// # Safety
     /// As for [`Slot::store`]; all lists of the level are there.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn follow(self, level: &Level, least: u32, mut seed: u32, mut origin: u32) -> u32 {
-        let mut task = level.tasks();
-        // SAFETY: the caller's promise.
+        let (mut last, lane) = (level.tasks(), warp::lane_id());
+        // SAFETY: the caller's promise; lanes without a list read that before the first task, and write nothing.
         unsafe {
             warp::sync_warp(FULL_MASK);
             loop {
-                let words = self.list(level, task);
-                let is_kept = task <= least && words.read(PATH_ORIGIN as usize) == origin;
-                let (before, origins) = (words.read(origin as usize), words.read(SOLUTIONS as usize + 3));
+                let (count, list) = (last.min(32), last.saturating_sub(lane));
+                let words = self.list(level, list);
+                let (origins, before) = (words.read(SOLUTIONS as usize + 3), words.read(PATH_ORIGIN as usize));
+                // The origin of the seed after this lane's list, and in the end of that after the next lists.
+                let (mut own, mut step) = (origin, 0);
+                while step < count {
+                    if lane == step {
+                        own = origin;
+                    }
+                    origin = warp::shuffle_idx(FULL_MASK, origins, step) >> (4 * origin) & 15;
+                    step += 1;
+                }
+                // The seed that this lane's list has there is the one after the list before.
+                let next = words.read(own as usize);
+                let after = warp::shuffle_up(FULL_MASK, next, 1);
+                let after = if lane == 0 { seed } else { after };
+                seed = warp::shuffle_idx(FULL_MASK, next, count - 1);
+                // All that is before a seed that comes from where it came from is as it was.
+                let kept = warp::ballot(FULL_MASK, list <= least && lane < count && before == own);
+                let written = if kept == 0 { count } else { kept.trailing_zeros() + 1 };
                 warp::sync_warp(FULL_MASK);
-                if warp::lane_id() == 0 {
-                    words.write(PATH_SEED as usize, seed);
-                    words.write(PATH_ORIGIN as usize, origin);
+                if lane < written {
+                    words.write(PATH_SEED as usize, after);
+                    words.write(PATH_ORIGIN as usize, own);
                 }
-                task -= 1;
-                // All that is before comes from the same seed.
-                if is_kept || task == 0 {
+                last -= written;
+                if kept != 0 || last == 0 {
                     warp::sync_warp(FULL_MASK);
-                    return task;
+                    return last;
                 }
-                seed = before;
-                origin = origins >> (4 * origin) & 15;
             }
         }
     }

@@ -76,11 +76,19 @@ unsafe fn lefts(keys: Global<u64>, mut at: u32, end: u32, multiplier: u32, thres
             });
             at += 8;
         }
-        while at + 2 <= end {
-            let [one, other] = keys.read2(at as usize);
-            lefts += is_left(one) + is_left(other);
-            at += 2;
-        }
+        // At most three pairs, all of which are on their way together.
+        let mut some = [[u64::MAX; 2]; 3];
+        unroll!(3, i, {
+            if at + 2 * i as u32 + 2 <= end {
+                some[i] = keys.read2(at as usize + 2 * i);
+            }
+        });
+        unroll!(3, i, {
+            if at + 2 * i as u32 + 2 <= end {
+                lefts += is_left(some[i][0]) + is_left(some[i][1]);
+            }
+        });
+        at = end - (end - at) % 2;
         if at < end {
             lefts += is_left(keys.read(at as usize));
         }

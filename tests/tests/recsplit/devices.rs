@@ -5,19 +5,73 @@ use warpset_base::file::FileError;
 use warpset_base::filter::Filter;
 use warpset_gpu::{Device, testing};
 use warpset_primitives::DeviceFilter;
-use warpset_recsplit::gpu::{self, StringVec};
-use warpset_recsplit::{Error, Hash128, Hashed, Key, Method, RecSplit, RecSplitView, Remix, StaticFilter};
+use warpset_recsplit::gpu::{self, DeviceHashKind, StringVec};
+use warpset_recsplit::{
+    Builder, Consensus, ConsensusFilter, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit,
+    RecSplitKind, Remix, StaticFilter, StaticFilterOf,
+};
+
+/// Settings of each kind, for tests.
+trait TestKind: DeviceHashKind {
+    fn function(bucket_size: u32) -> Builder<Self>;
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilterOf<Self>>;
+}
+
+impl TestKind for RecSplitKind {
+    fn function(bucket_size: u32) -> Builder<Self> {
+        RecSplit::builder().leaf_size(8).bucket_size(bucket_size)
+    }
+
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter> {
+        StaticFilter::builder().leaf_size(6).bucket_size(bucket_size)
+    }
+}
+
+impl TestKind for ConsensusKind {
+    fn function(bucket_size: u32) -> Builder<Self> {
+        Consensus::builder().overhead(0.1).bucket_size(bucket_size)
+    }
+
+    fn filter(bucket_size: u32) -> Builder<Self, ConsensusFilter> {
+        ConsensusFilter::builder().overhead(0.2).bucket_size(bucket_size)
+    }
+}
+
+/// Makes a test for each kind of functions that are generic over it.
+macro_rules! for_each_kind {
+    ($($body:ident)*) => {$(
+        mod $body {
+            #[test]
+            fn recsplit() {
+                super::$body::<super::RecSplitKind>();
+            }
+
+            #[test]
+            fn consensus() {
+                super::$body::<super::ConsensusKind>();
+            }
+        }
+    )*};
+}
+
+for_each_kind! {
+    keys_of_every_kind
+    filters_of_every_width
+    to_devices_and_back
+    damaged_words_give_numbers_below_the_values
+    wrong_arguments_are_refused
+}
 
 fn keys(n: u64) -> Vec<u64> {
     (0..n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234).collect()
 }
 
 /// The numbers that `get_bulk_into` gives in both types, and all `_device` methods, are those of the host.
-fn agrees(function: &RecSplit, device: &Device, asked: &[u64]) {
+fn agrees<M: DeviceHashKind>(function: &PerfectHash<M>, device: &Device, asked: &[u64]) {
     let mut there = function.to_device(device).unwrap();
     there.set_chunk_keys(1 << 10);
     assert_eq!((there.len(), there.values()), (function.len(), function.values()));
-    assert_eq!((there.space(), there.shape(), there.seed()), (function.space(), function.shape(), function.seed()));
+    assert_eq!((there.space(), there.seed()), (function.space(), function.seed()));
     assert_eq!((there.memory_bytes(), there.bits_per_key()), (function.memory_bytes(), function.bits_per_key()));
 
     let expected = function.get_bulk(asked);
@@ -65,6 +119,7 @@ fn functions_of_every_shape() {
                     let keys = keys(n);
                     let function = builder.clone().build_from(&keys).unwrap();
                     let asked = [&keys[..], &[1, 2, 3]].concat();
+                    assert_eq!(function.to_device(emulator).unwrap().shape(), function.shape());
                     agrees(&function, emulator, &asked);
                     rest.iter().for_each(|device| agrees(&function, device, &asked));
                     checked += 1;
@@ -73,6 +128,15 @@ fn functions_of_every_shape() {
         }
     }
     assert!(checked > 100);
+    for (overhead, bucket) in [(0.3, 1), (0.1, 5), (1.0, 100), (0.05, 700), (0.02, 2400), (0.3, 20_000)] {
+        for n in [0, 1, 2, 3, 77, 3_000] {
+            let keys = keys(n);
+            let function = Consensus::builder().overhead(overhead).bucket_size(bucket).build_from(&keys).unwrap();
+            let asked = [&keys[..], &[1, 2, 3]].concat();
+            agrees(&function, emulator, &asked);
+            rest.iter().for_each(|device| agrees(&function, device, &asked));
+        }
+    }
 }
 
 #[test]
@@ -82,6 +146,10 @@ fn functions_of_many_keys() {
         for (leaf, bucket) in [(8, 100), (16, 2000), (5, 5)] {
             let keys = keys(n);
             agrees(&RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap(), &device, &keys);
+        }
+        for (overhead, bucket) in [(0.3, 5), (0.05, 2400)] {
+            let (builder, keys) = (Consensus::builder().overhead(overhead).bucket_size(bucket), keys(n));
+            agrees(&builder.build_from(&keys).unwrap(), &device, &keys);
         }
     }
 }
@@ -103,34 +171,33 @@ fn functions_that_are_not_minimal() {
 }
 
 /// All ways to ask for keys of one type.
-fn same_numbers<K: Key>(device: &Device, keys: &[K]) {
-    let function = RecSplit::builder().leaf_size(8).bucket_size(100).seed(9).build_from(keys).unwrap();
+fn same_numbers<M: TestKind, K: Key>(device: &Device, keys: &[K]) {
+    let function = M::function(100).seed(9).build_from(keys).unwrap();
     let mut there = function.to_device(device).unwrap();
     there.set_chunk_keys(64);
     assert!(there.get_bulk(keys).unwrap() == function.get_bulk(keys));
-    let filter = StaticFilter::builder().width(12).seed(9).build_from(keys).unwrap();
+    let filter = M::filter(500).width(12).seed(9).build_from(keys).unwrap();
     let there = filter.to_device(device).unwrap();
     assert_eq!(there.count_contained_bulk(keys).unwrap(), keys.len());
 }
 
-#[test]
-fn keys_of_every_kind() {
+fn keys_of_every_kind<M: TestKind>() {
     for device in testing::devices(6) {
         let words = keys(700);
         let strings: Vec<String> = words.iter().map(|word| format!("{word:x}").repeat((word % 40) as usize)).collect();
         let strings: Vec<String> = strings.iter().zip(0..).map(|(string, i)| format!("{i}{string}")).collect();
         let pairs: Vec<Hash128> = words.iter().map(|&low| Hash128 { high: low.rotate_left(9), low }).collect();
-        same_numbers(&device, &words);
-        same_numbers(&device, &words.iter().map(|&word| word as i64).collect::<Vec<_>>());
-        same_numbers(&device, &(0..700).map(|i| i * 77_777 - 20_000_000).collect::<Vec<i32>>());
-        same_numbers(&device, &(0..700).map(|i| i * 93).collect::<Vec<u16>>());
-        same_numbers(&device, &words.iter().map(|&word| u128::from(word) << 50).collect::<Vec<_>>());
-        same_numbers(&device, &words.iter().map(|&word| Hashed(word)).collect::<Vec<_>>());
-        same_numbers(&device, &pairs);
-        same_numbers(&device, &strings);
+        same_numbers::<M, _>(&device, &words);
+        same_numbers::<M, _>(&device, &words.iter().map(|&word| word as i64).collect::<Vec<_>>());
+        same_numbers::<M, _>(&device, &(0..700).map(|i| i * 77_777 - 20_000_000).collect::<Vec<i32>>());
+        same_numbers::<M, _>(&device, &(0..700).map(|i| i * 93).collect::<Vec<u16>>());
+        same_numbers::<M, _>(&device, &words.iter().map(|&word| u128::from(word) << 50).collect::<Vec<_>>());
+        same_numbers::<M, _>(&device, &words.iter().map(|&word| Hashed(word)).collect::<Vec<_>>());
+        same_numbers::<M, _>(&device, &pairs);
+        same_numbers::<M, _>(&device, &strings);
 
         // Strings and ready-made hashes on the device.
-        let function = RecSplit::builder().seed(9).build_from(&strings).unwrap();
+        let function = M::function(300).seed(9).build_from(&strings).unwrap();
         let on_device = StringVec::from_slice(&device, &strings).unwrap();
         let mut numbers = device.alloc_uninit::<u32>(strings.len()).unwrap();
         let there = function.to_device(&device).unwrap();
@@ -139,7 +206,7 @@ fn keys_of_every_kind() {
         assert!(numbers.to_vec().unwrap() == expected);
 
         for seed in [0, 9] {
-            let function = RecSplit::builder().seed(seed).build_from(&pairs).unwrap();
+            let function = M::function(300).seed(seed).build_from(&pairs).unwrap();
             let there = function.to_device(&device).unwrap();
             let halves: Vec<[u64; 2]> = pairs.iter().map(|hash| [hash.high, hash.low]).collect();
             let halves = device.from_slice(&halves).unwrap();
@@ -150,15 +217,13 @@ fn keys_of_every_kind() {
     }
 }
 
-#[test]
-fn filters_of_every_width() {
+fn filters_of_every_width<M: TestKind>() {
     for device in testing::devices(7) {
         let members = keys(500);
         let asked: Vec<u64> = members.iter().copied().chain(1..=300).collect();
         let on_device = device.from_slice(&asked).unwrap();
         for width in 1..=32 {
-            let filter =
-                StaticFilter::builder().width(width).leaf_size(6).bucket_size(30).build_from(&members).unwrap();
+            let filter = M::filter(30).width(width).build_from(&members).unwrap();
             let mut there = filter.to_device(&device).unwrap();
             there.set_chunk_keys(64);
             assert_eq!((there.len(), there.width(), there.fpr()), (filter.len(), width, filter.fpr()));
@@ -190,29 +255,34 @@ fn filters_of_every_width() {
             assert!(wide.to_vec().unwrap().iter().zip(&plain).all(|(&wide, &narrow)| wide == u64::from(narrow)));
         }
         // Nothing is in an empty one.
-        let empty = StaticFilter::builder().width(3).build_from::<u64>(&[]).unwrap().to_device(&device).unwrap();
+        let empty = M::filter(30).width(3).build_from::<u64>(&[]).unwrap().to_device(&device).unwrap();
         assert_eq!(empty.count_contained_bulk(&asked).unwrap(), 0);
         assert!(empty.get_bulk(&asked).unwrap().iter().all(Option::is_none));
     }
 }
 
-#[test]
-fn to_devices_and_back() {
+fn to_devices_and_back<M: TestKind>() {
     let keys = keys(2_000);
-    let function = RecSplit::builder().leaf_size(8).build_from(&keys).unwrap();
-    let filter = StaticFilter::builder().width(9).build_from(&keys).unwrap();
+    let function = M::function(700).build_from(&keys).unwrap();
+    let filter = M::filter(700).width(9).build_from(&keys).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = ["function", "filter"].map(|name| folder.path().join(name));
     function.save(&a).unwrap();
     filter.save(&b).unwrap();
     // SAFETY: nothing else writes these files.
-    let (mapped, mapped_filter) = unsafe { (RecSplit::map(&a).unwrap(), StaticFilter::map(&b).unwrap()) };
+    let (mapped, mapped_filter) =
+        unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilterOf::<M>::map(&b).unwrap()) };
     for device in testing::devices(8) {
         assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
-        assert!(gpu::RecSplit::from_host(&device, &function).unwrap().to_host().unwrap() == function);
+        assert!(gpu::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);
         assert!(mapped.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(
-            RecSplitView::from_words(function.words()).unwrap().to_device(&device).unwrap().to_host().unwrap()
+            PerfectHash::<M, &[u64]>::from_words(function.words())
+                .unwrap()
+                .to_device(&device)
+                .unwrap()
+                .to_host()
+                .unwrap()
                 == function
         );
         assert!(mapped_filter.to_device(&device).unwrap().to_host().unwrap() == filter);
@@ -221,30 +291,29 @@ fn to_devices_and_back() {
 }
 
 /// Writes the right checksum over damaged words.
-fn sealed(words: &mut [u64]) -> Option<RecSplit> {
-    match RecSplit::from_words(words.to_vec()) {
+fn sealed<M: DeviceHashKind>(words: &mut [u64]) -> Option<PerfectHash<M>> {
+    match PerfectHash::<M>::from_words(words.to_vec()) {
         Err(Error::File(FileError::Corrupted { found, .. })) => {
             words[15] = found;
-            RecSplit::from_words(words.to_vec()).ok()
+            PerfectHash::<M>::from_words(words.to_vec()).ok()
         }
         other => other.ok(),
     }
 }
 
-#[test]
-fn damaged_words_give_numbers_below_the_values() {
+fn damaged_words_give_numbers_below_the_values<M: TestKind>() {
     for device in testing::devices(9) {
         let keys = keys(900);
         let mut opened = 0;
-        for (leaf, bucket) in [(8, 100), (5, 5), (16, 2000)] {
-            let function = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap();
+        for bucket in [100, 5, 2000] {
+            let function = M::function(bucket).build_from(&keys).unwrap();
             let whole = function.words();
             let places = (3..15).chain(16..whole.len()).step_by(if device.is_emulator() { 5 } else { 1 });
             for place in places {
                 for damage in [1, 1 << 17, u64::MAX, 0x5555 << 24] {
                     let mut words = whole.to_vec();
                     words[place] ^= damage;
-                    let Some(damaged) = sealed(&mut words) else { continue };
+                    let Some(damaged) = sealed::<M>(&mut words) else { continue };
                     let there = damaged.to_device(&device).unwrap();
                     let values = there.values();
                     assert!(there.get_bulk(&keys).unwrap().iter().all(|&number| number < values.max(1)));
@@ -256,12 +325,11 @@ fn damaged_words_give_numbers_below_the_values() {
     }
 }
 
-#[test]
-fn wrong_arguments_are_refused() {
+fn wrong_arguments_are_refused<M: TestKind>() {
     for device in testing::devices(10) {
         let keys = keys(300);
-        let function = RecSplit::builder().build_from(&keys).unwrap().to_device(&device).unwrap();
-        let filter = StaticFilter::builder().width(8).build_from(&keys).unwrap().to_device(&device).unwrap();
+        let function = M::function(1000).build_from(&keys).unwrap().to_device(&device).unwrap();
+        let filter = M::filter(1000).width(8).build_from(&keys).unwrap().to_device(&device).unwrap();
         let on_device = device.from_slice(&keys).unwrap();
         let asked = on_device.as_slice();
         let mismatch =

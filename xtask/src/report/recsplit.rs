@@ -2,6 +2,7 @@
 
 mod ablations;
 mod device;
+mod spaces;
 mod thesis;
 
 use super::Figure;
@@ -39,6 +40,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     };
     let choices: Vec<&Record> = rows.iter().copied().filter(taken).collect();
     figures.extend(fronts(&choices));
+    figures.push(spaces::figure(&rows));
     figures.extend(device::figures(&rows));
     figures.extend(ablations::figures(&rows));
     figures
@@ -47,7 +49,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
 /// Every table that the rows fill.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "recsplit").collect();
-    let tables = [speed_ups(&rows), device::beside_the_thesis(&rows), comparison(&rows)];
+    let tables = [speed_ups(&rows), device::beside_the_thesis(&rows), spaces::crossings(&rows), comparison(&rows)];
     tables.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
@@ -167,7 +169,7 @@ fn cost(rows: &[&Record], build: &Record) -> Option<Cost> {
 
 /// Nanoseconds for a query of the function that `build` built.
 fn query_of(rows: &[&Record], build: &Record, operation: &str) -> Option<f64> {
-    let names = ["variant", "implementation", "leaf", "bucket", "input", "study"];
+    let names = ["variant", "implementation", "leaf", "bucket", "overhead", "input", "study"];
     let found = rows.iter().find(|row| {
         row.operation == operation
             && row.number("keys") == Some(build.n as f64)

@@ -15,8 +15,8 @@ use crate::build::Settings;
 use crate::function::Parameters;
 use crate::gpu::{AttemptError, DeviceHashKind, Numbers, Reported, Sorted};
 pub use search::{DeviceSearch, Found};
-use tables::one_thread_each;
 pub use tables::Tables;
+use tables::one_thread_each;
 
 impl DeviceHashKind for ConsensusKind {
     type DeviceOptions = ();

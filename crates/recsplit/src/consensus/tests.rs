@@ -264,6 +264,21 @@ fn a_target_of_space_is_met() {
     assert_eq!(Kind::for_space(1.6), Kind::Consensus);
 }
 
+/// The nanoseconds for each key that an H100 took, 10^8 keys in its memory.
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+fn predicted_times_on_a_device_are_near_the_measured() {
+    for (bits, measured) in
+        [(1.9, 0.336), (1.7, 0.391), (1.6, 0.482), (1.545, 0.635), (1.494, 1.11), (1.47, 2.12), (1.455, 6.38)]
+    {
+        let predicted = Consensus::builder().for_space(bits).estimate().unwrap().device_nanoseconds_per_key;
+        assert!((predicted / measured - 1.0).abs() < 0.15, "{bits}: {predicted} for {measured}");
+    }
+    // A few buckets, each of which has a warp for itself, are the host's.
+    let estimate = Consensus::builder().overhead(0.01).bucket_size(4800).estimate().unwrap();
+    assert!(!estimate.device_pays(100_000, 16) && estimate.device_pays(100_000_000, 16));
+}
+
 /// The code of one bucket, task by task in the plainest way: the number at the beginning, then values and their bits.
 fn plain_code(keys: &[u64], code: Code) -> Option<Vec<(u32, u32)>> {
     use warpset_core::consensus::hash::{leaf_position, multiplier, next_seed, task_hash};

@@ -10,11 +10,11 @@ use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Backend, Device, Devices, GpuError};
 
+use super::DeviceHashKind;
 use super::builder::{build_from_slice, build_there_or_here};
 use super::plan::{Plan, plan};
 use super::source::{HostKeys, KeysOnDevice};
 use super::test_kinds::{TestKind, for_each_kind};
-use super::DeviceHashKind;
 use crate::{Builder, Error, PerfectHash, Progress, RecSplit, Stage};
 
 for_each_kind! {
@@ -23,6 +23,7 @@ for_each_kind! {
     ranges_of_buckets_give_the_same_words
     duplicates_are_named
     colliding_hashes_lead_to_another_seed
+    hashes_against_us_give_the_same_words
     a_failure_is_an_error_and_nothing_else
     filters_are_those_of_the_host
     a_backend_builds_where_that_pays
@@ -175,6 +176,24 @@ fn colliding_hashes_lead_to_another_seed<M: TestKind>() {
         // All in one bucket, whatever the seed.
         let uneven = vec![Hash128 { high: 0, low: 0 }; 2];
         assert!(matches!(builder.on(&device).build_from(&uneven).unwrap_err(), Error::DuplicateKey { .. }));
+    }
+}
+
+fn hashes_against_us_give_the_same_words<M: TestKind>() {
+    type Low = fn(u64) -> u64;
+    let cases: [Low; 4] =
+        [|i| i, |i| i << 32, |i| i / 2 % 100 + ((i % 2) << 32) + ((i / 200) << 33), |i| mix(i / 3, 8)];
+    let mut inputs = cases
+        .map(|low| (0..400).map(|i| Hash128 { high: mix(i, 9) + i % 3, low: low(i) }).collect::<Vec<_>>())
+        .to_vec();
+    // All in one bucket, which is larger than any may be.
+    inputs.push((0..400).map(|i| Hash128 { high: 1, low: mix(i, 9) }).collect());
+    for (bucket_size, ready) in [40, 100].into_iter().flat_map(|size| inputs.iter().map(move |ready| (size, ready))) {
+        let builder = M::small(bucket_size);
+        let expected = builder.build_from(ready).unwrap();
+        for device in devices(12) {
+            assert!(builder.on(&device).build_from(ready).unwrap().to_host().unwrap() == expected);
+        }
     }
 }
 

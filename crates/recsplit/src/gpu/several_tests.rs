@@ -13,12 +13,12 @@ use warpset_gpu::emulator::Config;
 use warpset_gpu::testing::{cuda, devices, fail_each, lists_of_devices};
 use warpset_gpu::{Device, Devices, GpuError, Stream};
 
+use super::DeviceHashKind;
 use super::attempt::SeedAttempt;
 use super::build_tests::uneven_hashes;
 use super::plan::Plan;
 use super::source::{HostKeys, KeysOnDevice};
 use super::test_kinds::{TestKind, for_each_kind};
-use super::DeviceHashKind;
 use crate::{Builder, Error, RecSplit};
 
 for_each_kind! {
@@ -227,14 +227,19 @@ fn a_callback_stops_a_build<M: TestKind>() {
     }
 }
 
-/// 10^8 keys: a minute of all cores, 10 GiB of memory.
 #[test]
 #[ignore = "10^8 keys on CUDA devices: run it by name on a machine that has them"]
-fn large_builds_are_those_of_the_host() {
+fn large_builds_of_recsplit_are_those_of_the_host() {
     large_builds::<crate::RecSplitKind>();
+}
+
+#[test]
+#[ignore = "10^8 keys on CUDA devices: run it by name on a machine that has them"]
+fn large_builds_of_consensus_are_those_of_the_host() {
     large_builds::<crate::ConsensusKind>();
 }
 
+/// 10^8 keys: a minute of all cores, 10 GiB of memory.
 fn large_builds<M: TestKind>() {
     let Some(device) = cuda() else { return };
     let keys = keys(100_000_000);

@@ -83,6 +83,7 @@ impl Estimate {
         let time = total.time * per_key + SORT + BUCKET / mean;
         Self {
             device_nanoseconds_per_key: DEVICE_KEY + DEVICE_SHARE * time,
+            device_nanoseconds: 0.0,
             bits_per_key: total.bits * per_key + lists / mean,
             hashes_per_key: total.hashes * per_key,
             brute_force_share: total.brute_force / total.hashes.max(1.0),

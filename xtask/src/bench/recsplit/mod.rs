@@ -5,6 +5,7 @@
 mod device_build;
 mod device_lookups;
 mod device_shapes;
+mod device_spaces;
 mod filters;
 mod function;
 mod measure;
@@ -47,6 +48,7 @@ impl Suite for RecSplit {
         steps.extend(several_devices::steps(setup));
         steps.extend(device_lookups::steps(setup));
         steps.extend(device_shapes::steps(setup));
+        steps.extend(device_spaces::steps(setup));
         if !setup.cpu() {
             return steps;
         }

@@ -5,9 +5,7 @@
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::consensus::search::{BLOCK, SearchPlan, consensus_search};
-use warpset_kernels::consensus::sizes::{
-    LARGEST, SEEN, TOO_LARGE, consensus_bits, consensus_sizes, consensus_words,
-};
+use warpset_kernels::consensus::sizes::{LARGEST, SEEN, TOO_LARGE, consensus_bits, consensus_sizes, consensus_words};
 use warpset_kernels::consensus::slot::slot_words;
 use warpset_primitives::scan::{self, Sum};
 use warpset_simt::GlobalMut;
@@ -16,8 +14,8 @@ use crate::Error;
 use crate::consensus::find::Tasks;
 use crate::gpu::{AttemptError, FoundCodes, Reported, Sorted, covering};
 
-/// Blocks that a multiprocessor has at a time.
-const BLOCKS: u32 = 16;
+/// Blocks that a multiprocessor has at a time: as many as the kernel's launch bounds say.
+const BLOCKS: u32 = 12;
 /// Warps of a block.
 const WARPS: u64 = BLOCK as u64 / 32;
 /// Bytes that the slots of all warps take at most, unless that is less than one block's.
