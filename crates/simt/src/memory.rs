@@ -152,6 +152,18 @@ macro_rules! common {
                 // SAFETY: the caller's promise is the same.
                 unsafe { imp::read2_nc(self.0, i) }
             }
+
+            /// [`read2_nc`](Self::read2_nc) of what will not be read again soon: it leaves the L2 cache first, and what else
+            /// is there stays.
+            ///
+            /// # Safety
+            /// As [`read2_nc`](Self::read2_nc).
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read2_nc_once(self, i: usize) -> [u64; 2] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read2_nc_once(self.0, i) }
+            }
         }
 
         impl<T: Word> $name<T> {

@@ -1,7 +1,41 @@
 use std::time::Instant;
 use warpset_static::{StaticMap, StaticSet};
 fn key(i: u64) -> u64 { let mut h = i.wrapping_add(1).wrapping_mul(0x9e3779b97f4a7c15); h ^= h >> 32; h = h.wrapping_mul(0xd6e8feb86659fd93); h ^= h >> 32; h }
+#[cfg(feature = "gpu")]
+fn gpu() {
+    use warpset_primitives::DeviceFilter;
+    let device = warpset_gpu::Device::cuda(0).unwrap();
+    println!("{} L2 {}", device, device.properties().l2_bytes);
+    for n in [2_000_000usize, 4_000_000, 10_000_000, 30_000_000, 100_000_000] {
+        let keys: Vec<u64> = (0..n as u64).map(key).collect();
+        let absent: Vec<u64> = (0..n as u64).map(|i| key(!i)).collect();
+        let (keys, absent) = (device.from_slice(&keys).unwrap(), device.from_slice(&absent).unwrap());
+        let mut times = vec![];
+        let mut set = None;
+        for _ in 0..4 { set = None; device.synchronize().unwrap(); let t = Instant::now(); set = Some(StaticSet::<u64>::builder().on(&device).build_from_device(keys.as_slice()).unwrap()); times.push(t.elapsed().as_secs_f64()); }
+        let set = set.unwrap();
+        times.sort_by(f64::total_cmp);
+        println!("n={n} build {:.2} G/s seed {}", n as f64 / times[1] / 1e9, set.seed());
+        let stream = device.new_stream().unwrap();
+        let mut out = device.alloc_uninit::<u8>(n).unwrap();
+        let (a, b) = (device.new_event().unwrap(), device.new_event().unwrap());
+        for once in ["0", "1"] { for (name, keys) in [("hit", &keys), ("miss", &absent)] {
+            unsafe { std::env::set_var("WARPSET_ONCE", once) };
+            let mut times = vec![];
+            for _ in 0..7 {
+                a.record(&stream).unwrap();
+                unsafe { set.contains_async(&stream, keys.as_slice(), out.as_mut_slice()).unwrap() };
+                b.record(&stream).unwrap();
+                times.push(b.elapsed_ms(&a).unwrap() as f64 * 1e-3);
+            }
+            times.sort_by(f64::total_cmp);
+            println!("  once={once} {name} {:.2} G/s", n as f64 / times[3] / 1e9);
+        } }
+    }
+}
 fn main() {
+    #[cfg(feature = "gpu")]
+    if std::env::args().nth(1).unwrap() == "gpu" { return gpu(); }
     let n: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
     let threads: usize = std::env::args().nth(2).unwrap().parse().unwrap();
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {

@@ -35,7 +35,7 @@
 //!
 //! | feature | brings |
 //! | --- | --- |
-//! | `bloom`, `quotient`, `lsm`, `recsplit`, `static_sets` | one structure each, for the CPU (default) |
+//! | `bloom`, `quotient`, `lsm`, `recsplit`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
@@ -70,7 +70,7 @@ pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
 #[cfg(feature = "recsplit")]
 pub use warpset_recsplit as recsplit;
-#[cfg(feature = "static_sets")]
+#[cfg(feature = "static")]
 pub use warpset_static as static_sets;
 
 #[cfg(all(
@@ -80,7 +80,7 @@ pub use warpset_static as static_sets;
     feature = "mmap",
     feature = "quotient",
     feature = "recsplit",
-    feature = "static_sets"
+    feature = "static"
 ))]
 pub mod guide;
 
@@ -115,9 +115,9 @@ pub mod prelude {
         Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, MappedConsensus, MappedConsensusFilter,
         MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
     };
-    #[cfg(all(feature = "static_sets", feature = "mmap"))]
+    #[cfg(all(feature = "static", feature = "mmap"))]
     pub use crate::static_sets::{MappedStaticMap, MappedStaticSet};
-    #[cfg(feature = "static_sets")]
+    #[cfg(feature = "static")]
     pub use crate::static_sets::{StaticMap, StaticMapView, StaticSet, StaticSetView};
 }
 

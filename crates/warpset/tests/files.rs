@@ -148,6 +148,14 @@ fn cases() -> Vec<Case> {
             |of| of.get_bulk(&asked()).into_iter().map(|number| number.map_or(u64::MAX, |number| number)).collect()
         ),
         case!(
+            "StaticMap<u64, u32>",
+            "StaticMap::<u64, u32>",
+            StaticMap<u64, u32>,
+            StaticMapView<u64, u32>,
+            StaticMap::<u64, u32>::builder().build_from(&keys(), &small_keys()),
+            |of| of.get_bulk(&asked()).into_iter().map(|value| value.map_or(u64::MAX, u64::from)).collect()
+        ),
+        case!(
             "StandardQuotientFilter",
             "StandardQuotientFilter",
             StandardQuotientFilter,

@@ -36,9 +36,11 @@ pub struct Plan {
     pub shape: Shape,
     /// 8 keys per bucket, or 16.
     pub slots: u32,
+    /// 1 if buckets are more than the L2 cache holds: then they leave it first, and pilots stay. Else 0.
+    pub exceeds_cache: u64,
 }
 
-const _: () = assert!(size_of::<Plan>() == 24);
+const _: () = assert!(size_of::<Plan>() == 32);
 
 /// The lane's own answer among those of its four: which lane voted, of the lanes of its own four.
 #[inline(always)]
@@ -54,7 +56,7 @@ unsafe fn votes(is: bool) -> u32 {
 /// - All lanes of the warp arrive together.
 /// - `keys` is valid for the bucket of every lane, 16-byte aligned, not written while the kernel runs.
 #[inline(always)]
-unsafe fn find<const NARROW: bool>(keys: Global<u64>, bucket: u32, key: u64) -> Option<u32> {
+unsafe fn find<const NARROW: bool>(keys: Global<u64>, bucket: u32, key: u64, once: bool) -> Option<u32> {
     let lane = warp::lane_id();
     let (part, first) = (lane % LANES, lane & !(LANES - 1));
     let mut held = [[0u64; 2]; LANES as usize];
@@ -63,7 +65,8 @@ unsafe fn find<const NARROW: bool>(keys: Global<u64>, bucket: u32, key: u64) -> 
     unsafe {
         for j in 0..LANES as usize {
             let bucket = warp::shuffle_idx(FULL_MASK, bucket, first + j as u32);
-            held[j] = keys.read2_nc(bucket as usize * 8 + part as usize * 2);
+            let at = bucket as usize * 8 + part as usize * 2;
+            held[j] = if once { keys.read2_nc_once(at) } else { keys.read2_nc(at) };
         }
         for j in 0..LANES as usize {
             if NARROW {
@@ -121,7 +124,8 @@ kernel! {
             if plan.shape.buckets != 0 {
                 let pilot = pilots.read_nc(plan.shape.group(hash) as usize);
                 bucket = plan.shape.bucket(hash, pilot as u32);
-                found = if narrow { find::<true>(keys, bucket, key) } else { find::<false>(keys, bucket, key) };
+                let once = plan.exceeds_cache != 0;
+                found = if narrow { find::<true>(keys, bucket, key, once) } else { find::<false>(keys, bucket, key, once) };
                 found = found.filter(|_| may_be);
             }
             if wanted != NOTHING && i < n {

@@ -8,6 +8,7 @@ use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
 use warpset_recsplit::{RecSplit, StaticFilter};
+use warpset_static::{StaticMap, StaticSet};
 
 fn keys(count: u64) -> Vec<u64> {
     (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -112,6 +113,21 @@ fn dictionaries() {
     for device in testing::devices(3) {
         let there = SortedArray::builder().on(&device).build_from(&some, &values).unwrap().to_host().unwrap();
         assert!(saved!(there, SortedArray<u64, u32>) == here);
+    }
+}
+
+#[test]
+fn exact_static_sets() {
+    let some = [keys(300), keys(20)].concat();
+    everywhere!(StaticSet::<u64>::builder(), &some, StaticSet<u64>);
+    everywhere!(StaticSet::<u64>::builder().seed(u64::MAX), &some, StaticSet<u64>);
+    let narrow: Vec<u32> = some.iter().map(|&key| key as u32).collect();
+    everywhere!(StaticSet::<u32>::builder().seed(9), &narrow, StaticSet<u32>);
+    let builder = StaticMap::<u32, u64>::builder().seed(9);
+    let here = saved!(builder.build_from(&narrow, &some).unwrap(), StaticMap<u32, u64>);
+    for device in testing::devices(3) {
+        let there = builder.on(&device).build_from(&narrow, &some).unwrap().to_host().unwrap();
+        assert!(saved!(there, StaticMap<u32, u64>) == here);
     }
 }
 

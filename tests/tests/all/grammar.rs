@@ -14,6 +14,7 @@ use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_recsplit::{ConsensusFilter, StaticFilter};
+use warpset_static::StaticSet;
 
 /// Keys that a filter holds, and other ones.
 fn keys(count: u64, salt: u64) -> Vec<u64> {
@@ -326,6 +327,14 @@ fn filters_that_never_change() {
         answers_agree(&filter.to_device(&device).unwrap(), &present);
         answers_under_stencils(&filter.to_device(&device).unwrap(), &present);
     }
+    let set = StaticSet::<u64>::builder().build_from(&present).unwrap();
+    answers_agree(&set, &present);
+    answers_under_stencils(&set, &present);
+    for device in testing::devices(1) {
+        let set = StaticSet::<u64>::builder().on(&device).build_from(&present).unwrap();
+        answers_agree(&set, &present);
+        answers_under_stencils(&set, &present);
+    }
 }
 
 #[test]
@@ -343,6 +352,8 @@ fn views_answer_as_what_they_borrow() {
     let fixed = ConsensusFilter::builder().width(16).build_from(&present).unwrap();
     answers_agree(&fixed, &present);
     answers_agree(&fixed.view(), &present);
+    let set = StaticSet::<u64>::builder().build_from(&present).unwrap();
+    answers_agree(&set.view(), &present);
 }
 
 /// Memory of another device is one and the same error on every type.
@@ -360,6 +371,7 @@ fn memory_of_another_device() {
     }
     let mut split = SplitBlockBloom::builder(1000).on(&here).build().unwrap();
     let mut quotient = StandardQuotientFilter::builder(1000).on(&here).build().unwrap();
+    let set = StaticSet::<u64>::builder().on(&here).build_from(&keys(10, 1)).unwrap();
     refused![
         split.insert_device(foreign.as_slice()),
         split.contains_device(foreign.as_slice(), answers.as_mut_slice()),
@@ -368,6 +380,8 @@ fn memory_of_another_device() {
         quotient.contains_device(foreign.as_slice(), answers.as_mut_slice()),
         SplitBlockBloom::builder(1000).on(&here).build_from_device(foreign.as_slice()),
         StandardQuotientFilter::builder(1000).on(&here).build_from_device(foreign.as_slice()),
+        set.contains_device(foreign.as_slice(), answers.as_mut_slice()),
+        StaticSet::<u64>::builder().on(&here).build_from_device(foreign.as_slice()),
         split.merge(&SplitBlockBloom::builder(1000).on(&there).build().unwrap()),
         quotient.merge(&StandardQuotientFilter::builder(1000).on(&there).build().unwrap()),
     ];
@@ -405,5 +419,6 @@ fn places_on_a_device_are_as_many_as_keys() {
         StandardQuotientFilter::builder(100).on(&device).build(), warpset_quotient;
         RankSelectQuotientFilter::builder(100).on(&device).build(), warpset_quotient;
         StaticFilter::builder().width(8).build_from(&all).unwrap().to_device(&device), warpset_recsplit;
+        StaticSet::<u64>::builder().on(&device).build_from(&all), warpset_static;
     ];
 }

@@ -23,6 +23,7 @@ use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
     Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
+use warpset_static::{StaticMap, StaticSet};
 use warpset_recsplit::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
 
 /// What a child process is to do: the name of a case, and a number.
@@ -192,6 +193,10 @@ const CASES: &[Case] = cases! {
     "threads": |n|
         RecSplit::builder().threads(n as usize).build_from(&keys()),
         RecSplit::builder().threads(n as usize).build_from_iter(keys);
+    "static sets": |n|
+        StaticSet::<u64>::builder().seed(n).build_from(&[n, n]),
+        StaticSet::<u32>::builder().seed(n).on(&emulator()).build_from(&[narrow(n)]),
+        StaticMap::<u64, u64>::builder().build_from(&[n], &[n]).map(|map| (map.key_at(n), map.get(n), map.number(n)));
     "threads of filters": |n| StaticFilter::builder().threads(n as usize).build_from(&keys());
     "threads of external builds": |n|
         RecSplit::builder().threads(n as usize).external().memory(n).build_from(|| Ok(keys().into_iter().map(Ok)));

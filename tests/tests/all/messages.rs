@@ -17,7 +17,7 @@ use warpset_gpu::{CudaVersion, Device, Dim3, DriverCode, GpuError};
 use warpset_quotient::{Container, Duplicates};
 
 /// Crates whose errors users meet.
-const CRATES: [&str; 8] = ["base", "bloom", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit"];
+const CRATES: [&str; 9] = ["base", "bloom", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "static"];
 
 /// The messages, and of which errors.
 #[derive(Default)]
@@ -316,10 +316,24 @@ fn recsplit(messages: &mut Messages) {
     ];
 }
 
+fn static_sets(messages: &mut Messages) {
+    use warpset_static::Error as E;
+    add![messages:
+        E::TooManyKeys { keys: 1 << 35, most: 1 << 34 },
+        E::NoSeed { keys: 1600, seed: 0, attempts: 8 },
+        E::LengthMismatch(LengthMismatch { what: "values for keys", needed: 1000, found: 999 }),
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::File(FileError::BadMagic),
+        E::Invalid { what: "a key twice", bucket: 7 },
+        E::Gpu(GpuError::NoDevice),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages::default();
-    for of in [base, bloom, gpu, kmers, lsm, primitives, quotient, recsplit] {
+    for of in [base, bloom, gpu, kmers, lsm, primitives, quotient, recsplit, static_sets] {
         of(&mut messages);
     }
     let in_sources: BTreeSet<String> = CRATES.iter().flat_map(|of| names_in_sources(of)).collect();

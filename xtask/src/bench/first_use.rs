@@ -75,6 +75,13 @@ const CALLS: &[(&str, Prepare)] = &[
             .0
             .get_bulk(&s.1)?),
     ),
+    ("static set build_from", first!(|i| i, |s| StaticSet::<u64>::builder().on(&s.device).build_from(&s.keys)?)),
+    (
+        "static set contains_bulk",
+        first!(|i| (StaticSet::<u64>::builder().build_from(&i.keys)?.to_device(&i.device)?, i.keys), |s| {
+            s.0.contains_bulk(&s.1)?
+        }),
+    ),
     ("lsm build_from", first!(|i| i, |s| Lsm::<u64, u64>::builder().on(&s.device).build_from(&s.keys, &s.keys)?)),
     ("lsm insert_bulk", first!(|i| (tree(&i)?, i.small), |s| s.0.insert_bulk(&s.1, &s.1)?)),
     ("lsm get_bulk", first!(|i| (tree(&i)?, i.small), |s| s.0.get_bulk(&s.1)?)),

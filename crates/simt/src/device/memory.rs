@@ -110,3 +110,23 @@ macro_rules! vector {
 
 vector!(u32, reg32, 4, read4, read4_nc, write4, "v4.u32", "{{{a}, {b}, {c}, {d}}}", a, b, c, d);
 vector!(u64, reg64, 2, read2, read2_nc, write2, "v2.u64", "{{{a}, {b}}}", a, b);
+
+/// # Safety
+/// As for the public function.
+#[inline(always)]
+pub unsafe fn read2_nc_once(raw: Raw<u64>, i: usize) -> [u64; 2] {
+    let (a, b): (u64, u64);
+    // SAFETY: the caller vouches for the elements and their alignment, and that no thread writes them.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b64 policy;",
+            "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;",
+            "ld.global.nc.L2::cache_hint.v2.u64 {{{a}, {b}}}, [{p}], policy;",
+            "}}",
+            p = in(reg64) raw.0.add(i), a = out(reg64) a, b = out(reg64) b,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    [a, b]
+}

@@ -47,7 +47,15 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
             pilots: words.cast(),
             keys: words.at(keys_at.start),
             values: words.at(keys_at.end),
-            plan: Plan { spread: self.layout.spread(), shape: self.layout.shape(), slots: K::SLOTS as u32 },
+            plan: Plan {
+                spread: self.layout.spread(),
+                shape: self.layout.shape(),
+                slots: K::SLOTS as u32,
+                exceeds_cache: match std::env::var("WARPSET_ONCE") {
+                    Ok(v) => (v == "1").into(),
+                    _ => (self.memory_bytes() > self.device.properties().l2_bytes as u64).into(),
+                },
+            },
             queries: keys.keys,
             kind: keys.kind,
             n,

@@ -115,3 +115,11 @@ macro_rules! vector {
 
 vector!(u32, 4, read4, read4_nc, write4);
 vector!(u64, 2, read2, read2_nc, write2);
+
+/// # Safety
+/// As for the public function.
+#[track_caller]
+pub unsafe fn read2_nc_once(raw: Raw<u64>, i: usize) -> [u64; 2] {
+    // SAFETY: the caller's promise is the same.
+    unsafe { read2_nc(raw, i) }
+}
