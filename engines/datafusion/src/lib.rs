@@ -65,6 +65,7 @@ mod error;
 mod filters;
 mod gather;
 mod growing;
+mod joins;
 mod keys;
 mod lookup;
 mod parameters;
@@ -84,6 +85,7 @@ use warpset_quotient::RankSelectQuotientFilter;
 
 pub use device::might_contain_on;
 pub use error::{Cause, Error};
+pub use joins::{FilterBuildExec, FilterProbeExec, JoinSettings, KeysMayMatch, ScreenJoins, register_joins};
 
 use aggregate::Aggregate;
 use filters::{FilterOfFilters, FilterOfKeys};
