@@ -80,7 +80,7 @@ async fn cancelled_queries_leave_nothing_behind() {
 #[tokio::test]
 async fn without_memory_there_is_no_filter_and_no_error() {
     let expected = expected().await;
-    for (limit, has_filter) in [(64 << 20, true), (320_000, false)] {
+    for (limit, has_filter) in [(64 << 20, true), (60_000, false)] {
         let runtime = RuntimeEnvBuilder::new().with_memory_limit(limit, 1.0).build_arc().unwrap();
         let state = datafusion::execution::SessionStateBuilder::new_with_default_features()
             .with_config(config(2))
@@ -90,11 +90,7 @@ async fn without_memory_there_is_no_filter_and_no_error() {
         warpset_datafusion::register_joins(&mut context);
         crate::set(&context, "least_probe_rows", "0").await;
         tables(&context);
-        let (found, plan) = match run(&context, QUERY).await {
-            // The join itself may have no room; then there is nothing to compare.
-            Err(error) if !has_filter && error.to_string().contains("HashJoinInput") => continue,
-            done => done.unwrap(),
-        };
+        let (found, plan) = run(&context, QUERY).await.unwrap();
         assert_eq!(found, expected);
         assert_eq!(counted(&plan, "FilterBuildExec", "rows_dropped") > 0, has_filter, "{limit}");
         drop(plan);
@@ -121,7 +117,7 @@ async fn an_empty_build_side_drops_everything_and_an_empty_probe_side_is_no_trou
 #[tokio::test]
 async fn recursive_queries() {
     let sql = "WITH RECURSIVE path(node, steps) AS (
-            SELECT 0, 0 UNION ALL
+            SELECT 0 AS node, 0 AS steps UNION ALL
             SELECT target, steps + 1 FROM path JOIN edges ON node = source WHERE steps < 40)
         SELECT node, steps FROM path";
     let plain = SessionContext::new_with_config(config(1));
