@@ -1,7 +1,9 @@
 //! TPC-H with screened joins and without, one query after the other: `cargo run --release --example joins -- SCALE
-//! [ROUNDS [QUERY...]]`. Prints medians in milliseconds, and how many rows the filters dropped.
+//! [ROUNDS [QUERY...]]`. Prints medians in milliseconds, and how many rows the filters dropped. With a scale of 0: what
+//! a lookup costs per row in filters of 1 to 100 MB, one thread (`RAYON_NUM_THREADS=1` for builds, too).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use datafusion::error::Result;
@@ -20,6 +22,9 @@ async fn main() -> Result<()> {
     let mut number = |default: f64| arguments.next().map_or(default, |text| text.parse().expect("a number"));
     let (scale, rounds) = (number(1.0), number(5.0) as usize);
     let only: Vec<usize> = arguments.map(|text| text.parse().expect("the number of a query")).collect();
+    if scale == 0.0 {
+        return lookups(rounds).await;
+    }
     let folder = PathBuf::from(format!("{}/tpch-{scale}", std::env::temp_dir().display()));
     if !folder.exists() {
         std::fs::create_dir_all(&folder)?;
@@ -33,7 +38,7 @@ async fn main() -> Result<()> {
             continue;
         }
         let mut times = vec![Vec::new(); WAYS.len()];
-        let mut counts = (0, 0);
+        let mut counts = [0; 2];
         // Round by round, so that a busy machine is as busy for all of them.
         for round in 0..=rounds {
             for (way, times) in WAYS.iter().zip(&mut times) {
@@ -45,8 +50,7 @@ async fn main() -> Result<()> {
                     times.push(start.elapsed().as_secs_f64() * 1e3);
                 }
                 if way.0 == "ours" {
-                    counts = (0, 0);
-                    count(&plan, &mut counts);
+                    counts = ["rows_dropped", "rows_asked"].map(|name| sum(&plan, "FilterBuildExec", name));
                 }
             }
         }
@@ -66,6 +70,49 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
+/// Joins of which no row of the probe side has a partner, so that lookups are all that is done for them.
+async fn lookups(rounds: usize) -> Result<()> {
+    println!("| MB | nanoseconds per lookup | nanoseconds per key of the build |\n| ---: | ---: | ---: |");
+    for megabytes in [1, 10, 100] {
+        let keys = megabytes * 8_000_000 / 11;
+        let mut context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+        warpset_datafusion::register_joins(&mut context);
+        for setting in ["every_build = true", "most_filter_bytes = 200000000", "least_probe_rows = 0"] {
+            context.sql(&format!("SET warpset_joins.{setting}")).await?;
+        }
+        let rows = keys.max(20_000_000);
+        // Odd keys, even probes, both in an order of their own.
+        for (table, count, odd) in [("keys", keys, 1), ("probes", rows, 0)] {
+            let value = format!("(value * 7919 % {count}) * 2 + {odd}");
+            context
+                .sql(&format!("CREATE TABLE {table} AS SELECT {value} AS k FROM range({count})"))
+                .await?
+                .collect()
+                .await?;
+        }
+        let (mut lookup, mut build) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let query = "SELECT count(*) FROM keys JOIN probes ON keys.k = probes.k";
+            let plan = context.sql(query).await?.create_physical_plan().await?;
+            collect(plan.clone(), context.task_ctx()).await?;
+            let time = |operator: &str, name: &str| sum(&plan, operator, name) as f64;
+            let asked = time("FilterBuildExec", "rows_asked");
+            lookup.push(time("FilterProbeExec", "lookup_time") / asked);
+            build.push(time("FilterBuildExec", "elapsed_compute") / keys as f64);
+        }
+        println!("| {megabytes} | {:.1} | {:.1} |", median(lookup), median(build));
+    }
+    Ok(())
+}
+
+/// What the operators of a name counted under a name.
+fn sum(plan: &Arc<dyn ExecutionPlan>, operator: &str, name: &str) -> usize {
+    let metrics = if plan.name() == operator { plan.metrics() } else { None };
+    let value = |value: &MetricValue| if value.name() == name { value.as_usize() } else { 0 };
+    let here: usize = metrics.iter().flat_map(|metrics| metrics.iter()).map(|metric| value(metric.value())).sum();
+    here + plan.children().into_iter().map(|child| sum(child, operator, name)).sum::<usize>()
+}
+
 async fn context(folder: &Path, (name, ours, engine): &(&str, bool, bool)) -> Result<SessionContext> {
     let config = SessionConfig::new()
         .with_target_partitions(2)
@@ -82,18 +129,4 @@ async fn context(folder: &Path, (name, ours, engine): &(&str, bool, bool)) -> Re
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
-}
-
-/// Adds up what the filters of a plan dropped, and what they were asked.
-fn count(plan: &std::sync::Arc<dyn ExecutionPlan>, counts: &mut (usize, usize)) {
-    if plan.name() == "FilterBuildExec" {
-        for metric in plan.metrics().iter().flat_map(|metrics| metrics.iter()) {
-            match metric.value() {
-                MetricValue::Count { name, count } if name == "rows_dropped" => counts.0 += count.value(),
-                MetricValue::Count { name, count } if name == "rows_asked" => counts.1 += count.value(),
-                _ => {}
-            }
-        }
-    }
-    plan.children().into_iter().for_each(|child| count(child, counts));
 }

@@ -3,14 +3,16 @@
 use std::hash::{Hash, Hasher};
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
-use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use datafusion::common::NullEquality;
 use datafusion::execution::memory_pool::MemoryReservation;
-use warpset_bloom::{SplitBlockBloom, as_hashed};
+use warpset_base::key::Key;
+use warpset_bloom::{Bitmap, SplitBlockBloom, as_hashed};
 
 use super::hash_rows::hash_rows;
 use super::usefulness::Usefulness;
 use crate::error::Cause;
+use crate::keys::{Visitor, visit};
 
 /// A finished filter. One is equal to itself alone.
 #[derive(Debug)]
@@ -29,15 +31,37 @@ impl KeyFilter {
         if rows == 0 || !self.usefulness.asks(rows) {
             return Ok(None);
         }
-        let hashed = hash_rows(keys, self.nulls)?;
-        let answers = self.filter.contains_bitmap_bulk(as_hashed(&hashed.hashes));
+        let (answers, valid) = self.answers(keys)?;
         let mut kept = BooleanBuffer::new(Buffer::from_vec(answers.into_words()), 0, rows);
-        if let Some(valid) = hashed.valid {
+        if let Some(valid) = valid {
             kept = &kept & valid.inner();
         }
         let dropped = rows - kept.count_set_bits();
         self.usefulness.record(rows, dropped);
         Ok((dropped > 0).then(|| BooleanArray::new(kept, None)))
+    }
+
+    /// What the filter says of each row, and which rows can have a partner at all.
+    fn answers(&self, keys: &[ArrayRef]) -> Result<(Bitmap, Option<NullBuffer>), Cause> {
+        if let [keys] = keys {
+            let nulls = keys.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            if nulls.is_none() || self.nulls == NullEquality::NullEqualsNothing {
+                // One column needs no hashes kept in between.
+                return Ok((visit(keys, Lookup(&self.filter))?, nulls));
+            }
+        }
+        let rows = hash_rows(keys, self.nulls)?;
+        Ok((self.filter.contains_bitmap_bulk(as_hashed(&rows.hashes)), rows.valid))
+    }
+}
+
+struct Lookup<'a>(&'a SplitBlockBloom);
+
+impl Visitor for Lookup<'_> {
+    type Output = Bitmap;
+
+    fn visit<K: Key + Copy>(self, keys: &[K]) -> Bitmap {
+        self.0.contains_bitmap_bulk(keys)
     }
 }
 

@@ -19,7 +19,9 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
     PushedDown,
 };
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time,
+};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, apply_expression_roots};
 use futures::{Stream, StreamExt};
@@ -29,6 +31,8 @@ use super::place;
 
 /// Drops rows of a join's probe side that have no partner on the build side, as far as the filter of
 /// [`FilterBuildExec`](super::FilterBuildExec) knows.
+///
+/// `EXPLAIN ANALYZE` shows `rows_dropped`, and `lookup_time`, which the lookups took of `elapsed_compute`.
 ///
 /// It also hands the filter to the scan below, which prunes files and row groups by it, and which this operator leaves
 /// the rows to if the scan drops them too (`datafusion.execution.parquet.pushdown_filters`).
@@ -112,6 +116,7 @@ impl ExecutionPlan for FilterProbeExec {
             whole: None,
             ended: false,
             dropped: MetricBuilder::new(&self.metrics).counter("rows_dropped", partition),
+            lookups: MetricBuilder::new(&self.metrics).subset_time("lookup_time", partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
         }))
     }
@@ -202,6 +207,7 @@ struct ProbeStream {
     whole: Option<RecordBatch>,
     ended: bool,
     dropped: Count,
+    lookups: Time,
     baseline: BaselineMetrics,
 }
 
@@ -209,7 +215,10 @@ impl ProbeStream {
     /// Takes a batch of the input.
     fn take(&mut self, batch: RecordBatch) -> Result<()> {
         let rows = batch.num_rows();
-        match kept(&self.condition, &batch) {
+        let timer = self.lookups.timer();
+        let kept = kept(&self.condition, &batch);
+        timer.done();
+        match kept {
             Kept::None => self.dropped.add(rows),
             Kept::Some(kept) => {
                 self.dropped.add(rows - kept.true_count());
