@@ -98,8 +98,11 @@ impl FilterBuildExec {
 }
 
 impl DisplayAs for FilterBuildExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "FilterBuildExec: keys=[{}]", place::list(&self.keys))
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        match format {
+            DisplayFormatType::TreeRender => writeln!(f, "keys={}", place::list(&self.keys)),
+            _ => write!(f, "FilterBuildExec: keys=[{}]", place::list(&self.keys)),
+        }
     }
 }
 

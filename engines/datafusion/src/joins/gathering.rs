@@ -26,6 +26,8 @@ use super::settings::JoinSettings;
 use super::usefulness::Usefulness;
 use crate::error::Cause;
 
+/// Bits per key, where there is room: 0.6% of the keys that are not there pass.
+const BITS_PER_KEY: f64 = 11.5;
 /// The part of a limited memory pool that a gathering takes at most is one in this many.
 const ONE_IN: usize = 16;
 /// Up to this many hashes, the different ones are counted; of more, a sample.
@@ -180,7 +182,7 @@ impl Gathering {
     /// The filter; none where it does not pay, or where there is no memory.
     fn filter(&self, parts: &[Part], different: u64) -> Result<Option<KeyFilter>, Cause> {
         let most = self.most_filter_bytes as u64;
-        let layout = SplitBlockBloom::builder(different).layout()?;
+        let layout = SplitBlockBloom::builder(different).bits_per_key(BITS_PER_KEY).layout()?;
         let bytes = |layout: &SplitBlockLayout| 32 * warpset_bloom::Layout::blocks(layout);
         let layout = if bytes(&layout) <= most { layout } else { SplitBlockLayout::new((most / 32).max(1))? };
         let bytes = bytes(&layout);

@@ -220,7 +220,8 @@ pub(crate) fn reaches_scan(node: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn Ph
     let columns = condition.children().into_iter().all(|key| key.downcast_ref::<Column>().is_some());
     let mut node = node;
     loop {
-        if !columns || !has_unique_names(&node.schema()) {
+        // Below a limit, other rows would take the places of those that are dropped.
+        if !columns || node.fetch().is_some() || !has_unique_names(&node.schema()) {
             return false;
         }
         let passes = node.is::<FilterExec>() || node.is::<FilterProbeExec>() || node.is::<FilterBuildExec>();

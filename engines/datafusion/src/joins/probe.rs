@@ -61,9 +61,12 @@ impl FilterProbeExec {
 }
 
 impl DisplayAs for FilterProbeExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let keys: Vec<Arc<dyn PhysicalExpr>> = self.condition.children().into_iter().cloned().collect();
-        write!(f, "FilterProbeExec: keys=[{}]", place::list(&keys))
+        match format {
+            DisplayFormatType::TreeRender => writeln!(f, "keys={}", place::list(&keys)),
+            _ => write!(f, "FilterProbeExec: keys=[{}]", place::list(&keys)),
+        }
     }
 }
 

@@ -147,6 +147,36 @@ async fn scans_prune_by_the_filter() {
     }
 }
 
+/// A scan that ends after some rows must not begin with others.
+#[tokio::test]
+async fn scans_with_a_limit_are_not_pruned() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sorted.parquet");
+    let batch = RecordBatch::try_from_iter([("k", integers(0..10_000))]).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
+    let mut writer = ArrowWriter::try_new(File::create(&file).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for (partitions, in_scan) in [(1, false), (2, true), (2, false)] {
+        let config = config(partitions).set_bool("datafusion.execution.parquet.pushdown_filters", in_scan);
+        let context = screened(config).await;
+        let create = format!(
+            "CREATE EXTERNAL TABLE sorted (k BIGINT) STORED AS PARQUET WITH ORDER (k ASC) LOCATION '{}'",
+            file.display()
+        );
+        context.sql(&create).await.unwrap();
+        table(&context, "few", &[("id", integers([3, 5017]))], 1, 1);
+        for limited in
+            ["SELECT k FROM sorted ORDER BY k LIMIT 7", "SELECT k FROM sorted WHERE k >= 0 ORDER BY k LIMIT 7"]
+        {
+            let sql = format!("SELECT id FROM few JOIN ({limited}) ON id = k");
+            let (found, _) = run(&context, &sql).await.unwrap();
+            assert_eq!(found, ["3"], "{}", plan(&context, &sql).await);
+            assert!(plan(&context, &sql).await.contains("FilterBuildExec"));
+        }
+    }
+}
+
 #[tokio::test]
 async fn plans_never_print_a_filter() {
     let context = screened(config(2)).await;
