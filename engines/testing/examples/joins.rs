@@ -62,8 +62,8 @@ async fn main() -> Result<()> {
             i + 1,
             cells.join(" | "),
             medians[2] / medians[1],
-            counts.0,
-            counts.1
+            counts[0],
+            counts[1]
         );
     }
     println!("| all | {} | {:.2} | |", sums.map(|sum| format!("{sum:.0}")).join(" | "), sums[2] / sums[1]);

@@ -118,7 +118,7 @@ mod tests {
         let wide: ArrayRef = Arc::new(Int64Array::from(vec![-7]));
         let expected = vec![Some(layout.hash(-7i64).0)];
         assert_eq!(hashes(&[narrow], NullEquality::NullEqualsNothing), expected);
-        assert_eq!(hashes(&[wide.clone()], NullEquality::NullEqualsNull), expected);
+        assert_eq!(hashes(std::slice::from_ref(&wide), NullEquality::NullEqualsNull), expected);
         let text: ArrayRef = Arc::new(StringArray::from(vec!["warp"]));
         let view: ArrayRef = Arc::new(StringViewArray::from(vec!["warp"]));
         let both = |text| hashes(&[wide.clone(), text], NullEquality::NullEqualsNothing);

@@ -69,7 +69,7 @@ impl Usefulness {
                 self.pauses.store(0, Relaxed);
             } else {
                 let doublings = self.pauses.fetch_add(1, Relaxed).min(MOST_DOUBLINGS);
-                self.pause.store(FIRST_PAUSE * WINDOW << doublings, Relaxed);
+                self.pause.store((FIRST_PAUSE * WINDOW) << doublings, Relaxed);
             }
         }
     }
