@@ -6,11 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_recsplit::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilterOf};
+use warpset_recsplit::{ConsensusKind, HEADER_BYTES, HashKind, PerfectHash, RecSplitKind, StaticFilterOf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of the header that every structure has.
-const HEADER: usize = 128;
 /// The number of a filter.
 const FILTER: u16 = 17;
 
@@ -46,17 +44,17 @@ fn load<M: HashKind>(bytes: &[u8]) {
 fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; 24];
     all.extend_from_slice(bytes);
-    all.resize(all.len().next_multiple_of(8).max(HEADER), 0);
-    let payload = (all.len() - HEADER) as u64;
+    all.resize(all.len().next_multiple_of(8).max(HEADER_BYTES), 0);
+    let payload = (all.len() - HEADER_BYTES) as u64;
     all[..8].copy_from_slice(b"WARPSET\0");
     all[8..10].copy_from_slice(&1u16.to_le_bytes());
     all[10..12].copy_from_slice(&structure.to_le_bytes());
-    all[12..16].copy_from_slice(&(HEADER as u32).to_le_bytes());
+    all[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
     all[16..24].copy_from_slice(&payload.to_le_bytes());
     let mut hasher = Xxh3::new();
-    hasher.update(&all[..HEADER - 8]);
-    hasher.update(&all[HEADER..]);
-    all[HEADER - 8..HEADER].copy_from_slice(&hasher.digest().to_le_bytes());
+    hasher.update(&all[..HEADER_BYTES - 8]);
+    hasher.update(&all[HEADER_BYTES..]);
+    all[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&hasher.digest().to_le_bytes());
     all
 }
 
@@ -68,7 +66,7 @@ fn load_all<M: HashKind>(bytes: &[u8]) {
     let width = bytes.first().map_or(8, |byte| u64::from(byte % 34));
     let keys = function[24..32].try_into().map_or(0, u64::from_le_bytes);
     let mut filter = [width.to_le_bytes(), (function.len() as u64 / 8).to_le_bytes()].concat();
-    filter.resize(HEADER - 24, 0);
+    filter.resize(HEADER_BYTES - 24, 0);
     filter.extend_from_slice(&function);
     let fingerprints = (keys.min(1 << 12) * width).div_ceil(64) + 1;
     filter.resize(filter.len() + 8 * fingerprints as usize, bytes.last().copied().unwrap_or(0));

@@ -299,6 +299,9 @@ warpset_base::queries_of_view! {
         fn fpr(&self) -> f64;
         /// The rate of false positives in theory, were `keys` different keys in the filter.
         fn expected_fpr(&self, keys: u64) -> f64;
+        /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter: what
+        /// [`Bloom::fill_ratio`] will be.
+        fn predicted_fill(&self, keys: u64) -> f64;
         /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
     }

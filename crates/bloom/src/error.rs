@@ -152,6 +152,18 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
+    /// The bytes are not, or the filter cannot become, a Bloom filter of Milvus.
+    #[error("no Bloom filter of Milvus: {what}; pass the bytes of an MBF1 filter, or build one with `for_milvus`")]
+    Milvus {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The bytes are not a Bloom filter of Spark.
+    #[error("no Bloom filter of Spark: {what}; pass the bytes that `bloom_filter_agg` gave there")]
+    Spark {
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The filter hashes integers in another way than the column does that it is written for.
     #[error(
         "a column of type {column} needs integers hashed otherwise than as {bytes} bytes: build the filter for it, with `column`"

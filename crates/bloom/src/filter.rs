@@ -89,6 +89,10 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout().expected_fpr(keys)
     }
+    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    fn predicted_fill(&self, keys: u64) -> f64 {
+        self.layout().predicted_fill(keys)
+    }
 }
 
 impl<L: Layout> BloomFilter for Bloom<L>

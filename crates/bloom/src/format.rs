@@ -7,6 +7,7 @@ use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
 use crate::cpu::Bloom;
 use crate::{AlignedWords, Error, Layout, View};
 
+pub(crate) mod milvus;
 pub(crate) mod parquet;
 #[cfg(feature = "serde")]
 mod serde;

@@ -40,6 +40,8 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
     fn hashes(&self) -> u32;
     /// The rate of false positives that theory gives once `keys` different keys are in.
     fn expected_fpr(&self, keys: u64) -> f64;
+    /// The fraction of the bits that theory expects to be set once `keys` different keys are in.
+    fn predicted_fill(&self, keys: u64) -> f64;
 
     /// Words of 32 bits in all.
     fn words(&self) -> u64 {

@@ -39,6 +39,7 @@ mod layout;
 #[cfg(feature = "mmap")]
 mod mapped;
 pub mod rates;
+mod spark;
 mod view;
 
 #[cfg(target_endian = "big")]
@@ -48,10 +49,12 @@ pub use builder::{BlockedBuilder, Builder, DEFAULT_FPR, RaoBuilder, SplitBlockBu
 pub use cpu::{BlockedBloom, RaoBloom, SharedBloom, SplitBlockBloom};
 pub use error::{AskedSize, Error};
 pub use filter::BloomFilter;
+pub use format::milvus::MilvusHeader;
 pub use format::parquet::PhysicalType;
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 #[cfg(feature = "mmap")]
 pub use mapped::{Mapped, MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBloom};
+pub use spark::{SparkBloom, SparkBloomView, SparkBuilder, SparkKey, SparkVersion};
 pub use view::{BlockedBloomView, RaoBloomView, SplitBlockBloomView, View};
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FileError, HEADER_BYTES};

@@ -5,6 +5,8 @@
 //! sector of `S` bits the expected rate of `c` further bits is `E[(X/S)^c]`, `X` the number of set bits; its variance
 //! counts, since `c` bits read one `X`.
 
+use std::sync::OnceLock;
+
 use warpset_core::bloom::{blocked, rao, split_block};
 
 use crate::Error;
@@ -16,8 +18,12 @@ pub(crate) fn check_fpr(fpr: f64) -> Result<(), Error> {
 
 /// Rate of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and `keys` keys.
 pub fn classic_fpr(bits: f64, hashes: u32, keys: f64) -> f64 {
-    let fill = -(keys * (-(hashes as f64) / bits).ln_1p()).exp_m1();
-    fill.powi(hashes as i32)
+    classic_fill(bits, hashes, keys).powi(hashes as i32)
+}
+
+/// Fraction of set bits of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and `keys` keys.
+pub fn classic_fill(bits: f64, hashes: u32, keys: f64) -> f64 {
+    -(keys * (-(hashes as f64) / bits).ln_1p()).exp_m1()
 }
 
 /// Calls `f(load, probability)` for each load of a block that matters, when `mean` keys per block are expected.
@@ -42,11 +48,48 @@ fn poisson(mean: f64, mut f: impl FnMut(u32, f64)) {
     }
 }
 
+/// The shape of a split-block filter: 256 bits in eight words, one bit per key in each.
+pub(crate) const SPLIT_BLOCK: blocked::BlockShape = blocked::BlockShape::of::<256, 32, 8>();
+const _: () = assert!(SPLIT_BLOCK.words() as usize == split_block::WORDS_PER_BLOCK);
+
 /// Rate of a split-block filter in theory.
 pub fn split_block_fpr(blocks: u64, keys: u64) -> f64 {
-    let shape = blocked::BlockShape::of::<256, 32, 8>();
-    debug_assert_eq!(shape.words() as usize, split_block::WORDS_PER_BLOCK);
-    blocked_fpr(blocks, shape, keys)
+    blocked_fpr(blocks, SPLIT_BLOCK, keys)
+}
+
+/// The highest rate at which a filter before some other work, such as a join or a read, is called worthwhile: it then
+/// spares three quarters of that work for keys that are not there, which a lookup of a few nanoseconds buys back even
+/// where half of the keys are.
+pub const WORTHWHILE_FPR: f64 = 0.25;
+
+/// The most different keys for which a split-block filter of `bytes` bytes is worth building: those at which it reaches
+/// [`WORTHWHILE_FPR`], at 4.4 bits per key. O(1) after the first call.
+///
+/// ```
+/// use warpset_bloom::rates;
+///
+/// assert!((220_000..250_000).contains(&rates::worthwhile_keys(1 << 17)));
+/// assert_eq!(rates::worthwhile_keys(31), 0); // less than a block
+/// ```
+pub fn worthwhile_keys(bytes: u64) -> u64 {
+    static MEAN: OnceLock<f64> = OnceLock::new();
+    let mean = *MEAN.get_or_init(|| blocked_mean_at_fpr(SPLIT_BLOCK, WORTHWHILE_FPR));
+    let blocks = (bytes / split_block::BLOCK_BYTES as u64).min(split_block::MAX_BLOCKS);
+    (blocks as f64 * mean) as u64
+}
+
+/// Whether a split-block filter of `bytes` bytes is worth building for `keys` different keys: whether there are any, and
+/// no more than [`worthwhile_keys`]. A filter that holds more answers "yes" to most questions, and asking it is wasted.
+///
+/// ```
+/// use warpset_bloom::rates;
+///
+/// assert!(rates::worth_building(1_000_000, 1 << 20));
+/// assert!(!rates::worth_building(10_000_000, 1 << 20));
+/// assert!(!rates::worth_building(0, 1 << 20)); // nothing is in it: no need to ask
+/// ```
+pub fn worth_building(keys: u64, bytes: u64) -> bool {
+    (1..=worthwhile_keys(bytes)).contains(&keys)
 }
 
 /// Rate of a blocked filter in theory.
@@ -244,6 +287,36 @@ mod tests {
                 assert!((closed.hit(load) - by_steps).abs() < 1e-9, "{hashes} {load}");
             }
         }
+    }
+
+    #[test]
+    fn fill_is_as_predicted() {
+        let keys: Vec<u64> = (0..20_000).collect();
+        let near = |(predicted, found): (f64, f64)| assert!((predicted - found).abs() < 0.005, "{predicted} {found}");
+        for bits in [2.0, 10.0, 30.0] {
+            let split = crate::SplitBlockBloom::builder(20_000).bits_per_key(bits).build_from(&keys).unwrap();
+            near((split.predicted_fill(20_000), split.fill_ratio()));
+            near((split.view().predicted_fill(0), 0.0));
+            let blocked = crate::BlockedBloom::builder(20_000).bits_per_key(bits).hashes(5).build_from(&keys).unwrap();
+            near((blocked.predicted_fill(20_000), blocked.fill_ratio()));
+        }
+        let rao = crate::RaoBloom::builder(20_000).build_from(&keys).unwrap();
+        near((rao.predicted_fill(20_000), rao.fill_ratio()));
+    }
+
+    #[test]
+    fn filters_are_worth_building_up_to_a_rate() {
+        for bytes in [32, 1000, 4096, 1 << 20, 1 << 36, u64::MAX] {
+            let blocks = (bytes / 32).min(split_block::MAX_BLOCKS);
+            let most = worthwhile_keys(bytes);
+            assert!(worth_building(1, bytes) && worth_building(most, bytes) && !worth_building(most + 1, bytes));
+            assert!(split_block_fpr(blocks, most) <= WORTHWHILE_FPR, "{bytes}");
+            assert!(split_block_fpr(blocks, most + most / 100 + 1) > WORTHWHILE_FPR, "{bytes}");
+            assert!(!worth_building(0, bytes) && !worth_building(u64::MAX, bytes));
+        }
+        assert!(!worth_building(1, 0) && !worth_building(1, 31));
+        let bits_per_key = 8.0 * 1024.0 * 1024.0 / worthwhile_keys(1 << 20) as f64;
+        assert!((4.0..5.0).contains(&bits_per_key), "{bits_per_key}");
     }
 
     #[test]

@@ -234,6 +234,11 @@ impl<'a, L: Layout> View<'a, L> {
         self.layout.expected_fpr(keys)
     }
 
+    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    pub fn predicted_fill(&self, keys: u64) -> f64 {
+        self.layout.predicted_fill(keys)
+    }
+
     /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         let spread = warpset_core::hash::spread_seed(seed);

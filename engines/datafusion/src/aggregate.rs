@@ -14,9 +14,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use crate::blobs;
 use crate::error::Cause;
 use crate::gather::{Gather, ManyGroups, OneGroup};
+use crate::{arguments, blobs};
 
 /// The aggregate that gathers `G`.
 pub(crate) struct Aggregate<G> {
@@ -58,10 +58,8 @@ impl<G: Gather> AggregateUDFImpl for Aggregate<G> {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let most = 1 + G::PARAMETERS.len();
-        let Some(first) = arguments.first().filter(|_| arguments.len() <= most) else {
-            return Err(Cause::ArgumentCount { found: arguments.len(), least: 1, most }.of(G::NAME));
-        };
+        let arguments = arguments::between(G::NAME, arguments, 1, 1 + G::PARAMETERS.len())?;
+        let first = &arguments[0];
         G::check_type(first).map_err(|cause| cause.of(G::NAME))?;
         let parameters = G::PARAMETERS.iter().take(arguments.len() - 1).map(|(_, kind)| kind.clone());
         Ok([first.clone()].into_iter().chain(parameters).collect())

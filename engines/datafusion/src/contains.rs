@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr_common::datum::apply_cmp;
 
-use crate::error::Cause;
+use crate::arguments;
 use crate::lookup::{answers, check_types};
 use crate::quotient::QuotientFilterCount;
 
@@ -41,11 +41,8 @@ impl ScalarUDFImpl for QuotientFilterContains {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let (structure, key) = match arguments {
-            [structure, key] | [structure, key, _] => (structure, key),
-            _ => return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 3 }.of(NAME)),
-        };
-        check_types(structure, key).map_err(|cause| cause.of(NAME))?;
+        let arguments = arguments::between(NAME, arguments, 2, 3)?;
+        check_types(&arguments[0], &arguments[1]).map_err(|cause| cause.of(NAME))?;
         let mut coerced = arguments.to_vec();
         coerced.iter_mut().skip(2).for_each(|copies| *copies = DataType::Int64);
         Ok(coerced)
@@ -57,12 +54,8 @@ impl ScalarUDFImpl for QuotientFilterContains {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let once = ColumnarValue::Scalar(ScalarValue::Int64(Some(1)));
-        let (structure, key, copies) = match &args.args[..] {
-            [structure, key] => (structure, key, &once),
-            [structure, key, copies] => (structure, key, copies),
-            _ => return Err(Cause::ArgumentCount { found: args.args.len(), least: 2, most: 3 }.of(NAME)),
-        };
-        let counts = answers(&QuotientFilterCount, NAME, structure, key, args.number_rows)?;
-        apply_cmp(Operator::GtEq, &counts, copies)
+        let given = arguments::between(NAME, &args.args, 2, 3)?;
+        let counts = answers(&QuotientFilterCount, NAME, &given[0], &given[1], args.number_rows)?;
+        apply_cmp(Operator::GtEq, &counts, given.get(2).unwrap_or(&once))
     }
 }

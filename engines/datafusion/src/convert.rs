@@ -9,8 +9,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use warpset_bloom::{PhysicalType, SplitBlockBloom, View};
 
-use crate::blobs;
 use crate::error::Cause;
+use crate::{arguments, blobs};
 
 /// What a filter is converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,9 +71,7 @@ impl ScalarUDFImpl for Convert {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let [filter] = arguments else {
-            return Err(Cause::ArgumentCount { found: arguments.len(), least: 1, most: 1 }.of(self.form.name()));
-        };
+        let [filter] = arguments::exactly(self.form.name(), arguments)?;
         blobs::check_type(filter).map_err(|cause| cause.of(self.form.name()))?;
         Ok(arguments.to_vec())
     }

@@ -7,8 +7,9 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::ScalarUDF;
+use warpset_base::file::HEADER_BYTES;
 use warpset_base::key::Key;
-use warpset_bloom::{Error, Filter, HEADER_BYTES, SplitBlockBloom, gpu};
+use warpset_bloom::{Error, Filter, SplitBlockBloom, gpu};
 use warpset_gpu::Device;
 
 use crate::error::Cause;

@@ -14,6 +14,7 @@
 //! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
 //! | `shared_filter(structure)` | the same, for subqueries: the engine copies it never |
 //! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the same filter as other engines store it |
+//! | `spark_might_contain(filter, x)` | whether `x` may be in a filter that Apache Spark made |
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -44,18 +45,21 @@
 //!
 //! **Keys**: see the table in `docs/engines.md`. Integers hash by their value, with XXH64 as in Parquet, strings and
 //! binaries by their bytes, dates, timestamps and decimals by the stored integer. Spark's functions of the same names
-//! hash otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: neither engine opens the other's
-//! filters.
+//! hash otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: `might_contain` does not open them, and
+//! `spark_might_contain` opens no others.
 //!
 //! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
 //! one call all have that size, whatever they hold. More keys raise the rate of false positives of a Bloom filter; a
 //! quotient filter grows. `column` names a Parquet column's physical type, for
 //! [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such columns hash integers as four bytes.
 //!
+//! **Joins** need none of these: after [`register_joins`] the engine filters the larger side of a join by itself.
+//!
 //! **On a GPU**: [`might_contain_on`] gives a `might_contain` that looks large batches up on a device; nothing else
 //! needs one. The feature `cuda` binds the driver at run time.
 
 mod aggregate;
+mod arguments;
 mod blobs;
 mod bloom;
 mod contains;
@@ -65,6 +69,7 @@ mod error;
 mod filters;
 mod gather;
 mod growing;
+mod joins;
 mod keys;
 mod lookup;
 mod parameters;
@@ -72,6 +77,7 @@ mod perfect_hash;
 mod quotient;
 mod rows;
 mod share;
+mod spark;
 mod verified;
 
 use std::sync::Arc;
@@ -84,6 +90,7 @@ use warpset_quotient::RankSelectQuotientFilter;
 
 pub use device::might_contain_on;
 pub use error::{Cause, Error};
+pub use joins::{FilterBuildExec, FilterProbeExec, JoinSettings, KeysMayMatch, ScreenJoins, register_joins};
 
 use aggregate::Aggregate;
 use filters::{FilterOfFilters, FilterOfKeys};
@@ -114,6 +121,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         to_parquet,
         to_presto,
         share::function(),
+        spark::function(),
     ]
 }
 

@@ -14,7 +14,7 @@ use warpset_bloom::{SplitBlockLayout, View};
 
 use crate::error::Cause;
 use crate::keys::{self, Visitor};
-use crate::{blobs, verified};
+use crate::{arguments, blobs, verified};
 
 /// A structure that answers for keys.
 pub(crate) trait Ask: Send + Sync + 'static {
@@ -109,9 +109,7 @@ impl<A: Ask> ScalarUDFImpl for Lookup<A> {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let [structure, key] = arguments else {
-            return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 2 }.of(A::NAME));
-        };
+        let [structure, key] = arguments::exactly(A::NAME, arguments)?;
         check_types(structure, key).map_err(|cause| cause.of(A::NAME))?;
         Ok(arguments.to_vec())
     }
@@ -121,9 +119,7 @@ impl<A: Ask> ScalarUDFImpl for Lookup<A> {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [structure, key] = &args.args[..] else {
-            return Err(Cause::ArgumentCount { found: args.args.len(), least: 2, most: 2 }.of(A::NAME));
-        };
+        let [structure, key] = arguments::exactly(A::NAME, &args.args)?;
         answers(&self.asker, A::NAME, structure, key, args.number_rows)
     }
 }

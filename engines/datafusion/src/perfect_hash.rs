@@ -12,10 +12,10 @@ use warpset_recsplit::{RecSplit, RecSplitView};
 
 use crate::error::Cause;
 use crate::gather::{Gather, OfKeys, Slots, add_keys};
-use crate::keys;
 use crate::lookup::Ask;
 use crate::quotient::signed;
 use crate::rows::Rows;
+use crate::{keys, verified};
 
 /// The seed of the hashes.
 const SEED: Seed = Seed::new(0);
@@ -123,7 +123,8 @@ impl Ask for PerfectHashIndex {
     type Answer = u64;
 
     fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
-        Ok(RecSplitView::from_bytes(saved)?.get_bulk_into(keys, answers)?)
+        let view = verified::open(saved, RecSplitView::from_bytes, RecSplitView::from_bytes_unverified)?;
+        Ok(view.get_bulk_into(keys, answers)?)
     }
 
     fn array(answers: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {

@@ -15,7 +15,7 @@ use warpset_quotient::{
 use crate::error::Cause;
 use crate::growing::Filter;
 use crate::lookup::Ask;
-use crate::{blobs, parameters, verified};
+use crate::{arguments, blobs, parameters, verified};
 
 /// Does `change` to the filter; where it is full, doubles it and tries again. A fingerprint keeps its bits, so the rate
 /// of false positives grows as it does with more keys, and the size follows from what the filter holds, not from the
@@ -156,10 +156,10 @@ impl ScalarUDFImpl for ApproxIntersectionCount {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        if arguments.len() != 2 {
-            return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 2 }.of(NAME));
-        }
-        arguments.iter().try_for_each(blobs::check_type).map_err(|cause| cause.of(NAME))?;
+        arguments::exactly::<_, 2>(NAME, arguments)?
+            .iter()
+            .try_for_each(blobs::check_type)
+            .map_err(|cause| cause.of(NAME))?;
         Ok(arguments.to_vec())
     }
 

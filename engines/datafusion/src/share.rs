@@ -12,8 +12,8 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::blobs;
 use crate::error::Cause;
+use crate::{arguments, blobs};
 
 const NAME: &str = "shared_filter";
 
@@ -42,9 +42,7 @@ impl ScalarUDFImpl for SharedFilter {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let [structure] = arguments else {
-            return Err(Cause::ArgumentCount { found: arguments.len(), least: 1, most: 1 }.of(NAME));
-        };
+        let [structure] = arguments::exactly(NAME, arguments)?;
         if matches!(structure, DataType::Struct(_)) {
             return Err(Cause::BlobType { found: structure.clone() }.of(NAME));
         }

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use warpset_bloom::HEADER_BYTES;
+use warpset_base::file::HEADER_BYTES;
 
 /// Structures that a thread remembers.
 const REMEMBERED: usize = 64;

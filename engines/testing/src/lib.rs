@@ -4,6 +4,7 @@
 mod processes;
 mod queries;
 mod tables;
+pub mod tpch;
 
 pub use processes::Processes;
 pub use queries::QUERIES;

@@ -130,6 +130,8 @@ fn bloom(messages: &mut Messages) {
         E::BucketOverflow { attempts: 8, limit: 4000, ones: 4001 },
         E::File(FileError::BadMagic),
         E::Parquet { what: "the number of bytes is missing" },
+        E::Milvus { what: "it does not begin with MBF1" },
+        E::Spark { what: "its version is neither 1 nor 2" },
         E::ColumnMismatch { column: PhysicalType::Int32, bytes: 8 },
         E::WordCount { needed: 800, found: 792 },
         E::Gpu(GpuError::NoDevice),

@@ -240,4 +240,9 @@ impl<L: DeviceLayout> Bloom<L> {
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout.expected_fpr(keys)
     }
+
+    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    pub fn predicted_fill(&self, keys: u64) -> f64 {
+        self.layout.predicted_fill(keys)
+    }
 }

@@ -183,6 +183,11 @@ impl ShardedBloom {
         self.layout().expected_fpr(keys)
     }
 
+    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    pub fn predicted_fill(&self, keys: u64) -> f64 {
+        self.layout().predicted_fill(keys)
+    }
+
     /// The rate of false positives of the filter as it is now, from the number of ones in each block.
     ///
     /// # Errors

@@ -71,6 +71,9 @@ impl Layout for BlockedLayout {
     fn expected_fpr(&self, keys: u64) -> f64 {
         rates::blocked_fpr(self.blocks, self.shape, keys)
     }
+    fn predicted_fill(&self, keys: u64) -> f64 {
+        rates::blocked_fill(self.shape, keys as f64 / self.blocks as f64)
+    }
 }
 
 /// Calls `$function::<K>` with the number of bits per key as constant `K`.

@@ -213,6 +213,9 @@ impl Layout for RaoLayout {
         let mean = keys as f64 / self.buckets as f64;
         self.query_rate(rates::classic_fpr(self.shape.bits as f64, self.shape.hashes, mean))
     }
+    fn predicted_fill(&self, keys: u64) -> f64 {
+        rates::classic_fill(self.shape.bits as f64, self.shape.hashes, keys as f64 / self.buckets as f64)
+    }
 }
 
 impl Engine for RaoLayout {

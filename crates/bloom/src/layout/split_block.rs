@@ -92,6 +92,9 @@ impl Layout for SplitBlockLayout {
     fn expected_fpr(&self, keys: u64) -> f64 {
         rates::split_block_fpr(self.blocks, keys)
     }
+    fn predicted_fill(&self, keys: u64) -> f64 {
+        rates::blocked_fill(rates::SPLIT_BLOCK, keys as f64 / self.blocks as f64)
+    }
 }
 
 /// A word of a bitset, which in a Parquet file lies at any address.

@@ -9,6 +9,7 @@ mod groups;
 mod joins;
 mod perfect_hash;
 mod quotient;
+mod spark;
 
 use std::sync::Arc;
 

@@ -129,7 +129,7 @@ async fn wrong_calls_are_errors() {
         ("SELECT quotient_filter_agg(DISTINCT k, 10) FROM t", "DISTINCT is not available where copies are counted"),
         (
             "SELECT quotient_filter_agg(k, 1, 0.5) FROM range(100) AS t(k)",
-            "more different keys than fingerprints of 2 bits",
+            "more different keys than fingerprints of 4 bits",
         ),
         ("SELECT quotient_filter_count(X'00', 5)", "quotient_filter_count: 128 bytes needed, 1 found"),
         ("SELECT quotient_filter_contains(X'00', 5, 2)", "quotient_filter_contains: 128 bytes needed, 1 found"),

@@ -1,0 +1,21 @@
+//! How many arguments a call has.
+
+use datafusion::common::Result;
+
+use crate::error::Cause;
+
+/// The arguments of a function that takes `N`.
+pub(crate) fn exactly<'a, T, const N: usize>(function: &'static str, arguments: &'a [T]) -> Result<&'a [T; N]> {
+    between(function, arguments, N, N)?;
+    // As many as were counted.
+    arguments.first_chunk().ok_or_else(|| wrong(function, arguments, N, N))
+}
+
+/// The arguments of a function that takes `least` to `most`.
+pub(crate) fn between<'a, T>(function: &'static str, arguments: &'a [T], least: usize, most: usize) -> Result<&'a [T]> {
+    if (least..=most).contains(&arguments.len()) { Ok(arguments) } else { Err(wrong(function, arguments, least, most)) }
+}
+
+fn wrong<T>(function: &'static str, arguments: &[T], least: usize, most: usize) -> datafusion::error::DataFusionError {
+    Cause::ArgumentCount { found: arguments.len(), least, most }.of(function)
+}

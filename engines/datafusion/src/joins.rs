@@ -1,0 +1,95 @@
+//! Joins that the engine screens by itself: a filter of the build side's keys, asked on the probe side.
+//!
+//! ```text
+//! HashJoinExec                                      HashJoinExec
+//! ├── RepartitionExec                               ├── RepartitionExec
+//! │   └── build side            becomes             │   └── FilterBuildExec ── gathers the hashes of its keys
+//! └── RepartitionExec                               │       └── build side
+//!     └── probe side                                └── RepartitionExec
+//!                                                       └── FilterProbeExec ── drops rows without a partner
+//!                                                           └── probe side ── the scan prunes by the same filter
+//! ```
+//!
+//! A hash join reads its build side to the end before it asks for the first row of its probe side, and an exchange on
+//! the way ends when all of its inputs have. So a filter that is gathered below the build side's exchange is finished
+//! when the probe side starts, and no operator ever waits for it: a filter that is not there yet lets every row pass.
+//!
+//! - `rule` decides which joins get one ([`estimate`]) and where it goes (`place`).
+//! - `build` is the operator that gathers (`gathering`, `bounds`), `probe` the one that drops.
+//! - `expression` is what both exchange: a condition on the keys, with the filter inside (`key_filter`), which stops
+//!   being asked where it drops too little (`usefulness`).
+
+mod bounds;
+mod build;
+mod estimate;
+mod expression;
+mod gathering;
+mod hash_rows;
+mod key_filter;
+mod place;
+mod probe;
+mod rule;
+mod settings;
+mod usefulness;
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionContext;
+
+pub use build::FilterBuildExec;
+pub use expression::KeysMayMatch;
+pub use probe::FilterProbeExec;
+pub use rule::ScreenJoins;
+pub use settings::JoinSettings;
+
+/// The engine's rule that hands filters to the scans. Ours goes before it.
+const PUSHDOWN: &str = "FilterPushdown(Post)";
+
+/// Makes hash joins screen their probe sides by split-block Bloom filters of their build sides' keys: rows without a
+/// partner are dropped below the exchange, and row groups of Parquet files that cannot have one are not read.
+///
+/// It covers inner joins, semi joins, left joins, left anti joins (without the `NULL` rules of `NOT IN`) and left mark
+/// joins, as the engine's planner names them: those that give no row for a probe row without a partner. Keys are the
+/// columns that the table in `docs/engines.md` lists; a join on others beside them is screened by those that are.
+/// Answers are the same as without. [`JoinSettings`] has the settings; `SET warpset_joins.enabled = false` turns it off.
+///
+/// The context is replaced by one with the same catalogs, functions, settings and runtime, and with the same session;
+/// call it before other contexts are cloned from this one. A second call changes nothing.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> datafusion::error::Result<()> {
+/// let mut context = SessionContext::new();
+/// warpset_datafusion::register_joins(&mut context);
+/// context.sql("SET warpset_joins.least_probe_rows = 0").await?; // tables as small as these are left alone otherwise
+/// context.sql("CREATE TABLE sales AS SELECT value AS item FROM range(100000)").await?.collect().await?;
+/// context.sql("CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(100000)").await?.collect().await?;
+/// let query = "SELECT count(*) FROM items JOIN sales ON id = item WHERE kind = 7";
+/// println!("{}", context.sql(query).await?.to_string().await?);
+/// let plan = context.sql(&format!("EXPLAIN ANALYZE {query}")).await?.to_string().await?;
+/// assert!(plan.contains("FilterProbeExec") && plan.contains("rows_dropped"), "{plan}");
+/// # Ok(())
+/// # }
+/// ```
+pub fn register_joins(context: &mut SessionContext) {
+    let state = context.state();
+    let mut rules = state.physical_optimizers().to_vec();
+    if rules.iter().any(|rule| rule.name() == ScreenJoins::NAME) {
+        return;
+    }
+    let place = rules.iter().position(|rule| rule.name() == PUSHDOWN).unwrap_or(rules.len());
+    rules.insert(place, Arc::new(ScreenJoins));
+    let session = state.session_id().to_string();
+    let mut state = SessionStateBuilder::new_from_existing(state)
+        .with_physical_optimizer_rules(rules)
+        .with_session_id(session)
+        .build();
+    let options = state.config_mut().options_mut();
+    if options.extensions.get::<JoinSettings>().is_none() {
+        options.extensions.insert(JoinSettings::default());
+    }
+    *context = SessionContext::new_with_state(state);
+}

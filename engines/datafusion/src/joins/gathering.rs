@@ -1,0 +1,289 @@
+//! The keys of a build side while it runs: hashes per partition, and the filter when all partitions have ended.
+//!
+//! How many keys a build side has is known when it has ended, and a filter of the right size can be made then. So
+//! partitions keep hashes, 8 bytes per row, which is less than the join keeps. Where the engine's memory pool has no
+//! room for them, or there are more than a filter of the largest size is worth building for, there is no filter.
+
+use std::mem::size_of;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{NullEquality, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, lit};
+use datafusion::physical_expr::{PhysicalExpr, conjunction};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
+use warpset_bloom::{Builder, SplitBlockBloom, SplitBlockLayout, as_hashed, rates};
+
+use super::bounds::Bounds;
+use super::expression::KeysMayMatch;
+use super::hash_rows::hash_rows;
+use super::key_filter::KeyFilter;
+use super::settings::JoinSettings;
+use super::usefulness::Usefulness;
+use crate::error::Cause;
+
+/// Bits per key, where there is room: 0.6% of the keys that are not there pass.
+const BITS_PER_KEY: f64 = 11.5;
+/// The part of a limited memory pool that a gathering takes at most is one in this many.
+const ONE_IN: usize = 16;
+/// Up to this many hashes, the different ones are counted; of more, a sample.
+const COUNTED: usize = 1 << 16;
+
+/// What a gathering is for.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// The condition that scans and probe operators ask.
+    pub(crate) condition: Arc<DynamicFilterPhysicalExpr>,
+    /// The keys of the probe side, as the join names them.
+    pub(crate) keys: Vec<Arc<dyn PhysicalExpr>>,
+    /// The join's probe side.
+    pub(crate) schema: SchemaRef,
+    /// Whether NULL finds NULL.
+    pub(crate) nulls: NullEquality,
+}
+
+/// One execution of a build side.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    target: Arc<Target>,
+    /// The execution, which all partitions have in common.
+    context: Weak<TaskContext>,
+    most_filter_bytes: usize,
+    most_keys: u64,
+    /// Hashes gathered so far.
+    keys: AtomicU64,
+    given_up: AtomicBool,
+    progress: Mutex<Progress>,
+    metrics: Metrics,
+}
+
+#[derive(Debug)]
+struct Progress {
+    /// Whether each partition has been started.
+    started: Vec<bool>,
+    /// Partitions that have not ended.
+    running: usize,
+    ended: Vec<Part>,
+}
+
+/// Counters that `EXPLAIN ANALYZE` shows.
+#[derive(Debug)]
+struct Metrics {
+    keys: Count,
+    filter_bytes: Gauge,
+    asked: Count,
+    dropped: Count,
+    unasked: Count,
+}
+
+impl Gathering {
+    /// A gathering of `partitions` partitions.
+    pub(crate) fn new(
+        target: &Arc<Target>,
+        context: &Arc<TaskContext>,
+        partitions: usize,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Gathering {
+        let settings = JoinSettings::of(context.session_config().options());
+        let mut most_keys = rates::worthwhile_keys(settings.most_filter_bytes as u64);
+        if let MemoryLimit::Finite(bytes) = context.memory_pool().memory_limit() {
+            most_keys = most_keys.min((bytes / ONE_IN / size_of::<u64>()) as u64);
+        }
+        let counter = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
+        Gathering {
+            target: target.clone(),
+            context: Arc::downgrade(context),
+            most_filter_bytes: settings.most_filter_bytes,
+            most_keys,
+            keys: AtomicU64::new(0),
+            given_up: AtomicBool::new(false),
+            progress: Mutex::new(Progress { started: vec![false; partitions], running: partitions, ended: Vec::new() }),
+            metrics: Metrics {
+                keys: counter("keys"),
+                filter_bytes: MetricBuilder::new(metrics).global_gauge("filter_bytes"),
+                asked: counter("rows_asked"),
+                dropped: counter("rows_dropped"),
+                unasked: counter("rows_unasked"),
+            },
+        }
+    }
+
+    /// Begins a partition of an execution; none if this is the gathering of another one.
+    pub(crate) fn start(&self, partition: usize, context: &Arc<TaskContext>, types: &[DataType]) -> Option<Part> {
+        if !std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context)) {
+            return None;
+        }
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = progress.started.get_mut(partition).filter(|started| !**started)?;
+        *started = true;
+        let consumer = MemoryConsumer::new(format!("FilterBuild[{partition}]"));
+        let reservation = consumer.register(context.memory_pool());
+        Some(Part { hashes: Vec::new(), bounds: Bounds::new(types), reservation })
+    }
+
+    /// There will be no filter.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Relaxed);
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).ended.clear();
+    }
+
+    /// Takes a partition that has been read to its end. After the last one, the filter is made, and asked from now on.
+    pub(crate) fn end(&self, part: Part) {
+        let ended = {
+            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.ended.push(part);
+            progress.running -= 1;
+            if progress.running > 0 {
+                return;
+            }
+            std::mem::take(&mut progress.ended)
+        };
+        if self.given_up.load(Relaxed) {
+            return;
+        }
+        // A condition that cannot be made is one that nobody needs: the join decides by itself.
+        if let Ok(condition) = self.condition(ended)
+            && self.target.condition.update(condition).is_ok()
+        {
+            self.target.condition.mark_complete();
+        }
+    }
+
+    /// What the probe side's rows have to meet.
+    fn condition(&self, parts: Vec<Part>) -> Result<Arc<dyn PhysicalExpr>> {
+        let target = &self.target;
+        let different = count_different(&parts);
+        self.metrics.keys.add(different as usize);
+        if different == 0 {
+            return Ok(lit(false));
+        }
+        let filter = self.filter(&parts, different).map_err(|cause| cause.of("register_joins"))?;
+        let mut bounds: Option<Bounds> = None;
+        for part in parts {
+            match &mut bounds {
+                Some(bounds) => bounds.merge(part.bounds),
+                None => bounds = Some(part.bounds),
+            }
+        }
+        let mut conditions = match bounds {
+            Some(bounds) => bounds.conditions(&target.keys, &target.schema)?,
+            None => Vec::new(),
+        };
+        if let Some(filter) = filter {
+            conditions.push(Arc::new(KeysMayMatch::new(target.keys.clone(), Arc::new(filter))));
+        }
+        Ok(conjunction(conditions))
+    }
+
+    /// The filter; none where it does not pay, or where there is no memory.
+    fn filter(&self, parts: &[Part], different: u64) -> Result<Option<KeyFilter>, Cause> {
+        let most = self.most_filter_bytes as u64;
+        let layout = SplitBlockBloom::builder(different).bits_per_key(BITS_PER_KEY).layout()?;
+        let bytes = |layout: &SplitBlockLayout| 32 * warpset_bloom::Layout::blocks(layout);
+        let layout = if bytes(&layout) <= most { layout } else { SplitBlockLayout::new((most / 32).max(1))? };
+        let bytes = bytes(&layout);
+        let reservation = parts[0].reservation.new_empty();
+        if !rates::worth_building(different, bytes) || reservation.try_grow(bytes as usize).is_err() {
+            return Ok(None);
+        }
+        let mut filter = Builder::with_layout(layout).build()?;
+        for part in parts {
+            filter.insert_bulk(as_hashed(&part.hashes));
+        }
+        self.metrics.filter_bytes.set(bytes as usize);
+        let Metrics { asked, dropped, unasked, .. } = &self.metrics;
+        let usefulness = Usefulness::new(asked.clone(), dropped.clone(), unasked.clone());
+        Ok(Some(KeyFilter { filter, nulls: self.target.nulls, usefulness, _reservation: reservation }))
+    }
+}
+
+/// What one partition has gathered.
+#[derive(Debug)]
+pub(crate) struct Part {
+    hashes: Vec<u64>,
+    bounds: Bounds,
+    reservation: MemoryReservation,
+}
+
+impl Part {
+    /// Takes the keys of a batch. False if there will be no filter: nothing more need be added.
+    pub(crate) fn add(&mut self, keys: &[ArrayRef], gathering: &Gathering) -> bool {
+        let nulls = gathering.target.nulls;
+        let Ok(rows) = hash_rows(keys, nulls) else { return false };
+        if gathering.given_up.load(Relaxed) || !self.make_room(rows.hashes.len()) {
+            return false;
+        }
+        let before = self.hashes.len();
+        let mut last = self.hashes.last().copied();
+        let mut push = |hash: u64| {
+            // Build sides are often sorted by their keys.
+            if last != Some(hash) {
+                self.hashes.push(hash);
+                last = Some(hash);
+            }
+        };
+        match &rows.valid {
+            None => rows.hashes.iter().for_each(|&hash| push(hash)),
+            Some(valid) => valid.valid_indices().for_each(|row| push(rows.hashes[row])),
+        }
+        self.bounds.add(keys, nulls);
+        let added = (self.hashes.len() - before) as u64;
+        gathering.keys.fetch_add(added, Relaxed) + added <= gathering.most_keys
+    }
+
+    /// Whether there is memory for so many more hashes.
+    fn make_room(&mut self, more: usize) -> bool {
+        let needed = self.hashes.len() + more;
+        if needed > self.hashes.capacity() {
+            let capacity = needed.max(2 * self.hashes.capacity());
+            if self.reservation.try_resize(capacity * size_of::<u64>()).is_err() {
+                return false;
+            }
+            self.hashes.reserve_exact(capacity - self.hashes.len());
+        }
+        true
+    }
+}
+
+/// How many different hashes there are: by counting, or by counting those in one of 64 parts of all hashes.
+fn count_different(parts: &[Part]) -> u64 {
+    let all = || parts.iter().flat_map(|part| part.hashes.iter().copied());
+    let total: usize = parts.iter().map(|part| part.hashes.len()).sum();
+    let (mut sample, scale): (Vec<u64>, u64) =
+        if total <= COUNTED { (all().collect(), 1) } else { (all().filter(|hash| hash % 64 == 0).collect(), 64) };
+    sample.sort_unstable();
+    sample.dedup();
+    // A sample of a few keys with many copies may be empty, or miss some.
+    (scale * sample.len() as u64 + if scale > 1 { COUNTED as u64 / 64 } else { 0 }).min(total as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+
+    use super::*;
+
+    fn part(hashes: impl Iterator<Item = u64>) -> Part {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let reservation = MemoryConsumer::new("test").register(&pool);
+        Part { hashes: hashes.collect(), bounds: Bounds::new(&[]), reservation }
+    }
+
+    #[test]
+    fn different_hashes_are_counted_with_a_small_error() {
+        let layout = SplitBlockLayout::new(1).unwrap();
+        let hash = |key: u64| layout.hash(key).0;
+        assert_eq!(count_different(&[]), 0);
+        assert_eq!(count_different(&[part((0..1000).map(hash)), part((500..1500).map(hash))]), 1500);
+        for copies in [1, 4] {
+            let found = count_different(&[part((0..copies * 500_000).map(|key| hash(key % 500_000)))]);
+            assert!((470_000..530_000).contains(&found), "{copies}: {found}");
+        }
+        // Two keys with a million copies.
+        assert!((2..2000).contains(&count_different(&[part((0..1_000_000).map(|i| hash(i % 2)))])));
+    }
+}

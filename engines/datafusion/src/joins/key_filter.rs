@@ -1,0 +1,78 @@
+//! The filter of a build side's keys, as its probe side asks it.
+
+use std::hash::{Hash, Hasher};
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use datafusion::common::NullEquality;
+use datafusion::execution::memory_pool::MemoryReservation;
+use warpset_base::key::Key;
+use warpset_bloom::{Bitmap, SplitBlockBloom, as_hashed};
+
+use super::hash_rows::hash_rows;
+use super::usefulness::Usefulness;
+use crate::error::Cause;
+use crate::keys::{Visitor, visit};
+
+/// A finished filter. One is equal to itself alone.
+#[derive(Debug)]
+pub(crate) struct KeyFilter {
+    pub(crate) filter: SplitBlockBloom,
+    pub(crate) nulls: NullEquality,
+    pub(crate) usefulness: Usefulness,
+    /// Accounts for the filter's memory as long as there is somebody who asks it.
+    pub(crate) _reservation: MemoryReservation,
+}
+
+impl KeyFilter {
+    /// Which rows may have a partner. `None`: the filter was not asked, or all of them.
+    pub(crate) fn ask(&self, keys: &[ArrayRef]) -> Result<Option<BooleanArray>, Cause> {
+        let rows = keys.first().map_or(0, |keys| keys.len());
+        if rows == 0 || !self.usefulness.asks(rows) {
+            return Ok(None);
+        }
+        let (answers, valid) = self.answers(keys)?;
+        let mut kept = BooleanBuffer::new(Buffer::from_vec(answers.into_words()), 0, rows);
+        if let Some(valid) = valid {
+            kept = &kept & valid.inner();
+        }
+        let dropped = rows - kept.count_set_bits();
+        self.usefulness.record(rows, dropped);
+        Ok((dropped > 0).then(|| BooleanArray::new(kept, None)))
+    }
+
+    /// What the filter says of each row, and which rows can have a partner at all.
+    fn answers(&self, keys: &[ArrayRef]) -> Result<(Bitmap, Option<NullBuffer>), Cause> {
+        if let [keys] = keys {
+            let nulls = keys.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            if nulls.is_none() || self.nulls == NullEquality::NullEqualsNothing {
+                // One column needs no hashes kept in between.
+                return Ok((visit(keys, Lookup(&self.filter))?, nulls));
+            }
+        }
+        let rows = hash_rows(keys, self.nulls)?;
+        Ok((self.filter.contains_bitmap_bulk(as_hashed(&rows.hashes)), rows.valid))
+    }
+}
+
+struct Lookup<'a>(&'a SplitBlockBloom);
+
+impl Visitor for Lookup<'_> {
+    type Output = Bitmap;
+
+    fn visit<K: Key + Copy>(self, keys: &[K]) -> Bitmap {
+        self.0.contains_bitmap_bulk(keys)
+    }
+}
+
+impl PartialEq for KeyFilter {
+    fn eq(&self, other: &KeyFilter) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+impl Eq for KeyFilter {}
+impl Hash for KeyFilter {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        std::ptr::from_ref(self).hash(hasher);
+    }
+}

@@ -1,0 +1,111 @@
+//! Whether a filter drops enough rows to be worth asking.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use datafusion::physical_plan::metrics::Count;
+
+/// Rows after which a filter is judged.
+const WINDOW: u64 = 1 << 16;
+/// A filter that drops less than one row in this many is not asked for a while.
+const ONE_IN: u64 = 16;
+/// Windows in the first such while; each further one is twice as long.
+const FIRST_PAUSE: u64 = 4;
+/// Doublings at most.
+const MOST_DOUBLINGS: u32 = 12;
+
+/// Counts what a filter drops. After a window in which it dropped too little, it is left unasked for a while, and then
+/// tried again: tables are often sorted by something that the keys have to do with.
+///
+/// Threads count without looking at each other. What they miss of each other moves the end of a window by a batch.
+#[derive(Debug)]
+pub(crate) struct Usefulness {
+    /// Rows that the filter was asked about.
+    asked: Count,
+    /// Rows that it dropped.
+    dropped: Count,
+    /// Rows that passed unasked.
+    unasked: Count,
+    window_asked: AtomicU64,
+    window_dropped: AtomicU64,
+    /// Rows that are yet to pass unasked.
+    pause: AtomicU64,
+    pauses: AtomicU32,
+}
+
+impl Usefulness {
+    /// Counts into these metrics.
+    pub(crate) fn new(asked: Count, dropped: Count, unasked: Count) -> Usefulness {
+        Usefulness {
+            asked,
+            dropped,
+            unasked,
+            window_asked: AtomicU64::new(0),
+            window_dropped: AtomicU64::new(0),
+            pause: AtomicU64::new(0),
+            pauses: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether to ask about the next `rows` rows. If not, they are counted as passed.
+    pub(crate) fn asks(&self, rows: usize) -> bool {
+        if self.pause.load(Relaxed) == 0 {
+            return true;
+        }
+        let less = |pause: u64| Some(pause.saturating_sub(rows as u64));
+        // The closure never refuses.
+        let _ = self.pause.fetch_update(Relaxed, Relaxed, less);
+        self.unasked.add(rows);
+        false
+    }
+
+    /// Counts an answer.
+    pub(crate) fn record(&self, rows: usize, dropped: usize) {
+        self.asked.add(rows);
+        self.dropped.add(dropped);
+        self.window_dropped.fetch_add(dropped as u64, Relaxed);
+        if self.window_asked.fetch_add(rows as u64, Relaxed) + rows as u64 >= WINDOW {
+            let (asked, dropped) = (self.window_asked.swap(0, Relaxed), self.window_dropped.swap(0, Relaxed));
+            if dropped * ONE_IN >= asked {
+                self.pauses.store(0, Relaxed);
+            } else {
+                let doublings = self.pauses.fetch_add(1, Relaxed).min(MOST_DOUBLINGS);
+                self.pause.store((FIRST_PAUSE * WINDOW) << doublings, Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BATCH: usize = 8192;
+
+    /// Runs batches of which `dropped` rows are dropped each, and counts those that were asked about.
+    fn run(usefulness: &Usefulness, batches: usize, dropped: usize) -> usize {
+        let ask = |_: &usize| {
+            let asks = usefulness.asks(BATCH);
+            if asks {
+                usefulness.record(BATCH, dropped);
+            }
+            asks
+        };
+        (0..batches).filter(ask).count()
+    }
+
+    #[test]
+    fn a_filter_that_drops_nothing_is_asked_less_and_less() {
+        let (asked, dropped, unasked) = (Count::new(), Count::new(), Count::new());
+        let usefulness = Usefulness::new(asked.clone(), dropped.clone(), unasked.clone());
+        let window = WINDOW as usize / BATCH;
+        assert_eq!(run(&usefulness, 10 * window, BATCH / 2), 10 * window);
+        assert_eq!(run(&usefulness, window, 0), window);
+        assert_eq!(run(&usefulness, 4 * window, 0), 0);
+        assert_eq!(run(&usefulness, window, 0), window);
+        assert_eq!(run(&usefulness, 8 * window, 0), 0);
+        // Back to work as soon as there is some.
+        assert_eq!(run(&usefulness, 20 * window, BATCH), 20 * window);
+        assert_eq!(asked.value() + unasked.value(), 44 * window * BATCH);
+        assert_eq!(dropped.value(), 10 * window * BATCH / 2 + 20 * window * BATCH);
+    }
+}
