@@ -30,14 +30,15 @@ pub enum Error {
         /// Bits of a fingerprint.
         bits: u32,
     },
-    /// One graph has slots for fewer keys.
+    /// A filter of this form has slots for fewer keys.
     #[error(
-        "{keys} keys: a filter of one graph has at most {most}; build it sharded (`Form::Sharded`), which has no limit"
+        "{keys} keys: a filter of this form has at most {most}; {}",
+        if *most < 1 << 32 { "build it sharded (`Form::Sharded`), which takes more" } else { "divide them among several" }
     )]
     TooManyKeys {
         /// Keys that were given.
         keys: u64,
-        /// The most that one graph takes.
+        /// The most that the form takes.
         most: u64,
     },
     /// No seed worked: for keys whose hashes are random that does not happen.

@@ -46,6 +46,8 @@ pub struct Layout {
 
 /// The most slots of one graph: positions have 32 bits.
 const MOST_SLOTS: u64 = u32::MAX as u64;
+/// The most shards: each has 256 values of what picks the shard of a key, at least, so that all are of one size.
+const MOST_SHARDS: u64 = 1 << 24;
 /// Keys from which on the published length of segments always does.
 const LARGE: u64 = 1_000_000;
 /// Keys from which on fewer slots per key than published do for a shard.
@@ -103,6 +105,9 @@ impl Layout {
             Form::OneGraph => Ok(Layout { graph: one_graph(arity, keys, attempt)?, ..none }),
             Form::Sharded => {
                 let shards = keys.div_ceil(arity.shard_keys());
+                if shards > MOST_SHARDS {
+                    return Err(Error::TooManyKeys { keys, most: MOST_SHARDS * arity.shard_keys() });
+                }
                 Ok(Layout { graph: shard_graph(arity, keys as f64 / shards as f64, shards > 1), shards, ..none })
             }
         }
@@ -179,7 +184,7 @@ impl Layout {
             Ok(layout) => Layout { shards, ..layout },
             Err((field, value)) => return invalid(field, value),
         };
-        let too_many = shards > 1 << 32 || (shards > 0 && !(1..=u64::from(SHARD_SLOTS)).contains(&layout.graph_slots()));
+        let too_many = shards > MOST_SHARDS || (shards > 0 && !(1..=u64::from(SHARD_SLOTS)).contains(&layout.graph_slots()));
         if too_many || (keys > 0 && starts == 0) {
             return invalid("shards", shards);
         }

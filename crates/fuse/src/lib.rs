@@ -34,6 +34,8 @@ mod builder;
 mod cpu;
 mod error;
 mod format;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod interchange;
 mod layout;
 mod lookup;

@@ -46,10 +46,18 @@ pub const fn fingerprint(hash: u64) -> u32 {
     (hash ^ hash >> 32) as u32
 }
 
-/// The shard of a hash, below `shards`: a multiplication that keeps the order of hashes.
+/// The shard of a hash, below `shards`, of which there are at most 2^32: a multiplication that keeps the order of
+/// hashes. It looks at the high half alone, so that it is enough to sort by that.
 #[inline(always)]
 pub const fn shard_of(hash: u64, shards: u64) -> u64 {
-    ((hash as u128 * shards as u128) >> 64) as u64
+    ((hash >> 32) * shards) >> 32
+}
+
+/// The least hash of a shard; of shard `shards`, which does not exist, `None`.
+#[inline]
+pub const fn least_of_shard(shard: u64, shards: u64) -> Option<u64> {
+    let high = (shard << 32).div_ceil(shards);
+    if high >> 32 == 0 { Some(high << 32) } else { None }
 }
 
 /// The hash of a key within its shard, of its hash and the shard's own seed.
@@ -83,6 +91,14 @@ mod tests {
     #[test]
     fn shards_ascend_with_hashes() {
         assert_eq!([0, u64::MAX / 2, u64::MAX].map(|hash| shard_of(hash, 3)), [0, 1, 2]);
-        assert_eq!(shard_of(u64::MAX, 1), 0);
+        assert_eq!((shard_of(u64::MAX, 1), shard_of(u64::MAX, 1 << 32)), (0, u32::MAX.into()));
+        for shards in [1, 2, 3, 1000, (1 << 24) - 1, 1 << 24] {
+            for shard in [0, 1, shards / 2, shards - 1].into_iter().filter(|&shard| shard < shards) {
+                let least = least_of_shard(shard, shards).unwrap();
+                assert_eq!(shard_of(least, shards), shard);
+                assert!(least == 0 || shard_of(least - 1, shards) == shard - 1, "{shard} of {shards}");
+            }
+            assert_eq!(least_of_shard(shards, shards), None);
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use warpset_base::words::AlignedWords;
-use warpset_core::fuse::hash::{mix, shard_of, unmix};
+use warpset_core::fuse::hash::{least_of_shard, mix, unmix};
 
 use super::sharded::{Shards, build_range, split_words};
 use super::{Failure, Settings, attempts, word_of};
@@ -209,13 +209,11 @@ impl Work<'_> {
         end: u64,
         are_distinct: bool,
     ) -> Result<Vec<u64>, Failure> {
-        // The least hash of a shard.
-        let begin = |shard: u64| ((u128::from(shard) << 64).div_ceil(u128::from(layout.shards))) as u64;
-        let last = if end == layout.shards { u64::MAX } else { begin(end) - 1 };
-        debug_assert!(shard_of(begin(first), layout.shards) == first && shard_of(last, layout.shards) == end - 1);
+        let begin = least_of_shard(first, layout.shards).unwrap_or(u64::MAX);
+        let last = least_of_shard(end, layout.shards).map_or(u64::MAX, |next| next - 1);
         let most = (layout.graph_slots() * (end - first)) as usize;
         let mut hashes = Vec::new();
-        spill.read(begin(first), last, &mut |some| {
+        spill.read(begin, last, &mut |some| {
             hashes.extend_from_slice(some);
             Ok(hashes.len() <= most)
         })?;

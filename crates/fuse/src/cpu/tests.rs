@@ -170,7 +170,9 @@ fn settings_are_checked() {
         let builder = BinaryFuse8::builder().arity(arity);
         let Err(Error::TooManyKeys { most, .. }) = builder.layout(u64::MAX) else { panic!("one graph of 2^64 keys") };
         assert!(most > 3_700_000_000 && builder.layout(most).is_ok());
-        assert!(builder.form(Form::Sharded).layout(u64::MAX).unwrap().words() > 1 << 60);
+        let sharded = builder.form(Form::Sharded);
+        let Err(Error::TooManyKeys { most, .. }) = sharded.layout(u64::MAX) else { panic!("shards of 2^64 keys") };
+        assert!(most > 200_000_000_000 && sharded.layout(most).unwrap().words() > 1 << 34);
     }
 }
 
