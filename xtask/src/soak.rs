@@ -20,11 +20,12 @@ use crate::dist::{Executable, parse_messages};
 
 /// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain
 /// seeds.)
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "warpset-kernels",
     "warpset-primitives",
     "warpset-bloom",
     "warpset-quotient",
+    "warpset-fuse",
     "warpset-lsm",
     "warpset-recsplit",
     "warpset-kmers",

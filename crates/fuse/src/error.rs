@@ -64,16 +64,6 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
-    /// A source of keys gave others in a later pass.
-    #[error(
-        "the first pass over the keys saw {first} of them, a later one {later}: every pass has to see the same keys"
-    )]
-    InputChanged {
-        /// Keys in the first pass.
-        first: u64,
-        /// Keys in the later pass.
-        later: u64,
-    },
     /// The source of keys, or the temporary file, failed.
     #[error("keys could not be read, or their hashes not be kept in a temporary file: {0}")]
     Io(#[from] std::io::Error),

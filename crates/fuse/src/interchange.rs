@@ -82,8 +82,11 @@ impl Published {
         if slots < layout.slots() {
             return invalid("the number of fingerprints", slots);
         }
-        let estimate = (layout.slots() as f64 / 1.125) as u64;
-        Ok(Layout { keys: self.keys.unwrap_or(estimate), ..layout })
+        match self.keys {
+            Some(keys) if keys > layout.slots() => invalid("the number of keys", keys),
+            Some(keys) => Ok(Layout { keys, ..layout }),
+            None => Ok(Layout { keys: (layout.slots() as f64 / 1.125) as u64, ..layout }),
+        }
     }
 }
 

@@ -184,9 +184,13 @@ impl Layout {
             Ok(layout) => Layout { shards, ..layout },
             Err((field, value)) => return invalid(field, value),
         };
-        let too_many = shards > MOST_SHARDS || (shards > 0 && !(1..=u64::from(SHARD_SLOTS)).contains(&layout.graph_slots()));
-        if too_many || (keys > 0 && starts == 0) {
+        let too_many =
+            shards > MOST_SHARDS || (shards > 0 && !(1..=u64::from(SHARD_SLOTS)).contains(&layout.graph_slots()));
+        if too_many {
             return invalid("shards", shards);
+        }
+        if keys > layout.slots() {
+            return invalid("keys", keys);
         }
         Ok(layout)
     }

@@ -15,42 +15,49 @@ const NEAR: usize = 1 << 18;
 /// A filter to look keys up in.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a, F> {
-    pub layout: &'a Layout,
-    pub slots: &'a [F],
-    pub shard_seeds: &'a [u8],
+    layout: &'a Layout,
+    /// The slots, and what follows them in the words.
+    slots: &'a [F],
+    bytes: &'a [u8],
 }
-
-/// Where a key's fingerprint is, and what it is.
-type Place<const ARITY: usize, F> = ([usize; ARITY], F);
 
 impl<'a, F: Width> Lookup<'a, F> {
     /// The filter in the words of a layout.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(layout: &'a Layout, words: &'a [u64]) -> Lookup<'a, F> {
-        let (fingerprints, seeds) = words.split_at(layout.fingerprint_words() as usize);
-        Lookup {
-            layout,
-            slots: &bytemuck::cast_slice(fingerprints)[..layout.slots() as usize],
-            shard_seeds: bytemuck::cast_slice(seeds),
-        }
+        Lookup { layout, slots: bytemuck::cast_slice(words), bytes: bytemuck::cast_slice(words) }
     }
 
+    /// The hash of a key in its graph, and where that graph begins.
     #[inline(always)]
-    fn locate<const ARITY: usize, const SHARDED: bool>(self, word: u64) -> Place<ARITY, F> {
-        let Layout { graph, seed, shards, .. } = *self.layout;
+    fn locate<const ARITY: usize, const SHARDED: bool>(self, word: u64) -> (u64, usize) {
+        let &Layout { graph, seed, shards, .. } = self.layout;
         let hash = mix(word, seed);
         if !SHARDED {
-            return (graph.positions::<ARITY>(hash).map(|at| at as usize), F::of(fingerprint(hash)));
+            return (hash, 0);
         }
         let shard = shard_of(hash, shards) as usize;
-        let hash = within_shard(hash, self.shard_seeds[shard]);
-        let first = shard * graph.slots(ARITY as u32) as usize;
-        (graph.positions::<ARITY>(hash).map(|at| first + at as usize), F::of(fingerprint(hash)))
+        let slots = graph.slots(ARITY as u32) as usize;
+        // The seeds follow the fingerprints, which are whole words.
+        let seeds = (slots * shards as usize * size_of::<F>()).next_multiple_of(8);
+        (within_shard(hash, self.bytes[seeds + shard]), shard * slots)
+    }
+
+    /// Calls `visit` with the slots of a key. (One after the other: an array of them would go through memory.)
+    #[inline(always)]
+    fn visit<const ARITY: usize>(self, (hash, begin): (u64, usize), mut visit: impl FnMut(usize)) {
+        let graph = self.layout.graph;
+        let first = graph.first(hash);
+        for j in 0..ARITY {
+            visit(begin + graph.position::<ARITY>(first, hash, j) as usize);
+        }
     }
 
     #[inline(always)]
-    fn is_at<const ARITY: usize>(self, (positions, fingerprint): Place<ARITY, F>) -> bool {
-        positions.iter().fold(fingerprint, |sum, &at| sum ^ self.slots[at]) == F::of(0)
+    fn is_at<const ARITY: usize>(self, place: (u64, usize)) -> bool {
+        let mut sum = F::of(fingerprint(place.0));
+        self.visit::<ARITY>(place, |at| sum = sum ^ self.slots[at]);
+        sum == F::of(0)
     }
 
     /// Whether the key of this word may be in the filter.
@@ -60,10 +67,10 @@ impl<'a, F: Width> Lookup<'a, F> {
             return false;
         }
         match (self.layout.arity, self.layout.shards) {
-            (Arity::Three, 0) => self.is_at(self.locate::<3, false>(word)),
-            (Arity::Three, _) => self.is_at(self.locate::<3, true>(word)),
-            (Arity::Four, 0) => self.is_at(self.locate::<4, false>(word)),
-            (Arity::Four, _) => self.is_at(self.locate::<4, true>(word)),
+            (Arity::Three, 0) => self.is_at::<3>(self.locate::<3, false>(word)),
+            (Arity::Three, _) => self.is_at::<3>(self.locate::<3, true>(word)),
+            (Arity::Four, 0) => self.is_at::<4>(self.locate::<4, false>(word)),
+            (Arity::Four, _) => self.is_at::<4>(self.locate::<4, true>(word)),
         }
     }
 
@@ -83,21 +90,21 @@ impl<'a, F: Width> Lookup<'a, F> {
 
     #[inline]
     fn each_of<const ARITY: usize, const SHARDED: bool, K: Key>(self, keys: &[K], take: &mut impl FnMut(usize, u64)) {
-        let is_near = size_of_val(self.slots) <= NEAR;
-        let mut places = [([0; ARITY], F::of(0)); BATCH];
+        let is_near = self.bytes.len() <= NEAR;
+        let mut places = [(0, 0); BATCH];
         for (i, keys) in keys.chunks(BATCH).enumerate() {
             let mut bits = 0;
             if is_near {
                 for (j, key) in keys.iter().enumerate() {
-                    bits |= u64::from(self.is_at(self.locate::<ARITY, SHARDED>(word_of(key)))) << j;
+                    bits |= u64::from(self.is_at::<ARITY>(self.locate::<ARITY, SHARDED>(word_of(key)))) << j;
                 }
             } else {
                 for (place, key) in places.iter_mut().zip(keys) {
                     *place = self.locate::<ARITY, SHARDED>(word_of(key));
-                    place.0.iter().for_each(|&at| prefetch(self.slots, at));
+                    self.visit::<ARITY>(*place, |at| prefetch(self.slots, at));
                 }
                 for (j, &place) in places[..keys.len()].iter().enumerate() {
-                    bits |= u64::from(self.is_at(place)) << j;
+                    bits |= u64::from(self.is_at::<ARITY>(place)) << j;
                 }
             }
             take(i, bits);
@@ -107,7 +114,7 @@ impl<'a, F: Width> Lookup<'a, F> {
 
 /// Asks for the cache line of a slot.
 #[inline(always)]
-fn prefetch<T>(slots: &[T], at: usize) {
+pub(crate) fn prefetch<T>(slots: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

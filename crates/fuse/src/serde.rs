@@ -43,7 +43,11 @@ pub(crate) mod fingerprints {
         F: Width + Deserialize<'de>,
         D: Deserializer<'de>,
     {
-        if F::BITS == 8 { deserializer.deserialize_byte_buf(Bytes(PhantomData)) } else { Vec::deserialize(deserializer) }
+        if F::BITS == 8 {
+            deserializer.deserialize_byte_buf(Bytes(PhantomData))
+        } else {
+            Vec::deserialize(deserializer)
+        }
     }
 
     struct Bytes<F>(PhantomData<F>);

@@ -41,20 +41,34 @@ impl Graph {
         self.starts as u64 + ((arity as u64 - 1) << self.segment_bits)
     }
 
-    /// The slots of a key with this hash, three or four, below [`Graph::slots`], which is below 2^32.
+    /// The first slot of a key with this hash.
+    #[inline(always)]
+    pub const fn first(self, hash: u64) -> u32 {
+        ((hash as u128 * self.starts as u128) >> 64) as u32
+    }
+
+    /// Slot `j` of a key with this hash, of `ARITY`, whose first one is `first`.
+    #[inline(always)]
+    pub const fn position<const ARITY: usize>(self, first: u32, hash: u64, j: usize) -> u32 {
+        if j == 0 {
+            return first;
+        }
+        let offset = match ARITY - 1 - j {
+            0 => hash as u32,
+            1 => (hash >> 18) as u32,
+            _ => (hash.wrapping_mul(GOLDEN) >> 46) as u32,
+        };
+        first.wrapping_add((j as u32) << self.segment_bits) ^ (offset & (self.segment() - 1))
+    }
+
+    /// The slots of a key with this hash, three or four, which ascend, below [`Graph::slots`], which is below 2^32.
     #[inline(always)]
     pub const fn positions<const ARITY: usize>(self, hash: u64) -> [u32; ARITY] {
-        let first = ((hash as u128 * self.starts as u128) >> 64) as u32;
-        let mask = self.segment() - 1;
+        let first = self.first(hash);
         let mut positions = [first; ARITY];
         let mut j = 1;
         while j < ARITY {
-            let offset = match ARITY - 1 - j {
-                0 => hash as u32,
-                1 => (hash >> 18) as u32,
-                _ => (hash.wrapping_mul(GOLDEN) >> 46) as u32,
-            };
-            positions[j] = first.wrapping_add((j as u32) << self.segment_bits) ^ (offset & mask);
+            positions[j] = self.position::<ARITY>(first, hash, j);
             j += 1;
         }
         positions

@@ -10,9 +10,10 @@ use super::peel::Peeler;
 use crate::Layout;
 use crate::width::Width;
 
-/// Slots of a part by their base-2 logarithm: at least as many as a key's slots span, and few enough parts.
-fn part_bits(graph: Graph, slots: u64) -> u32 {
-    let mut bits = graph.segment_bits + 2;
+/// Slots of a part by their base-2 logarithm: few enough parts, and where several threads add keys, at least as many as
+/// a key's slots span.
+fn part_bits(graph: Graph, slots: u64, is_shared: bool) -> u32 {
+    let mut bits = if is_shared { graph.segment_bits + 2 } else { graph.segment_bits.max(1) - 1 };
     while slots.div_ceil(1 << bits) > MOST_PARTS as u64 {
         bits += 1;
     }
@@ -28,13 +29,13 @@ pub(super) fn build<const ARITY: usize, F: Width>(
     are_distinct: bool,
 ) -> Result<(), Failure> {
     let (graph, slots) = (layout.graph, layout.slots());
-    let bits = part_bits(graph, slots);
+    let is_shared = rayon::current_num_threads() > 1 && slots >> (graph.segment_bits + 2) > 2;
+    let bits = part_bits(graph, slots, is_shared);
     let parts = slots.div_ceil(1 << bits) as usize;
-    let first_slot = |hash: u64| graph.positions::<1>(hash)[0];
-    let hashes = Partitioned::new(keys, hash, parts, |hash| (first_slot(hash) >> bits) as usize)?;
+    let hashes = Partitioned::new(keys, hash, parts, |hash| (graph.first(hash) >> bits) as usize)?;
     let mut peeler = Peeler::default();
     peeler.clear(slots, keys as u64)?;
-    if rayon::current_num_threads() == 1 || parts < 3 {
+    if !is_shared {
         peeler.add::<ARITY>(graph, hashes.all().iter().copied());
     } else {
         // The keys of a part have slots in it and in the next one: first all even parts, then all odd ones.

@@ -34,7 +34,7 @@ impl Partitioned {
         let chunks = n.div_ceil(chunk);
         let counts: Vec<Vec<usize>> = parallel::map(0..chunks, |i| {
             let mut counts = vec![0; parts];
-            range(i).for_each(|key| counts[part_of(hash(key))] += 1);
+            in_blocks(range(i), &hash, &mut |hashes| hashes.iter().for_each(|&hash| counts[part_of(hash)] += 1));
             counts
         });
         // The places of a part: those of the first chunk, of the second, and so on.
@@ -52,13 +52,14 @@ impl Partitioned {
             ends.push(end);
         }
         parallel::for_each(places.into_iter().enumerate(), |(i, mut places)| {
-            for key in range(i) {
-                let hash = hash(key);
-                // A key has the same hash each time, so its place was counted.
-                if let Some(place) = places[part_of(hash)].next() {
-                    *place = hash;
+            in_blocks(range(i), &hash, &mut |hashes| {
+                for &hash in hashes {
+                    // A key has the same hash each time, so its place was counted.
+                    if let Some(place) = places[part_of(hash)].next() {
+                        *place = hash;
+                    }
                 }
-            }
+            });
         });
         Ok(Partitioned { hashes, ends })
     }
@@ -76,6 +77,18 @@ impl Partitioned {
     /// All hashes, part by part.
     pub(crate) fn all(&self) -> &[u64] {
         &self.hashes
+    }
+}
+
+/// Hashes keys, and gives `take` some hashes at a time. (Compiled once for all that take them, so that the hash function
+/// is part of the loop.)
+#[inline(never)]
+fn in_blocks(keys: Range<usize>, hash: &impl Fn(usize) -> u64, take: &mut dyn FnMut(&[u64])) {
+    let mut hashes = [0; 256];
+    for first in keys.clone().step_by(hashes.len()) {
+        let hashes = &mut hashes[..(keys.end - first).min(256)];
+        hashes.iter_mut().enumerate().for_each(|(i, to)| *to = hash(first + i));
+        take(hashes);
     }
 }
 

@@ -36,13 +36,15 @@ pub(crate) struct Part<'a> {
 
 /// Adds a key to its slots; whether a count ran over.
 #[inline(always)]
-fn add<const ARITY: usize>(counts: &mut [u8], hashes: &mut [u64], positions: [u32; ARITY], hash: u64) -> bool {
+fn add<const ARITY: usize>(counts: &mut [u8], hashes: &mut [u64], graph: Graph, first: u32, hash: u64) -> bool {
     let mut overflown = false;
-    for position in positions {
-        let count = counts[position as usize].wrapping_add(1);
+    let start = graph.first(hash);
+    for j in 0..ARITY {
+        let position = (graph.position::<ARITY>(start, hash, j) - first) as usize;
+        let count = counts[position].wrapping_add(1);
         overflown |= count == 0;
-        counts[position as usize] = count;
-        hashes[position as usize] ^= hash;
+        counts[position] = count;
+        hashes[position] ^= hash;
     }
     overflown
 }
@@ -52,14 +54,40 @@ impl Part<'_> {
     pub(crate) fn add<const ARITY: usize>(&mut self, graph: Graph, hashes: &[u64]) -> bool {
         let mut overflown = false;
         for &hash in hashes {
-            let positions = graph.positions::<ARITY>(hash).map(|position| position - self.first);
-            overflown |= add(self.counts, self.hashes, positions, hash);
+            overflown |= add::<ARITY>(self.counts, self.hashes, graph, self.first, hash);
         }
         overflown
     }
 }
 
+/// Slots in a list after which the memory of a slot is asked for, and after which that of its key's other slots.
+const FIRST_AHEAD: usize = 32;
+const SECOND_AHEAD: usize = 12;
+/// Slots from which on a graph does not fit in the cache of a core.
+const FAR: usize = 1 << 16;
+
+/// Asks for the memory of slots that come later in a list: the hashes first, then what `others` says of the slots of
+/// their keys.
+#[inline(always)]
+fn ahead<const ARITY: usize, T>(graph: Graph, list: &[u32], i: usize, hashes: &[u64], others: &[T]) {
+    let last = list.len() - 1;
+    prefetch(hashes, list[(i + FIRST_AHEAD).min(last)]);
+    let hash = hashes[list[(i + SECOND_AHEAD).min(last)] as usize];
+    let start = graph.first(hash);
+    (0..ARITY).for_each(|j| prefetch(others, graph.position::<ARITY>(start, hash, j)));
+}
+
+/// Asks for the cache line of a slot.
+#[inline(always)]
+fn prefetch<T>(slots: &[T], slot: u32) {
+    crate::lookup::prefetch(slots, slot as usize);
+}
+
 impl Peeler {
+    fn is_far(&self) -> bool {
+        self.counts.len() >= FAR
+    }
+
     /// Makes room for a graph of `slots` slots and `keys` keys, and removes all keys.
     pub(crate) fn clear(&mut self, slots: u64, keys: u64) -> Result<(), OutOfMemory> {
         fn fit<T: bytemuck::Pod>(list: &mut Vec<T>, len: u64) -> Result<(), OutOfMemory> {
@@ -74,10 +102,10 @@ impl Peeler {
             self.counts.fill(0);
             self.hashes.fill(0);
         }
-        // A round frees each slot once at most, and has at most all of them.
-        fit(&mut self.order, keys.min(slots))?;
-        fit(&mut self.free, slots)?;
-        fit(&mut self.next, slots)?;
+        // Every key takes one slot at most, and a round has at most all slots; one more place for what does not count.
+        fit(&mut self.order, keys.min(slots) + 1)?;
+        fit(&mut self.free, slots + 1)?;
+        fit(&mut self.next, slots + 1)?;
         (self.overflown, self.taken) = (false, 0);
         Ok(())
     }
@@ -86,7 +114,7 @@ impl Peeler {
     pub(crate) fn add<const ARITY: usize>(&mut self, graph: Graph, hashes: impl IntoIterator<Item = u64>) {
         let mut overflown = false;
         for hash in hashes {
-            overflown |= add(&mut self.counts, &mut self.hashes, graph.positions::<ARITY>(hash), hash);
+            overflown |= add::<ARITY>(&mut self.counts, &mut self.hashes, graph, 0, hash);
         }
         self.overflown |= overflown;
     }
@@ -105,7 +133,8 @@ impl Peeler {
 
     /// Peels the graph; whether all of its `keys` keys took slots, in at most `most_rounds` rounds.
     pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64, most_rounds: u32) -> bool {
-        if self.overflown || keys > self.order.len() as u64 {
+        let is_far = self.is_far();
+        if self.overflown || keys >= self.order.len() as u64 {
             return false;
         }
         let Peeler { counts, hashes, order, free, next, .. } = self;
@@ -121,35 +150,42 @@ impl Peeler {
             }
             rounds += 1;
             let first = taken;
-            for &slot in &free[..count] {
-                if counts[slot as usize] != 1 {
-                    continue;
+            // Without branches, which would go either way: what does not count is overwritten.
+            for (i, &slot) in free[..count].iter().enumerate() {
+                if is_far {
+                    ahead::<ARITY, u8>(graph, &free[..count], i, hashes, counts);
                 }
-                let positions = graph.positions::<ARITY>(hashes[slot as usize]);
-                // The slots of a key ascend.
-                if positions.iter().any(|&other| other < slot && counts[other as usize] == 1) {
-                    continue;
-                }
-                if taken == order.len() {
-                    return false;
-                }
+                // A slot without keys has the hash zero, whose slots exist too.
+                let hash = hashes[slot as usize];
+                let start = graph.first(hash);
+                let is_free_before = |j| {
+                    // The slots of a key ascend.
+                    let other = graph.position::<ARITY>(start, hash, j);
+                    (other < slot) & (counts[other as usize] == 1)
+                };
+                let leaves_it = (0..ARITY - 1).fold(counts[slot as usize] != 1, |any, j| any | is_free_before(j));
                 order[taken] = slot;
-                taken += 1;
+                taken += usize::from(!leaves_it);
             }
             count = 0;
-            for &slot in &order[first..taken] {
+            for (i, &slot) in order[first..taken].iter().enumerate() {
+                if is_far {
+                    ahead::<ARITY, u64>(graph, &order[first..taken], i, hashes, hashes);
+                    prefetch(counts, order[(i + FIRST_AHEAD).min(taken - 1)]);
+                }
                 let hash = hashes[slot as usize];
-                for other in graph.positions::<ARITY>(hash) {
-                    if other == slot {
-                        continue;
-                    }
-                    let left = counts[other as usize].wrapping_sub(1);
-                    counts[other as usize] = left;
-                    hashes[other as usize] ^= hash;
-                    // Overwritten by the next one unless it counts; fewer slots become free than there are.
-                    next[count] = other;
+                let start = graph.first(hash);
+                for j in 0..ARITY {
+                    let other = graph.position::<ARITY>(start, hash, j) as usize;
+                    let left = counts[other].wrapping_sub(1);
+                    counts[other] = left;
+                    hashes[other] ^= hash;
+                    next[count] = other as u32;
                     count += usize::from(left == 1);
                 }
+                // It keeps the key that it took.
+                counts[slot as usize] = 1;
+                hashes[slot as usize] = hash;
             }
             std::mem::swap(free, next);
         }
@@ -159,13 +195,22 @@ impl Peeler {
 
     /// Writes the fingerprints of a graph that was peeled to `slots`, which are zero and as many as the graph's.
     pub(crate) fn assign<const ARITY: usize, F: Width>(&self, graph: Graph, slots: &mut [F]) {
-        for &slot in self.order[..self.taken].iter().rev() {
+        let (order, is_far) = (&self.order[..self.taken], self.is_far());
+        for (i, &slot) in order.iter().enumerate().rev() {
+            if is_far {
+                prefetch(&self.hashes, order[i.saturating_sub(FIRST_AHEAD)]);
+                let next = order[i.saturating_sub(SECOND_AHEAD)];
+                let hash = self.hashes[next as usize];
+                let start = graph.first(hash);
+                (0..ARITY).for_each(|j| prefetch(slots, graph.position::<ARITY>(start, hash, j)));
+            }
             // A slot that took a key still has it, and no other.
             let hash = self.hashes[slot as usize];
             let mut value = F::of(fingerprint(hash));
             // The slot itself is zero so far.
-            for position in graph.positions::<ARITY>(hash) {
-                value = value ^ slots[position as usize];
+            let start = graph.first(hash);
+            for j in 0..ARITY {
+                value = value ^ slots[graph.position::<ARITY>(start, hash, j) as usize];
             }
             slots[slot as usize] = value;
         }

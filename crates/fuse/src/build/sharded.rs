@@ -71,7 +71,11 @@ pub(crate) fn build_range<const ARITY: usize, F: Width>(
     let parts = (numbers.step_by(together as usize))
         .zip(fingerprints.chunks_mut(together as usize * layout.graph_slots() as usize))
         .zip(seeds.chunks_mut(together as usize))
-        .map(|((first, fingerprints), seeds)| Shards { numbers: first..first + seeds.len() as u64, fingerprints, seeds });
+        .map(|((first, fingerprints), seeds)| Shards {
+            numbers: first..first + seeds.len() as u64,
+            fingerprints,
+            seeds,
+        });
     let built = parallel::map_with(Scratch::default, parts.enumerate(), |scratch, (part, shards)| {
         build_some::<ARITY, F>(layout, hashes.part(part), shards, are_distinct, scratch)
     });

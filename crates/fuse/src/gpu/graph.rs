@@ -11,16 +11,18 @@ use super::DeviceWidth;
 use super::build::{grid, sort};
 use crate::{Error, Layout};
 
-/// Rounds of a batch: as many are queued before the host asks whether slots are still free.
-const ROUNDS: usize = 64;
-/// Words that a batch has for the ends of its rounds.
-const ENDS: usize = ROUNDS + 2;
+/// Rounds of a batch, after which the host asks whether slots are still free: the first one's, and the most; in between
+/// each has twice as many as the one before.
+const FIRST_ROUNDS: u32 = 8;
+const MOST_ROUNDS: u32 = 128;
 /// Bits of hashes by which they are sorted, so that neighbouring threads meet neighbouring slots.
 const SORTED_BITS: std::ops::Range<u32> = 48..64;
 
 /// Rounds that were queued together.
 struct Batch {
+    /// Two more words than rounds.
     ends: DeviceVec<u32>,
+    rounds: u32,
     /// Blocks of each launch.
     blocks: u32,
 }
@@ -38,7 +40,8 @@ pub(super) fn build<F: DeviceWidth>(
     let mut cells = stream.alloc_zeroed::<u64>(slots)?;
     let mut free = stream.alloc_uninit::<u32>(slots)?;
     let mut failed = stream.alloc_zeroed::<u32>(1)?;
-    let mut ends = stream.alloc_zeroed::<u32>(ENDS)?;
+    let mut rounds = FIRST_ROUNDS;
+    let mut ends = stream.alloc_zeroed::<u32>(rounds as usize + 2)?;
     let hashes = hashes.global();
     // SAFETY: all memory is this build's own, used in the order of the stream alone: a cell and a place per slot.
     unsafe {
@@ -57,7 +60,7 @@ pub(super) fn build<F: DeviceWidth>(
     while last_round > 0 {
         let blocks = blocks_for(stream, last_round);
         let config = LaunchConfig::new(blocks, BLOCK);
-        for round in 0..ROUNDS as u32 {
+        for round in 0..rounds {
             // SAFETY: as above; rounds follow each other on the stream, and each slot is listed once.
             unsafe {
                 let (cells, free, ends) = (cells.global_mut(), free.global_mut(), ends.global_mut());
@@ -66,10 +69,11 @@ pub(super) fn build<F: DeviceWidth>(
             }
         }
         let mut last = [0; 2];
-        stream.download(ends.slice(ROUNDS..), &mut last)?;
+        stream.download(ends.slice(rounds as usize..), &mut last)?;
         (last_round, listed) = (last[1] - last[0], last[1]);
-        batches.push(Batch { ends, blocks });
-        ends = stream.alloc_zeroed::<u32>(ENDS)?;
+        batches.push(Batch { ends, rounds, blocks });
+        rounds = (2 * rounds).min(MOST_ROUNDS);
+        ends = stream.alloc_zeroed::<u32>(rounds as usize + 2)?;
         stream.upload(ends.slice_mut(..2), &last)?;
     }
     let mut taken = stream.alloc_zeroed::<u64>(1)?;
@@ -82,8 +86,8 @@ pub(super) fn build<F: DeviceWidth>(
         return Ok(false);
     }
     let out = words.global_mut().cast::<F>();
-    for Batch { ends, blocks } in batches.iter().rev() {
-        for round in (0..ROUNDS as u32).rev() {
+    for Batch { ends, rounds, blocks } in batches.iter().rev() {
+        for round in (0..*rounds).rev() {
             let (cells, free, ends) = (cells.global_mut(), free.global(), ends.global());
             // SAFETY: as above; rounds come in the reverse order.
             unsafe {

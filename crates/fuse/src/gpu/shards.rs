@@ -33,8 +33,9 @@ pub(super) fn build<F: DeviceWidth>(
         match layout.arity {
             Arity::Three => fuse_shards_three::<F> { hashes, begins, graph, out, seeds, failed: failed_at }
                 .launch(stream, config)?,
-            Arity::Four => fuse_shards_four::<F> { hashes, begins, graph, out, seeds, failed: failed_at }
-                .launch(stream, config)?,
+            Arity::Four => {
+                fuse_shards_four::<F> { hashes, begins, graph, out, seeds, failed: failed_at }.launch(stream, config)?
+            }
         }
     }
     Ok(stream.download_first(&failed)? == 0)

@@ -49,7 +49,10 @@ impl Reader<'_> {
     /// A little-endian integer of that many bytes.
     fn take(&mut self, len: usize) -> Result<u64, Error> {
         let Some((first, rest)) = self.bytes.split_at_checked(len) else {
-            return Err(Error::InvalidArray { what: "the number of missing bytes", value: (len - self.bytes.len()) as u64 });
+            return Err(Error::InvalidArray {
+                what: "the number of missing bytes",
+                value: (len - self.bytes.len()) as u64,
+            });
         };
         self.bytes = rest;
         Ok(first.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
