@@ -74,6 +74,21 @@ pub mod bloom {
     pub mod words;
 }
 
+/// Binary fuse filters.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "fuse"))]
+pub mod fuse {
+    pub mod slot;
+
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_graph"))]
+    pub mod graph;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_keys"))]
+    pub mod keys;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_lookup"))]
+    pub mod lookup;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_shards"))]
+    pub mod shards;
+}
+
 /// K-mers.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "kmers"))]
 pub mod kmers {
@@ -381,6 +396,10 @@ modules! {
     "consensus_lookup",
     "consensus_search",
     "consensus_sizes",
+    "fuse_graph",
+    "fuse_keys",
+    "fuse_lookup",
+    "fuse_shards",
     "kmers_letters",
     "limits",
     "lsm_batch",

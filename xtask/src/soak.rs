@@ -25,6 +25,7 @@ const PACKAGES: [&str; 9] = [
     "warpset-primitives",
     "warpset-bloom",
     "warpset-quotient",
+    "warpset-fuse",
     "warpset-lsm",
     "warpset-recsplit",
     "warpset-static",

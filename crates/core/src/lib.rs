@@ -20,6 +20,7 @@
 pub mod bits;
 pub mod bloom;
 pub mod consensus;
+pub mod fuse;
 pub mod hash;
 pub mod lsm;
 pub mod quotient;

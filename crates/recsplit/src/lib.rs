@@ -25,7 +25,7 @@
 //! | the same from a file, without a copy | [`MappedConsensus`], [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
 //! | the same over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
 //! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
-//! | yes or no alone, for known keys | a binary fuse filter, crate `xorf`: smaller and faster than a [`StaticFilter`] |
+//! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
 //! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
 //!
 //! [`Builder::for_space`] takes the space; leaf size, overhead and bucket size trade build time for it by hand, and

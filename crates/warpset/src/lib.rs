@@ -17,6 +17,7 @@
 //! | [`RaoBloom`] | Rao's two-level Bloom filter | reproduce the paper; get a classic filter's rate |
 //! | [`StandardQuotientFilter`] | quotient filter | remove keys, merge sizes, grow without the keys |
 //! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
+//! | [`BinaryFuse8`] and wider | binary fuse filter | keep known keys in 9, 18 or 36 bits, also in the arrays of others |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
@@ -35,7 +36,7 @@
 //!
 //! | feature | brings |
 //! | --- | --- |
-//! | `bloom`, `quotient`, `lsm`, `recsplit`, `static` | one structure each, for the CPU (default) |
+//! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
@@ -48,6 +49,7 @@
 //! [`RaoBloom`]: bloom::RaoBloom
 //! [`StandardQuotientFilter`]: quotient::StandardQuotientFilter
 //! [`RankSelectQuotientFilter`]: quotient::RankSelectQuotientFilter
+//! [`BinaryFuse8`]: fuse::BinaryFuse8
 //! [`Lsm`]: lsm::Lsm
 //! [`SortedArray`]: lsm::SortedArray
 //! [`RecSplit`]: recsplit::RecSplit
@@ -60,6 +62,8 @@
 pub use warpset_bloom as bloom;
 #[cfg(feature = "cust")]
 pub use warpset_cust as cust;
+#[cfg(feature = "fuse")]
+pub use warpset_fuse as fuse;
 #[cfg(feature = "gpu")]
 pub use warpset_gpu as gpu;
 #[cfg(feature = "lsm")]
@@ -75,6 +79,7 @@ pub use warpset_static as static_sets;
 
 #[cfg(all(
     feature = "bloom",
+    feature = "fuse",
     feature = "gpu",
     feature = "lsm",
     feature = "mmap",
@@ -95,6 +100,12 @@ pub mod prelude {
     };
     #[cfg(all(feature = "bloom", feature = "mmap"))]
     pub use crate::bloom::{MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBloom};
+    #[cfg(feature = "fuse")]
+    pub use crate::fuse::{
+        BinaryFuse8, BinaryFuse8View, BinaryFuse16, BinaryFuse16View, BinaryFuse32, BinaryFuse32View,
+    };
+    #[cfg(all(feature = "fuse", feature = "mmap"))]
+    pub use crate::fuse::{MappedBinaryFuse8, MappedBinaryFuse16, MappedBinaryFuse32};
     #[cfg(feature = "gpu")]
     pub use crate::gpu::{Backend, Device, Devices, batch::DeviceKeys};
     #[cfg(feature = "lsm")]

@@ -2,6 +2,7 @@
 //! the same bytes.
 
 use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SplitBlockBloom, StringHash};
+use warpset_fuse::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Form};
 use warpset_gpu::testing;
 use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
 use warpset_quotient::{
@@ -65,6 +66,21 @@ fn bloom_filters() {
     ] {
         everywhere!(builder, &some, RaoBloom);
     }
+}
+
+#[test]
+fn binary_fuse_filters() {
+    let some = [keys(400), keys(50)].concat();
+    for builder in [
+        BinaryFuse8::builder(),
+        BinaryFuse8::builder().fpr(0.01).seed(9),
+        BinaryFuse8::builder().for_space(),
+        BinaryFuse8::builder().for_build().arity(Arity::Four),
+    ] {
+        everywhere!(builder, &some, BinaryFuse8);
+    }
+    everywhere!(BinaryFuse16::builder().for_build(), &some, BinaryFuse16);
+    everywhere!(BinaryFuse32::builder().form(Form::Sharded), &some, BinaryFuse32);
 }
 
 #[test]

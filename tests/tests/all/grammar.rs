@@ -9,6 +9,7 @@ use warpset_primitives::DeviceFilter;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
+use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
@@ -318,6 +319,22 @@ fn dictionaries_on_devices() {
 }
 
 #[test]
+fn binary_fuse_filters() {
+    let present = keys(1000, 1);
+    let (narrow, wide) = (BinaryFuse8::builder(), BinaryFuse32::builder().for_space());
+    let sharded = BinaryFuse16::builder().for_build();
+    answers_agree(&narrow.build_from(&present).unwrap(), &present);
+    answers_agree(&wide.build_from(&present).unwrap().view(), &present);
+    answers_under_stencils(&sharded.build_from(&present).unwrap(), &present);
+    on_devices(|device| {
+        answers_agree(&narrow.on(device).build_from(&present).unwrap(), &present);
+        answers_agree(&wide.on(device).build_from(&present).unwrap(), &present);
+        answers_agree(&sharded.on(device).build_from(&present).unwrap(), &present);
+        answers_under_stencils(&sharded.on(device).build_from(&present).unwrap(), &present);
+    });
+}
+
+#[test]
 fn filters_that_never_change() {
     let present = keys(1000, 1);
     let filter = StaticFilter::builder().width(16).build_from(&present).unwrap();
@@ -419,6 +436,7 @@ fn places_on_a_device_are_as_many_as_keys() {
         StandardQuotientFilter::builder(100).on(&device).build(), warpset_quotient;
         RankSelectQuotientFilter::builder(100).on(&device).build(), warpset_quotient;
         StaticFilter::builder().width(8).build_from(&all).unwrap().to_device(&device), warpset_recsplit;
+        BinaryFuse8::builder().on(&device).build_from(&all), warpset_fuse;
         StaticSet::<u64>::builder().on(&device).build_from(&all), warpset_static;
     ];
 }

@@ -17,7 +17,8 @@ use warpset_gpu::{CudaVersion, Device, Dim3, DriverCode, GpuError};
 use warpset_quotient::{Container, Duplicates};
 
 /// Crates whose errors users meet.
-const CRATES: [&str; 9] = ["base", "bloom", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "static"];
+const CRATES: [&str; 10] =
+    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "static"];
 
 /// The messages, and of which errors.
 #[derive(Default)]
@@ -136,6 +137,26 @@ fn bloom(messages: &mut Messages) {
         E::WordCount { needed: 800, found: 792 },
         E::Gpu(GpuError::NoDevice),
         E::InvalidGrouping { bits: 25 },
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
+fn fuse(messages: &mut Messages) {
+    use warpset_fuse::Error as E;
+    add![messages:
+        E::InvalidFpr { fpr: 1.0 },
+        E::UnreachableFpr { fpr: 0.001, bits: 8 },
+        E::UnreachableFpr { fpr: 1e-12, bits: 32 },
+        E::TooManyKeys { keys: 5_000_000_000, most: 3_816_633_912 },
+        E::TooManyKeys { keys: 1 << 50, most: 221_459_251_200 },
+        E::NoSeed { seeds: 64 },
+        E::InvalidArray { what: "the length of a segment", value: 3 },
+        E::NotInterchangeable { what: "four-wise" },
+        E::Io(io::Error::from(io::ErrorKind::NotFound)),
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::LengthMismatch(LengthMismatch { what: "places or values for keys", needed: 1, found: 0 }),
+        E::File(FileError::BadMagic),
+        E::Gpu(GpuError::NoDevice),
         E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
     ];
 }
@@ -335,7 +356,7 @@ fn static_sets(messages: &mut Messages) {
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages::default();
-    for of in [base, bloom, gpu, kmers, lsm, primitives, quotient, recsplit, static_sets] {
+    for of in [base, bloom, fuse, gpu, kmers, lsm, primitives, quotient, recsplit, static_sets] {
         of(&mut messages);
     }
     let in_sources: BTreeSet<String> = CRATES.iter().flat_map(|of| names_in_sources(of)).collect();

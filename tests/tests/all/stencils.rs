@@ -8,6 +8,7 @@ use warpset_gpu::batch::Stencil;
 use warpset_gpu::{Device, DeviceSlice, testing};
 use warpset_primitives::{DeviceFilter, DeviceInsert};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
+use warpset_fuse::BinaryFuse8;
 use warpset_recsplit::StaticFilter;
 use warpset_static::StaticSet;
 
@@ -218,6 +219,7 @@ fn every_filter_answers_in_every_form() {
         every_form(device, StandardQuotientFilter::builder(1000).fpr(0.01).on(device).build_from(&some).unwrap());
         every_form(device, RankSelectQuotientFilter::builder(1000).fpr(0.01).on(device).build_from(&some).unwrap());
         every_form(device, StaticFilter::builder().width(8).on(device).build_from(&some).unwrap());
+        every_form(device, BinaryFuse8::builder().on(device).build_from(&some).unwrap());
         every_form(device, StaticSet::<u64>::builder().on(device).build_from(&some).unwrap());
     }
 }

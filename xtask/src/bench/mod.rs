@@ -7,6 +7,7 @@
 mod bloom;
 mod clock;
 mod first_use;
+mod fuse;
 mod gpu_limits;
 mod limits;
 mod lsm;
@@ -42,6 +43,7 @@ use suite::{Input, Session, Setup, Step, Suite, Target};
 fn suites() -> Vec<Box<dyn Suite>> {
     vec![
         Box::new(bloom::Bloom),
+        Box::new(fuse::Fuse),
         Box::new(lsm::Lsm),
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),

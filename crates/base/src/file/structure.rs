@@ -43,6 +43,12 @@ impl Structure {
     pub const LSM: Structure = Structure { has_elements: true, ..Structure::new(32, 1, "Lsm") };
     /// `SortedArray`.
     pub const SORTED_ARRAY: Structure = Structure { has_elements: true, ..Structure::new(33, 1, "SortedArray") };
+    /// `BinaryFuse8`.
+    pub const BINARY_FUSE_8: Structure = Structure::new(40, 1, "BinaryFuse8");
+    /// `BinaryFuse16`.
+    pub const BINARY_FUSE_16: Structure = Structure::new(41, 1, "BinaryFuse16");
+    /// `BinaryFuse32`.
+    pub const BINARY_FUSE_32: Structure = Structure::new(42, 1, "BinaryFuse32");
 
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: Structure = Structure { has_elements: true, ..Structure::new(40, 1, "StaticMap") };
@@ -60,6 +66,9 @@ impl Structure {
         Structure::LSM,
         Structure::SORTED_ARRAY,
         Structure::STATIC_MAP,
+        Structure::BINARY_FUSE_8,
+        Structure::BINARY_FUSE_16,
+        Structure::BINARY_FUSE_32,
     ];
 
     /// A structure without elements.

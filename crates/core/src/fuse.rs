@@ -1,0 +1,30 @@
+//! Binary fuse filters: hashes, graphs and shards, one copy for every backend.
+//!
+//! Every key has three or four slots, in neighbouring segments of an array of fingerprints; it is in the filter if
+//! their exclusive or is the key's own fingerprint. Source: Graf, Lemire, "Binary Fuse Filters: Fast and Smaller Than
+//! Xor Filters", ACM Journal of Experimental Algorithmics 27, 2022. Hash, positions and fingerprint of the three-wise
+//! filter are those of the authors' published arrays, bit for bit; the third offset of the four-wise one is ours, as
+//! it has no published array.
+//!
+//! A filter is built by peeling: a slot that one remaining key has takes that key, and the key is gone from its other
+//! slots. Here that goes in rounds, and a key that has several such slots at the start of a round takes the first of
+//! them. So the bytes follow from the set of keys, and not from the order in which threads find them.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`graph`] | the slots of a key |
+//! | [`hash`] | its hash under the seeds of a filter and of a shard, and its fingerprint |
+//! | [`cell`] | what a slot says of its remaining keys while a graph is peeled on a device |
+
+pub mod cell;
+pub mod graph;
+pub mod hash;
+
+pub use graph::Graph;
+
+/// Slots of a shard at most: as many as a thread block has in shared memory, with what peeling needs.
+pub const SHARD_SLOTS: u32 = 1 << 14;
+/// Rounds after which a shard is given up, under one seed: about three times what any has been seen to take.
+pub const SHARD_ROUNDS: u32 = 1 << 10;
+/// Seeds of a shard: what a byte can say.
+pub const SHARD_SEEDS: u32 = 1 << 8;

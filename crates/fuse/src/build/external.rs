@@ -1,0 +1,234 @@
+//! Building from keys that need not fit in memory.
+//!
+//! The keys are read once. Their hashes go to a temporary file, spread over ranges ([`spill`]); then shards are built
+//! from some neighbouring ranges at a time, on all threads. Hashes are bijections of what a filter knows of keys, so
+//! that an attempt with another seed makes its hashes of those in the file.
+
+mod spill;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use warpset_base::words::AlignedWords;
+use warpset_core::fuse::hash::{least_of_shard, mix, unmix};
+
+use super::sharded::{Shards, build_range, split_words};
+use super::{Failure, Settings, attempts, word_of};
+use crate::width::Width;
+use crate::{Arity, BinaryFuse, Builder, Error, Form, Key, Layout};
+use spill::Spill;
+
+/// Memory per key that is being built: its hash as read and as sorted by shards, and the threads' own memory.
+const BYTES_PER_KEY: u64 = 32;
+/// The least memory that is taken.
+const LEAST_MEMORY: u64 = 1 << 22;
+
+/// A build of a sharded filter from keys that need not fit in memory; made by [`Builder::external`].
+///
+/// The filter has the same bytes as one that [`Builder::build_from`] builds from the same keys with [`Form::Sharded`].
+///
+/// ```
+/// use warpset_fuse::{BinaryFuse8, Form};
+///
+/// let builder = BinaryFuse8::builder();
+/// let keys = (0..100_000u64).map(|i| Ok(i * i)); // lines of a file, say: each may fail to be read
+/// let filter = builder.external().memory(1 << 22).build_from(keys)?;
+///
+/// let in_memory: Vec<u64> = (0..100_000).map(|i| i * i).collect();
+/// assert!(filter == builder.form(Form::Sharded).build_from(&in_memory)?);
+/// # Ok::<(), warpset_fuse::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing happens until `build_from`"]
+pub struct External<F> {
+    builder: Builder<F>,
+    memory: u64,
+    folder: PathBuf,
+}
+
+impl<F: Width> External<F> {
+    pub(crate) fn new(builder: Builder<F>) -> External<F> {
+        External { builder: builder.form(Form::Sharded), memory: 1 << 30, folder: std::env::temp_dir() }
+    }
+
+    /// Memory to use, in bytes, beside the filter itself. At least 4 MiB are taken. Default: 1 GiB.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Where the temporary file goes, which takes 8 bytes per key, and twice that for a time if a seed fails or keys are
+    /// equal. It has no name in the folder where the system allows that, and disappears with the build, however that
+    /// ends. Default: [`std::env::temp_dir`].
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// Builds the filter of these keys, which are read once; equal keys count once.
+    ///
+    /// # Errors
+    /// Those of [`Builder::build_from`]; [`Error::Io`]: those of the keys and of the temporary file.
+    pub fn build_from<K: Key>(&self, keys: impl IntoIterator<Item = io::Result<K>>) -> Result<BinaryFuse<F>, Error> {
+        let settings = self.builder.settings()?;
+        let first = settings.layout::<F>(0, 0)?.seed;
+        let work = Work { folder: &self.folder, memory: self.memory.max(LEAST_MEMORY) };
+        let mut spill = work.spill(first)?;
+        for key in keys {
+            spill.push(mix(word_of(&key?), first))?;
+        }
+        spill.finish()?;
+        build(&settings, &work, spill)
+    }
+}
+
+/// The filter of all keys whose hashes are in a file.
+fn build<F: Width>(settings: &Settings, work: &Work<'_>, spill: Spill) -> Result<BinaryFuse<F>, Error> {
+    let keys = spill.len();
+    let spill = std::cell::RefCell::new(spill);
+    attempts::<F, _>(
+        settings,
+        keys,
+        |layout, are_distinct| {
+            let mut spill = spill.borrow_mut();
+            if spill.seed != layout.seed {
+                *spill = work.with_seed(&mut spill, layout.seed)?;
+            }
+            Ok(BinaryFuse::from_parts(*layout, work.shards::<F>(layout, &mut spill, are_distinct)?))
+        },
+        || {
+            let mut spill = spill.borrow_mut();
+            *spill = work.without_repetitions(&mut spill)?;
+            Ok(spill.len())
+        },
+    )
+}
+
+/// What may be used.
+struct Work<'a> {
+    folder: &'a Path,
+    memory: u64,
+}
+
+impl Work<'_> {
+    fn spill(&self, seed: u64) -> Result<Spill, Error> {
+        Spill::new(self.folder, self.memory / 4, seed)
+    }
+
+    /// Hashes that are in memory at a time.
+    fn capacity(&self) -> usize {
+        (self.memory * 3 / 4 / BYTES_PER_KEY) as usize
+    }
+
+    /// The hashes of the keys under another seed.
+    fn with_seed(&self, from: &mut Spill, seed: u64) -> Result<Spill, Error> {
+        let mut to = self.spill(seed)?;
+        let old = from.seed;
+        from.read(0, u64::MAX, &mut |hashes| {
+            hashes.iter().try_for_each(|&hash| to.push(mix(unmix(hash, old), seed)))?;
+            Ok(true)
+        })?;
+        to.finish()?;
+        Ok(to)
+    }
+
+    /// Each hash once.
+    fn without_repetitions(&self, from: &mut Spill) -> Result<Spill, Error> {
+        let mut to = self.spill(from.seed)?;
+        // Ranges of hashes that are still to come, the last one first.
+        let mut ranges = vec![(0, u64::MAX)];
+        while let Some((first, last)) = ranges.pop() {
+            match self.distinct(from, first, last)? {
+                Some(hashes) => hashes.iter().try_for_each(|&hash| to.push(hash))?,
+                None => {
+                    let middle = first + (last - first) / 2;
+                    ranges.extend([(middle + 1, last), (first, middle)]);
+                }
+            }
+        }
+        to.finish()?;
+        Ok(to)
+    }
+
+    /// The different hashes of a range, unless they are too many.
+    fn distinct(&self, from: &mut Spill, first: u64, last: u64) -> Result<Option<Vec<u64>>, Error> {
+        let capacity = self.capacity();
+        let mut some: Vec<u64> = Vec::new();
+        let mut fits = true;
+        from.read(first, last, &mut |hashes| {
+            some.extend_from_slice(hashes);
+            if some.len() >= capacity {
+                some.sort_unstable();
+                some.dedup();
+                fits = some.len() < capacity / 2 || first == last;
+            }
+            Ok(fits)
+        })?;
+        some.sort_unstable();
+        some.dedup();
+        Ok(fits.then_some(some))
+    }
+
+    /// The words of a filter, some shards after the others.
+    fn shards<F: Width>(
+        &self,
+        layout: &Layout,
+        spill: &mut Spill,
+        are_distinct: bool,
+    ) -> Result<AlignedWords<u64>, Failure> {
+        let mut words = AlignedWords::zeroed(layout.words())?;
+        if layout.keys == 0 {
+            return Ok(words);
+        }
+        let Shards { numbers, mut fingerprints, mut seeds } = split_words::<F>(layout, words.as_mut_slice());
+        let slots = layout.graph_slots() as usize;
+        // Fewer keys than slots.
+        let together = (self.capacity() as u64 / layout.graph_slots()).max(1);
+        for first in numbers.clone().step_by(together as usize) {
+            let end = numbers.end.min(first + together);
+            let hashes = self.hashes_of(layout, spill, first, end, are_distinct)?;
+            let (these, others) = fingerprints.split_at_mut((end - first) as usize * slots);
+            let (those, rest) = seeds.split_at_mut((end - first) as usize);
+            (fingerprints, seeds) = (others, rest);
+            let shards = Shards { numbers: first..end, fingerprints: these, seeds: those };
+            match layout.arity {
+                Arity::Three => build_range::<3, F>(layout, hashes.len(), |i| hashes[i], shards, are_distinct)?,
+                Arity::Four => build_range::<4, F>(layout, hashes.len(), |i| hashes[i], shards, are_distinct)?,
+            }
+        }
+        Ok(words)
+    }
+
+    /// The hashes of some shards.
+    fn hashes_of(
+        &self,
+        layout: &Layout,
+        spill: &mut Spill,
+        first: u64,
+        end: u64,
+        are_distinct: bool,
+    ) -> Result<Vec<u64>, Failure> {
+        let begin = least_of_shard(first, layout.shards).unwrap_or(u64::MAX);
+        let last = least_of_shard(end, layout.shards).map_or(u64::MAX, |next| next - 1);
+        let most = (layout.graph_slots() * (end - first)) as usize;
+        let mut hashes = Vec::new();
+        spill.read(begin, last, &mut |some| {
+            hashes.extend_from_slice(some);
+            Ok(hashes.len() <= most)
+        })?;
+        if hashes.len() <= most {
+            return Ok(hashes);
+        }
+        // More keys than slots: most likely they are equal.
+        let repeat = !are_distinct && super::has_equal(&mut hashes);
+        Err(if repeat { Failure::Duplicates } else { Failure::Unlucky })
+    }
+}
+
+impl<F: Width> fmt::Debug for External<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("External");
+        f.field("builder", &self.builder).field("memory", &self.memory).field("folder", &self.folder).finish()
+    }
+}

@@ -1,0 +1,61 @@
+//! Building one graph: keys are hashed, brought together by their first slots and added to these on all threads; one
+//! thread peels.
+
+use warpset_base::parallel;
+use warpset_core::fuse::Graph;
+
+use super::Failure;
+use super::partition::{MOST_PARTS, Partitioned};
+use super::peel::Peeler;
+use crate::Layout;
+use crate::width::Width;
+
+/// Slots of a part by their base-2 logarithm: few enough parts, and where several threads add keys, at least as many as
+/// a key's slots span.
+fn part_bits(graph: Graph, slots: u64, is_shared: bool) -> u32 {
+    let mut bits = if is_shared { graph.segment_bits + 2 } else { graph.segment_bits.max(1) - 1 };
+    while slots.div_ceil(1 << bits) > MOST_PARTS as u64 {
+        bits += 1;
+    }
+    bits
+}
+
+/// Fills `words` with the fingerprints of `keys > 0` keys with these hashes.
+pub(super) fn build<const ARITY: usize, F: Width>(
+    layout: &Layout,
+    keys: usize,
+    hash: impl Fn(usize) -> u64 + Sync,
+    words: &mut [u64],
+    are_distinct: bool,
+) -> Result<(), Failure> {
+    let (graph, slots) = (layout.graph, layout.slots());
+    let is_shared = rayon::current_num_threads() > 1 && slots >> (graph.segment_bits + 2) > 2;
+    let bits = part_bits(graph, slots, is_shared);
+    let parts = slots.div_ceil(1 << bits) as usize;
+    let hashes = Partitioned::new(keys, hash, parts, |hash| (graph.first(hash) >> bits) as usize)?;
+    let mut peeler = Peeler::default();
+    peeler.clear(slots, keys as u64)?;
+    if !is_shared {
+        peeler.add::<ARITY>(graph, hashes.all().iter().copied());
+    } else {
+        // The keys of a part have slots in it and in the next one: first all even parts, then all odd ones.
+        for odd in 0..2 {
+            let two = peeler.parts(odd << bits, 2 << bits);
+            let overflown = parallel::map(two.zip((odd..parts).step_by(2)), |(mut slots, part)| {
+                slots.add::<ARITY>(graph, hashes.part(part))
+            });
+            if overflown.contains(&true) {
+                peeler.overflow();
+            }
+        }
+    }
+    if !peeler.peel::<ARITY>(graph, keys as u64, u32::MAX) {
+        let mut parts = (0..parts).map(|part| hashes.part(part).to_vec());
+        let is_repeated = !are_distinct && parts.any(|mut hashes| super::has_equal(&mut hashes));
+        return Err(if is_repeated { Failure::Duplicates } else { Failure::Unlucky });
+    }
+    drop(hashes);
+    let fingerprints: &mut [F] = bytemuck::cast_slice_mut(&mut words[..layout.fingerprint_words() as usize]);
+    peeler.assign::<ARITY, F>(graph, &mut fingerprints[..slots as usize]);
+    Ok(())
+}

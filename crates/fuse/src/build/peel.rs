@@ -1,0 +1,281 @@
+//! Peeling one graph in rounds, on one thread, and assigning fingerprints in the reverse order.
+//!
+//! A slot is free while one remaining key has it. In a round, every free slot takes its key, unless the key has another
+//! free slot before it; then all these keys leave the graph, which frees slots for the next round. No slot of a key
+//! that leaves in a round is taken by another key of the same round, so keys of one round can come in any order.
+
+use warpset_base::words::{OutOfMemory, zeroed_vec};
+use warpset_core::fuse::Graph;
+use warpset_core::fuse::hash::fingerprint;
+
+use crate::width::Width;
+
+/// What is known of the slots of a graph, and the order in which they took their keys.
+#[derive(Default)]
+pub(crate) struct Peeler {
+    /// Remaining keys of each slot.
+    counts: Vec<u8>,
+    /// The exclusive or of their hashes.
+    hashes: Vec<u64>,
+    /// Whether some slot had more keys than are counted, which only equal keys do.
+    overflown: bool,
+    /// Slots that took a key, round by round.
+    order: Vec<u32>,
+    taken: usize,
+    free: Vec<u32>,
+    next: Vec<u32>,
+}
+
+/// Keys of a part of the slots, as [`Peeler::parts`] hands them out.
+pub(crate) struct Part<'a> {
+    counts: &'a mut [u8],
+    hashes: &'a mut [u64],
+    /// The first slot of the part.
+    first: u32,
+}
+
+/// Adds a key to its slots; whether a count ran over.
+#[inline(always)]
+fn add<const ARITY: usize>(counts: &mut [u8], hashes: &mut [u64], graph: Graph, first: u32, hash: u64) -> bool {
+    let mut overflown = false;
+    let start = graph.first(hash);
+    for j in 0..ARITY {
+        let position = (graph.position::<ARITY>(start, hash, j) - first) as usize;
+        let count = counts[position].wrapping_add(1);
+        overflown |= count == 0;
+        counts[position] = count;
+        hashes[position] ^= hash;
+    }
+    overflown
+}
+
+impl Part<'_> {
+    /// Adds keys all of whose slots are in this part; whether a count ran over.
+    pub(crate) fn add<const ARITY: usize>(&mut self, graph: Graph, hashes: &[u64]) -> bool {
+        let mut overflown = false;
+        for &hash in hashes {
+            overflown |= add::<ARITY>(self.counts, self.hashes, graph, self.first, hash);
+        }
+        overflown
+    }
+}
+
+/// Slots in a list after which the memory of a slot is asked for, and after which that of its key's other slots.
+const FIRST_AHEAD: usize = 32;
+const SECOND_AHEAD: usize = 12;
+/// Slots from which on a graph does not fit in the cache of a core.
+const FAR: usize = 1 << 16;
+
+/// Asks for the memory of slots that come later in a list: the hashes first, then what `others` says of the slots of
+/// their keys.
+#[inline(always)]
+fn ahead<const ARITY: usize, T>(graph: Graph, list: &[u32], i: usize, hashes: &[u64], others: &[T]) {
+    let last = list.len() - 1;
+    prefetch(hashes, list[(i + FIRST_AHEAD).min(last)]);
+    let hash = hashes[list[(i + SECOND_AHEAD).min(last)] as usize];
+    let start = graph.first(hash);
+    (0..ARITY).for_each(|j| prefetch(others, graph.position::<ARITY>(start, hash, j)));
+}
+
+/// Asks for the cache line of a slot.
+#[inline(always)]
+fn prefetch<T>(slots: &[T], slot: u32) {
+    crate::lookup::prefetch(slots, slot as usize);
+}
+
+impl Peeler {
+    fn is_far(&self) -> bool {
+        self.counts.len() >= FAR
+    }
+
+    /// Makes room for a graph of `slots` slots and `keys` keys, and removes all keys.
+    pub(crate) fn clear(&mut self, slots: u64, keys: u64) -> Result<(), OutOfMemory> {
+        fn fit<T: bytemuck::Pod>(list: &mut Vec<T>, len: u64) -> Result<(), OutOfMemory> {
+            if (list.len() as u64) < len {
+                *list = zeroed_vec(len)?;
+            }
+            Ok(())
+        }
+        if self.counts.len() as u64 != slots {
+            (self.counts, self.hashes) = (zeroed_vec(slots)?, zeroed_vec(slots)?);
+        } else {
+            self.counts.fill(0);
+            self.hashes.fill(0);
+        }
+        // Every key takes one slot at most, and a round has at most all slots; one more place for what does not count.
+        fit(&mut self.order, keys.min(slots) + 1)?;
+        fit(&mut self.free, slots + 1)?;
+        fit(&mut self.next, slots + 1)?;
+        (self.overflown, self.taken) = (false, 0);
+        Ok(())
+    }
+
+    /// Adds keys.
+    pub(crate) fn add<const ARITY: usize>(&mut self, graph: Graph, hashes: impl IntoIterator<Item = u64>) {
+        let mut overflown = false;
+        for hash in hashes {
+            overflown |= add::<ARITY>(&mut self.counts, &mut self.hashes, graph, 0, hash);
+        }
+        self.overflown |= overflown;
+    }
+
+    /// The slots from `first` on, in parts of `len`, to which several threads add keys at the same time.
+    pub(crate) fn parts(&mut self, first: usize, len: usize) -> impl Iterator<Item = Part<'_>> {
+        let first = first.min(self.counts.len());
+        let parts = self.counts[first..].chunks_mut(len).zip(self.hashes[first..].chunks_mut(len));
+        parts.enumerate().map(move |(i, (counts, hashes))| Part { counts, hashes, first: (first + i * len) as u32 })
+    }
+
+    /// Says that a count ran over.
+    pub(crate) fn overflow(&mut self) {
+        self.overflown = true;
+    }
+
+    /// Peels the graph; whether all of its `keys` keys took slots, in at most `most_rounds` rounds.
+    pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64, most_rounds: u32) -> bool {
+        let is_far = self.is_far();
+        if self.overflown || keys >= self.order.len() as u64 {
+            return false;
+        }
+        let Peeler { counts, hashes, order, free, next, .. } = self;
+        let mut count = 0;
+        for (slot, &keys) in counts.iter().enumerate() {
+            free[count] = slot as u32;
+            count += usize::from(keys == 1);
+        }
+        let (mut taken, mut rounds) = (0, 0);
+        while count > 0 {
+            if rounds == most_rounds {
+                return false;
+            }
+            rounds += 1;
+            let first = taken;
+            // Without branches, which would go either way: what does not count is overwritten.
+            for (i, &slot) in free[..count].iter().enumerate() {
+                if is_far {
+                    ahead::<ARITY, u8>(graph, &free[..count], i, hashes, counts);
+                }
+                // A slot without keys has the hash zero, whose slots exist too.
+                let hash = hashes[slot as usize];
+                let start = graph.first(hash);
+                let is_free_before = |j| {
+                    // The slots of a key ascend.
+                    let other = graph.position::<ARITY>(start, hash, j);
+                    (other < slot) & (counts[other as usize] == 1)
+                };
+                let leaves_it = (0..ARITY - 1).fold(counts[slot as usize] != 1, |any, j| any | is_free_before(j));
+                order[taken] = slot;
+                taken += usize::from(!leaves_it);
+            }
+            count = 0;
+            for (i, &slot) in order[first..taken].iter().enumerate() {
+                if is_far {
+                    ahead::<ARITY, u64>(graph, &order[first..taken], i, hashes, hashes);
+                    prefetch(counts, order[(i + FIRST_AHEAD).min(taken - 1)]);
+                }
+                let hash = hashes[slot as usize];
+                let start = graph.first(hash);
+                for j in 0..ARITY {
+                    let other = graph.position::<ARITY>(start, hash, j) as usize;
+                    let left = counts[other].wrapping_sub(1);
+                    counts[other] = left;
+                    hashes[other] ^= hash;
+                    next[count] = other as u32;
+                    count += usize::from(left == 1);
+                }
+                // It keeps the key that it took.
+                counts[slot as usize] = 1;
+                hashes[slot as usize] = hash;
+            }
+            std::mem::swap(free, next);
+        }
+        self.taken = taken;
+        taken as u64 == keys
+    }
+
+    /// Writes the fingerprints of a graph that was peeled to `slots`, which are zero and as many as the graph's.
+    pub(crate) fn assign<const ARITY: usize, F: Width>(&self, graph: Graph, slots: &mut [F]) {
+        let (order, is_far) = (&self.order[..self.taken], self.is_far());
+        for (i, &slot) in order.iter().enumerate().rev() {
+            if is_far {
+                prefetch(&self.hashes, order[i.saturating_sub(FIRST_AHEAD)]);
+                let next = order[i.saturating_sub(SECOND_AHEAD)];
+                let hash = self.hashes[next as usize];
+                let start = graph.first(hash);
+                (0..ARITY).for_each(|j| prefetch(slots, graph.position::<ARITY>(start, hash, j)));
+            }
+            // A slot that took a key still has it, and no other.
+            let hash = self.hashes[slot as usize];
+            let mut value = F::of(fingerprint(hash));
+            // The slot itself is zero so far.
+            let start = graph.first(hash);
+            for j in 0..ARITY {
+                value = value ^ slots[graph.position::<ARITY>(start, hash, j) as usize];
+            }
+            slots[slot as usize] = value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::fuse::hash::mix;
+
+    use super::*;
+
+    fn peels<const ARITY: usize>(graph: Graph, keys: u64, seed: u64) -> Option<Vec<u16>> {
+        let hashes = (0..keys).map(|key| mix(key, seed));
+        let slots = graph.slots(ARITY as u32);
+        let mut peeler = Peeler::default();
+        peeler.clear(slots, keys).unwrap();
+        peeler.add::<ARITY>(graph, hashes.clone());
+        if !peeler.peel::<ARITY>(graph, keys, u32::MAX) {
+            return None;
+        }
+        let mut values = vec![0u16; slots as usize];
+        peeler.assign::<ARITY, u16>(graph, &mut values);
+        for hash in hashes {
+            let sum = graph.positions::<ARITY>(hash).iter().fold(0, |sum, &at| sum ^ values[at as usize]);
+            assert_eq!(sum, fingerprint(hash) as u16);
+        }
+        Some(values)
+    }
+
+    #[test]
+    fn every_key_has_its_fingerprint() {
+        let graph = Graph { starts: 40 << 6, segment_bits: 6 };
+        let done = (0..20).filter(|&seed| peels::<3>(graph, 1900, seed << 40).is_some()).count();
+        assert!(done > 10, "{done}");
+        let done = (0..20).filter(|&seed| peels::<4>(graph, 1900, seed << 40).is_some()).count();
+        assert!(done > 10, "{done}");
+        assert!(peels::<3>(graph, 2800, 1).is_none());
+    }
+
+    #[test]
+    fn the_order_of_keys_does_not_matter() {
+        let graph = Graph { starts: 12 << 5, segment_bits: 5 };
+        let hashes: Vec<u64> = (0..250).map(|key| mix(key, 4 << 40)).collect();
+        let build = |hashes: &mut dyn Iterator<Item = u64>| {
+            let mut peeler = Peeler::default();
+            peeler.clear(graph.slots(3), 250).unwrap();
+            peeler.add::<3>(graph, hashes);
+            assert!(peeler.peel::<3>(graph, 250, u32::MAX));
+            let mut slots = vec![0u32; graph.slots(3) as usize];
+            peeler.assign::<3, u32>(graph, &mut slots);
+            slots
+        };
+        let forwards = build(&mut hashes.iter().copied());
+        assert!(forwards == build(&mut hashes.iter().rev().copied()));
+    }
+
+    #[test]
+    fn equal_keys_are_never_peeled() {
+        let graph = Graph { starts: 40 << 6, segment_bits: 6 };
+        for copies in [2, 255, 256, 257, 512, 513, 1000] {
+            let mut peeler = Peeler::default();
+            peeler.clear(graph.slots(3), copies).unwrap();
+            peeler.add::<3>(graph, std::iter::repeat_n(mix(7, 3), copies as usize));
+            assert!(!peeler.peel::<3>(graph, copies, u32::MAX), "{copies}");
+        }
+    }
+}

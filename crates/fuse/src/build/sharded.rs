@@ -1,0 +1,190 @@
+//! Building shards, each on one thread and in its cache.
+
+use std::ops::Range;
+
+use warpset_base::parallel;
+use warpset_base::words::{OutOfMemory, zeroed_vec};
+use warpset_core::fuse::hash::{shard_of, within_shard};
+use warpset_core::fuse::{SHARD_ROUNDS, SHARD_SEEDS};
+
+use super::Failure;
+use super::partition::{MOST_PARTS, Partitioned};
+use super::peel::Peeler;
+use crate::Layout;
+use crate::width::Width;
+
+/// What a thread needs for one shard after the other.
+#[derive(Default)]
+struct Scratch {
+    peeler: Peeler,
+    /// Hashes of several shards, shard by shard.
+    sorted: Vec<u64>,
+    /// The end of each shard.
+    ends: Vec<usize>,
+    /// Hashes of one shard, to find equal ones.
+    spare: Vec<u64>,
+}
+
+/// The fingerprints and the seeds of some shards.
+pub(crate) struct Shards<'a, F> {
+    /// Their numbers.
+    pub numbers: Range<u64>,
+    pub fingerprints: &'a mut [F],
+    pub seeds: &'a mut [u8],
+}
+
+/// The fingerprints of all shards in the words of a filter, and their seeds.
+pub(crate) fn split_words<'a, F: Width>(layout: &Layout, words: &'a mut [u64]) -> Shards<'a, F> {
+    let (fingerprints, seeds) = words.split_at_mut(layout.fingerprint_words() as usize);
+    Shards {
+        numbers: 0..layout.shards,
+        fingerprints: &mut bytemuck::cast_slice_mut(fingerprints)[..layout.slots() as usize],
+        seeds: &mut bytemuck::cast_slice_mut(seeds)[..layout.shards as usize],
+    }
+}
+
+/// Fills `words` with the fingerprints of `keys > 0` keys with these hashes.
+pub(super) fn build<const ARITY: usize, F: Width>(
+    layout: &Layout,
+    keys: usize,
+    hash: impl Fn(usize) -> u64 + Sync,
+    words: &mut [u64],
+    are_distinct: bool,
+) -> Result<(), Failure> {
+    build_range::<ARITY, F>(layout, keys, hash, split_words(layout, words), are_distinct)
+}
+
+/// Builds neighbouring shards, of which these are all hashes, on all threads.
+pub(crate) fn build_range<const ARITY: usize, F: Width>(
+    layout: &Layout,
+    keys: usize,
+    hash: impl Fn(usize) -> u64 + Sync,
+    shards: Shards<'_, F>,
+    are_distinct: bool,
+) -> Result<(), Failure> {
+    let Shards { numbers, fingerprints, seeds } = shards;
+    let count = numbers.end - numbers.start;
+    let together = count.div_ceil(MOST_PARTS as u64);
+    let parts = count.div_ceil(together) as usize;
+    let part_of = |hash: u64| ((shard_of(hash, layout.shards) - numbers.start) / together) as usize;
+    let hashes = Partitioned::new(keys, hash, parts, part_of)?;
+    let parts = (numbers.step_by(together as usize))
+        .zip(fingerprints.chunks_mut(together as usize * layout.graph_slots() as usize))
+        .zip(seeds.chunks_mut(together as usize))
+        .map(|((first, fingerprints), seeds)| Shards {
+            numbers: first..first + seeds.len() as u64,
+            fingerprints,
+            seeds,
+        });
+    let built = parallel::map_with(Scratch::default, parts.enumerate(), |scratch, (part, shards)| {
+        build_some::<ARITY, F>(layout, hashes.part(part), shards, are_distinct, scratch)
+    });
+    first_failure(built)
+}
+
+/// The failure that decides what comes next: errors, then repetitions, then bad luck.
+fn first_failure(built: Vec<Result<(), Failure>>) -> Result<(), Failure> {
+    let mut worst = Ok(());
+    for one in built {
+        worst = match (worst, one) {
+            (Err(Failure::Error(error)), _) | (_, Err(Failure::Error(error))) => Err(Failure::Error(error)),
+            (Err(Failure::Duplicates), _) | (_, Err(Failure::Duplicates)) => Err(Failure::Duplicates),
+            (Err(Failure::Unlucky), _) | (_, Err(Failure::Unlucky)) => Err(Failure::Unlucky),
+            (Ok(()), Ok(())) => Ok(()),
+        };
+    }
+    worst
+}
+
+/// Builds some shards, of which these are all hashes, in any order.
+fn build_some<const ARITY: usize, F: Width>(
+    layout: &Layout,
+    hashes: &[u64],
+    shards: Shards<'_, F>,
+    are_distinct: bool,
+    scratch: &mut Scratch,
+) -> Result<(), Failure> {
+    let Shards { numbers, fingerprints, seeds } = shards;
+    let Scratch { peeler, sorted, ends, spare } = scratch;
+    sort_by_shard(layout, hashes, &numbers, sorted, ends)?;
+    let mut first = 0;
+    let places = fingerprints.chunks_mut(layout.graph_slots() as usize).zip(seeds);
+    for ((slots, seed), &end) in places.zip(&*ends) {
+        let hashes = &sorted[first..end];
+        first = end;
+        build_one::<ARITY, F>(layout, hashes, slots, seed, are_distinct, peeler, spare)?;
+    }
+    Ok(())
+}
+
+/// Copies hashes to `sorted`, shard by shard, and the end of each shard to `ends`.
+fn sort_by_shard(
+    layout: &Layout,
+    hashes: &[u64],
+    numbers: &Range<u64>,
+    sorted: &mut Vec<u64>,
+    ends: &mut Vec<usize>,
+) -> Result<(), OutOfMemory> {
+    if sorted.len() < hashes.len() {
+        *sorted = zeroed_vec(hashes.len() as u64)?;
+    }
+    let count = (numbers.end - numbers.start) as usize;
+    ends.clear();
+    if count == 1 {
+        sorted[..hashes.len()].copy_from_slice(hashes);
+        ends.push(hashes.len());
+        return Ok(());
+    }
+    let shard = |hash: u64| (shard_of(hash, layout.shards) - numbers.start) as usize;
+    ends.resize(count, 0);
+    hashes.iter().for_each(|&hash| ends[shard(hash)] += 1);
+    let mut begin = 0;
+    for end in ends.iter_mut() {
+        begin += std::mem::replace(end, begin);
+    }
+    // What begins where a shard does moves to its end.
+    for &hash in hashes {
+        let place = &mut ends[shard(hash)];
+        sorted[*place] = hash;
+        *place += 1;
+    }
+    Ok(())
+}
+
+/// Builds one shard, under the first seed that will do.
+fn build_one<const ARITY: usize, F: Width>(
+    layout: &Layout,
+    hashes: &[u64],
+    slots: &mut [F],
+    seed: &mut u8,
+    are_distinct: bool,
+    peeler: &mut Peeler,
+    spare: &mut Vec<u64>,
+) -> Result<(), Failure> {
+    let (graph, keys) = (layout.graph, hashes.len() as u64);
+    let mut may_repeat = !are_distinct;
+    if keys <= slots.len() as u64 {
+        for candidate in 0..SHARD_SEEDS {
+            let shard_seed = candidate as u8;
+            peeler.clear(slots.len() as u64, slots.len() as u64)?;
+            peeler.add::<ARITY>(graph, hashes.iter().map(|&hash| within_shard(hash, shard_seed)));
+            if peeler.peel::<ARITY>(graph, keys, SHARD_ROUNDS) {
+                *seed = shard_seed;
+                peeler.assign::<ARITY, F>(graph, slots);
+                return Ok(());
+            }
+            if may_repeat && repeat(hashes, spare) {
+                return Err(Failure::Duplicates);
+            }
+            may_repeat = false;
+        }
+    }
+    Err(if may_repeat && repeat(hashes, spare) { Failure::Duplicates } else { Failure::Unlucky })
+}
+
+/// Whether some of these are equal.
+fn repeat(hashes: &[u64], spare: &mut Vec<u64>) -> bool {
+    spare.clear();
+    spare.extend_from_slice(hashes);
+    super::has_equal(spare)
+}

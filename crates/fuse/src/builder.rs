@@ -1,0 +1,120 @@
+//! Settings of filters.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::build::{self, Settings};
+use crate::width::Width;
+use crate::{Arity, BinaryFuse, Error, External, Form, Key, Layout};
+
+/// Settings of a [`BinaryFuse`]; each setter states its default.
+///
+/// ```
+/// use warpset_fuse::{Arity, BinaryFuse16, Form};
+///
+/// let keys: Vec<u64> = (0..100_000).collect();
+/// let smallest = BinaryFuse16::builder().for_space().build_from(&keys)?;
+/// let sharded = BinaryFuse16::builder().form(Form::Sharded).build_from(&keys)?;
+/// assert!(smallest.layout().arity() == Arity::Four && smallest.memory_bytes() < sharded.memory_bytes());
+/// # Ok::<(), warpset_fuse::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq)]
+#[must_use = "a builder does nothing until `build_from`"]
+pub struct Builder<F> {
+    settings: Settings,
+    fpr: Option<f64>,
+    width: PhantomData<F>,
+}
+
+impl<F: Width> Builder<F> {
+    pub(crate) fn new() -> Builder<F> {
+        let settings = Settings { arity: Arity::default(), form: Form::default(), seed: 0 };
+        Builder { settings, fpr: None, width: PhantomData }
+    }
+
+    /// The rate of false positives, at most: an error where fingerprints of this width have a higher one
+    /// ([`bits_for`](crate::bits_for) says which width has not). Default: that of the width.
+    pub fn fpr(mut self, fpr: f64) -> Self {
+        self.fpr = Some(fpr);
+        self
+    }
+
+    /// Slots of a key. Default: [`Arity::Three`].
+    pub fn arity(mut self, arity: Arity) -> Self {
+        self.settings.arity = arity;
+        self
+    }
+
+    /// One graph or many. Default: [`Form::OneGraph`].
+    pub fn form(mut self, form: Form) -> Self {
+        self.settings.form = form;
+        self
+    }
+
+    /// Takes the form with the fewest bits per key: one graph, four-wise.
+    pub fn for_space(self) -> Self {
+        self.arity(Arity::Four).form(Form::OneGraph)
+    }
+
+    /// Takes the form that is built fastest, on many cores and on devices: sharded, three-wise.
+    pub fn for_build(self) -> Self {
+        self.arity(Arity::Three).form(Form::Sharded)
+    }
+
+    /// Where the seeds of the keys' hash begin. Default: 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// Checks every setting.
+    pub(crate) fn settings(&self) -> Result<Settings, Error> {
+        match self.fpr {
+            Some(fpr) if fpr.is_nan() || fpr <= 0.0 || fpr >= 1.0 => Err(Error::InvalidFpr { fpr }),
+            Some(fpr) if fpr < (-f64::from(F::BITS)).exp2() => Err(Error::UnreachableFpr { fpr, bits: F::BITS }),
+            _ => Ok(self.settings),
+        }
+    }
+
+    /// The parameters that a filter of `keys` different keys has if the first seed does; any other has as many words.
+    ///
+    /// ```
+    /// use warpset_fuse::BinaryFuse8;
+    ///
+    /// let bits = |keys: u64| Ok(64.0 * BinaryFuse8::builder().layout(keys)?.words() as f64 / keys as f64);
+    /// assert!(bits(100_000_000)? < 9.1);
+    /// assert!(bits(100)? > 13.0); // a Bloom filter of that rate takes fewer
+    /// # Ok::<(), warpset_fuse::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidFpr`], [`Error::UnreachableFpr`], [`Error::TooManyKeys`].
+    pub fn layout(&self, keys: u64) -> Result<Layout, Error> {
+        self.settings()?.layout::<F>(keys, 0)
+    }
+
+    /// The filter of these keys, on all threads of the current rayon pool; equal keys count once. The bytes follow from
+    /// the settings and the set of keys, whatever their order and the number of threads.
+    ///
+    /// Memory for a time: some 23 bytes per key for one graph, 8 sharded; 8 more for keys that are no integers of up to
+    /// 64 bits, or if keys are equal.
+    ///
+    /// # Errors
+    /// The errors of [`Builder::layout`]; [`Error::OutOfMemory`]; [`Error::NoSeed`] for [`Hashed`](crate::Hashed) keys
+    /// that are not random, and otherwise never in practice.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
+        build::build(&self.settings()?, keys)
+    }
+
+    /// A build of a sharded filter from keys that need not fit in memory.
+    pub fn external(&self) -> External<F> {
+        External::new(*self)
+    }
+}
+
+impl<F: Width> fmt::Debug for Builder<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("Builder");
+        f.field("bits", &F::BITS).field("settings", &self.settings).field("fpr", &self.fpr).finish()
+    }
+}

@@ -1,0 +1,211 @@
+//! Binary fuse filters in device memory: the same words as on the host, built and queried by kernels.
+//!
+//! Methods on host slices bring keys to the device in chunks, copies and kernels side by side: integers and hashes as
+//! they are, other keys as hashes. Those that end in `_device` take memory of the device; those in `_async` also a
+//! stream, and wait for nothing. What needs single keys, files or views needs a copy on the host:
+//! [`BinaryFuse::to_host`].
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use warpset_base::filter::Filter;
+use warpset_base::words::{AlignedWords, OutOfMemory};
+use warpset_core::hash;
+use warpset_gpu::batch::{Hashing, download_large};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec};
+use warpset_kernels::fuse::graph::fuse_graph_assign;
+use warpset_kernels::fuse::lookup::fuse_contains;
+use warpset_kernels::fuse::shards::{fuse_shards_four, fuse_shards_three};
+use warpset_simt::EntryOf;
+
+use crate::width::Width;
+use crate::{Error, Hashed, Layout, cpu, view};
+
+mod build;
+mod builder;
+mod graph;
+mod lookup;
+mod shards;
+
+pub use builder::DeviceBuilder;
+pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
+pub use warpset_primitives::DeviceFilter;
+
+/// [`crate::BinaryFuse8`] in device memory.
+pub type BinaryFuse8 = BinaryFuse<u8>;
+/// [`crate::BinaryFuse16`] in device memory.
+pub type BinaryFuse16 = BinaryFuse<u16>;
+/// [`crate::BinaryFuse32`] in device memory.
+pub type BinaryFuse32 = BinaryFuse<u32>;
+
+/// A fingerprint on devices: `u8`, `u16` or `u32`. Sealed, as [`Width`] is.
+pub trait DeviceWidth:
+    Width
+    + EntryOf<fuse_contains<Self>>
+    + EntryOf<fuse_graph_assign<Self>>
+    + EntryOf<fuse_shards_three<Self>>
+    + EntryOf<fuse_shards_four<Self>>
+{
+}
+impl DeviceWidth for u8 {}
+impl DeviceWidth for u16 {}
+impl DeviceWidth for u32 {}
+
+/// How keys of the host come to a device: integers as they are, others by XXH64.
+const HASHING: Hashing = Hashing::xxh64();
+/// Hashes that are asked at a time to measure a rate.
+const SAMPLES: u64 = 1 << 22;
+
+/// [`crate::BinaryFuse`] in device memory.
+///
+/// ```
+/// use warpset_fuse::{BinaryFuse8, Filter};
+/// use warpset_gpu::Device;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let keys: Vec<u64> = (0..1000).collect();
+/// let filter = BinaryFuse8::builder().for_build().on(&device).build_from(&keys)?;
+/// assert_eq!(filter.count_contained_bulk(&keys)?, 1000);
+///
+/// let on_host = filter.to_host()?; // the same bytes as if it had been built there
+/// assert!(on_host == BinaryFuse8::builder().for_build().build_from(&keys)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BinaryFuse<F> {
+    layout: Layout,
+    device: Device,
+    /// The words of a filter of this layout.
+    words: DeviceVec<u64>,
+    width: PhantomData<F>,
+}
+
+/// How many words a filter of this layout has.
+fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
+    usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
+}
+
+impl<F: DeviceWidth> BinaryFuse<F> {
+    /// The words are those of this layout.
+    fn from_parts(device: &Device, layout: Layout, words: DeviceVec<u64>) -> BinaryFuse<F> {
+        BinaryFuse { layout, device: device.clone(), words, width: PhantomData }
+    }
+
+    /// A copy of a filter in host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn from_host(device: &Device, filter: &cpu::BinaryFuse<F>) -> Result<BinaryFuse<F>, Error> {
+        let words = device.from_slice(filter.words())?;
+        Ok(BinaryFuse::from_parts(device, *filter.layout(), words))
+    }
+
+    /// A copy in host memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
+    pub fn to_host(&self) -> Result<cpu::BinaryFuse<F>, Error> {
+        let mut words = AlignedWords::zeroed(self.layout.words())?;
+        self.device.synchronize()?;
+        download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
+        Ok(cpu::BinaryFuse::from_parts(self.layout, words))
+    }
+
+    /// A copy on the same device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn try_clone(&self) -> Result<BinaryFuse<F>, Error> {
+        let words = self.device.waiting(|stream| {
+            let mut words = stream.alloc_uninit(self.words.len())?;
+            stream.copy(&mut words, &self.words)?;
+            Ok::<_, Error>(words)
+        })?;
+        Ok(BinaryFuse::from_parts(&self.device, self.layout, words))
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The words on the device: the memory image that every backend shares.
+    pub fn words(&self) -> DeviceSlice<'_, u64> {
+        self.words.as_slice()
+    }
+
+    /// How many different keys are in the filter.
+    pub fn len(&self) -> u64 {
+        self.layout.keys
+    }
+
+    /// Whether no key is in the filter.
+    pub fn is_empty(&self) -> bool {
+        self.layout.keys == 0
+    }
+
+    /// Keys per slot.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.layout.slots().max(1) as f64
+    }
+
+    /// Bytes of device memory that the words take.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.layout.words()
+    }
+
+    /// Bits of device memory per key.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
+    }
+
+    /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
+    pub fn fpr(&self) -> f64 {
+        if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
+    }
+
+    /// The rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        view::expected_fpr::<F>(keys)
+    }
+
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same hashes
+    /// as on the host.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
+        let spread = hash::spread_seed(seed);
+        let (mut hits, mut done) = (0, 0);
+        while done < samples {
+            let n = SAMPLES.min(samples - done);
+            let hashes: Vec<Hashed> = (done..done + n).map(|i| Hashed(hash::mix_spread(i, spread))).collect();
+            hits += self.count_contained_bulk(&hashes)?;
+            done += n;
+        }
+        Ok(hits as f64 / samples.max(1) as f64)
+    }
+}
+
+impl<F: DeviceWidth> cpu::BinaryFuse<F> {
+    /// A copy in device memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn to_device(&self, device: &Device) -> Result<BinaryFuse<F>, Error> {
+        BinaryFuse::from_host(device, self)
+    }
+}
+
+impl<F: DeviceWidth> fmt::Debug for BinaryFuse<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("gpu::BinaryFuse").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

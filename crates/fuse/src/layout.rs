@@ -1,0 +1,263 @@
+//! From a number of keys to a graph, and to as many of them as there are shards.
+
+use warpset_base::file::{FIELDS, FileError};
+use warpset_core::fuse::graph::MAX_SEGMENT_BITS;
+use warpset_core::fuse::{Graph, SHARD_SLOTS};
+
+use crate::Error;
+
+/// How many slots a key has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Arity {
+    /// Three: 1.13 slots per key, and a lookup reads three of them.
+    #[default]
+    Three = 3,
+    /// Four: 1.08 slots per key, and a lookup reads four.
+    Four = 4,
+}
+
+/// Whether a filter is one graph or many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// One graph, as published; three-wise it is the array that other programs have. Its peeling takes one thread of a
+    /// CPU, and hundreds of launches on a device.
+    #[default]
+    OneGraph,
+    /// Many small graphs of at most 2^14 slots, one after the other, each with a seed of its own: as many threads, or
+    /// blocks of a device, peel them at the same time, each in its cache or shared memory. Takes a tenth more space.
+    Sharded,
+}
+
+/// Parameters of a filter: with the keys, they say every byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// Bits of a fingerprint.
+    pub(crate) bits: u32,
+    pub(crate) arity: Arity,
+    /// Different keys.
+    pub(crate) keys: u64,
+    pub(crate) seed: u64,
+    /// The one graph, or that of every shard; without slots if there are no keys.
+    pub(crate) graph: Graph,
+    /// 0 if there is one graph.
+    pub(crate) shards: u64,
+}
+
+/// The most slots of one graph: positions have 32 bits.
+const MOST_SLOTS: u64 = u32::MAX as u64;
+/// The most shards: each has 256 values of what picks the shard of a key, at least, so that all are of one size.
+const MOST_SHARDS: u64 = 1 << 24;
+/// Keys from which on the published length of segments always does.
+const LARGE: u64 = 1_000_000;
+/// Keys from which on fewer slots per key than published do for a shard.
+const LARGE_SHARD: f64 = 4096.0;
+
+impl Arity {
+    /// The published number of slots per key.
+    fn slots_per_key(self, keys: f64) -> f64 {
+        match self {
+            Arity::Three => f64::max(1.125, 0.875 + 0.25 * 1e6_f64.ln() / keys.ln()),
+            Arity::Four => f64::max(1.075, 0.77 + 0.305 * 6e5_f64.ln() / keys.ln()),
+        }
+    }
+
+    /// The published length of a segment, by its base-2 logarithm.
+    fn segment_bits(self, keys: f64) -> u32 {
+        let bits = match self {
+            Arity::Three => keys.ln() / 3.33_f64.ln() + 2.25,
+            Arity::Four => (keys.ln() / 2.91_f64.ln() - 0.5).max(2.0),
+        };
+        (bits as u32).min(MAX_SEGMENT_BITS)
+    }
+
+    /// Keys of a shard on average, if there are many: so few that the fullest of a hundred thousand can be peeled.
+    fn shard_keys(self) -> u64 {
+        match self {
+            Arity::Three => 13_200,
+            Arity::Four => 13_700,
+        }
+    }
+}
+
+/// A graph of at least `slots` slots, in whole segments.
+fn graph_of(slots: u64, segment_bits: u32, arity: Arity) -> Graph {
+    let more = arity as u64 - 1;
+    let segments = slots.div_ceil(1 << segment_bits).max(more + 1);
+    Graph { starts: ((segments - more) << segment_bits) as u32, segment_bits }
+}
+
+impl Layout {
+    /// The parameters for `keys` different keys, at the `attempt`-th attempt with another seed.
+    pub(crate) fn new(
+        bits: u32,
+        arity: Arity,
+        form: Form,
+        keys: u64,
+        seed: u64,
+        attempt: u32,
+    ) -> Result<Layout, Error> {
+        let none = Layout { bits, arity, keys, seed, graph: Graph { starts: 0, segment_bits: 0 }, shards: 0 };
+        if keys == 0 {
+            return Ok(none);
+        }
+        match form {
+            Form::OneGraph => Ok(Layout { graph: one_graph(arity, keys, attempt)?, ..none }),
+            Form::Sharded => {
+                let shards = keys.div_ceil(arity.shard_keys());
+                if shards > MOST_SHARDS {
+                    return Err(Error::TooManyKeys { keys, most: MOST_SHARDS * arity.shard_keys() });
+                }
+                Ok(Layout { graph: shard_graph(arity, keys as f64 / shards as f64, shards > 1), shards, ..none })
+            }
+        }
+    }
+
+    /// Bits of a fingerprint.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Slots of a key.
+    pub fn arity(&self) -> Arity {
+        self.arity
+    }
+
+    /// One graph or many.
+    pub fn form(&self) -> Form {
+        if self.shards == 0 { Form::OneGraph } else { Form::Sharded }
+    }
+
+    /// The seed of the keys' hash.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Graphs that the filter consists of.
+    pub fn graphs(&self) -> u64 {
+        self.shards.max(1)
+    }
+
+    /// Slots of one graph.
+    pub fn graph_slots(&self) -> u64 {
+        self.graph.slots(self.arity as u32)
+    }
+
+    /// Slots of all graphs.
+    pub fn slots(&self) -> u64 {
+        self.graph_slots().saturating_mul(self.graphs())
+    }
+
+    /// Words of 64 bits that the fingerprints take.
+    pub(crate) fn fingerprint_words(&self) -> u64 {
+        self.slots().saturating_mul(u64::from(self.bits)).div_ceil(64)
+    }
+
+    /// Words of 64 bits: those of the fingerprints, then the seeds of the shards, a byte each.
+    pub fn words(&self) -> u64 {
+        self.fingerprint_words() + self.shards.div_ceil(8)
+    }
+
+    /// The parameters of a header.
+    pub(crate) fn to_fields(self) -> [u64; FIELDS] {
+        let Graph { starts, segment_bits } = self.graph;
+        let form = u64::from(self.bits) | (self.arity as u64) << 8;
+        [form, self.keys, self.seed, starts.into(), segment_bits.into(), self.shards, 0, 0]
+    }
+
+    /// The parameters that a header has, if a filter of this many bits can have them.
+    pub(crate) fn from_fields(bits: u32, fields: [u64; FIELDS]) -> Result<Layout, Error> {
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
+        let [form, keys, seed, starts, segment_bits, shards, unused @ ..] = fields;
+        if form & 0xff != u64::from(bits) {
+            return invalid("bits of a fingerprint", form & 0xff);
+        }
+        let arity = match form >> 8 {
+            3 => Arity::Three,
+            4 => Arity::Four,
+            other => return invalid("slots of a key", other),
+        };
+        if let Some(&value) = unused.iter().find(|&&value| value != 0) {
+            return invalid("unused parameters", value);
+        }
+        let layout = match Layout::checked(bits, arity, keys, seed, starts, segment_bits) {
+            Ok(layout) => Layout { shards, ..layout },
+            Err((field, value)) => return invalid(field, value),
+        };
+        let too_many =
+            shards > MOST_SHARDS || (shards > 0 && !(1..=u64::from(SHARD_SLOTS)).contains(&layout.graph_slots()));
+        if too_many {
+            return invalid("shards", shards);
+        }
+        if keys > layout.slots() {
+            return invalid("keys", keys);
+        }
+        Ok(layout)
+    }
+
+    /// One graph with these parameters, or which of them no graph has.
+    pub(crate) fn checked(
+        bits: u32,
+        arity: Arity,
+        keys: u64,
+        seed: u64,
+        starts: u64,
+        segment_bits: u64,
+    ) -> Result<Layout, (&'static str, u64)> {
+        if segment_bits > MAX_SEGMENT_BITS.into() {
+            return Err(("the logarithm of a segment's length", segment_bits));
+        }
+        let segment_bits = segment_bits as u32;
+        let graph = Graph { starts: u32::try_from(starts).unwrap_or(u32::MAX), segment_bits };
+        if starts > MOST_SLOTS || graph.slots(arity as u32) > MOST_SLOTS || starts % u64::from(graph.segment()) != 0 {
+            return Err(("the number of first slots", starts));
+        }
+        Ok(Layout { bits, arity, keys, seed, graph, shards: 0 })
+    }
+}
+
+/// The published graph of that many keys. Where the number of keys is just above one at which segments double, a graph
+/// rarely peels; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
+fn one_graph(arity: Arity, keys: u64, attempt: u32) -> Result<Graph, Error> {
+    let count = keys as f64;
+    let slots = if keys == 1 { 0 } else { (count * arity.slots_per_key(count)).round() as u64 };
+    let segment_bits = arity.segment_bits(count);
+    let room = MOST_SLOTS - ((arity as u64 + 1) << segment_bits);
+    if slots > room {
+        let most = (MOST_SLOTS - ((arity as u64 + 1) << MAX_SEGMENT_BITS)) as f64 / arity.slots_per_key(1e9);
+        return Err(Error::TooManyKeys { keys, most: most as u64 });
+    }
+    let graph = graph_of(slots, segment_bits, arity);
+    if attempt % 4 != 1 || keys <= 4 || keys >= LARGE || segment_bits == 0 {
+        return Ok(graph);
+    }
+    let starts = graph.starts + ((arity as u32 - 1) << (segment_bits - 1));
+    Ok(Graph { starts, segment_bits: segment_bits - 1 })
+}
+
+/// The graph of shards of `mean` keys each, which have some more if there are `several`. Segments are shorter than
+/// published, so that more of them fit; measured in `docs/log/fuse.md`.
+fn shard_graph(arity: Arity, mean: f64, several: bool) -> Graph {
+    // Of a hundred thousand shards three have more.
+    let keys = if several { mean + 4.0 * mean.sqrt() } else { mean };
+    let published = if mean < 2.0 { 0.0 } else { arity.slots_per_key(mean) };
+    let factor = match arity {
+        _ if mean < LARGE_SHARD => published,
+        Arity::Three => published - 0.04,
+        Arity::Four => published - 0.06,
+    };
+    let slots = (keys * factor).ceil() as u64;
+    let segment_bits = match (arity, slots) {
+        (Arity::Three, 12_000..) => 9,
+        (Arity::Three, 3_000..) | (Arity::Four, 12_000..) => 8,
+        (Arity::Three, 800..) | (Arity::Four, 4_000..) => 7,
+        (Arity::Three, 250..) | (Arity::Four, 1_000..) => 6,
+        (Arity::Three, 80..) | (Arity::Four, 300..) => 5,
+        (_, 40..) => 4,
+        (_, 20..) => 3,
+        _ => 2,
+    };
+    let most = u64::from(SHARD_SLOTS);
+    let graph = graph_of(slots, segment_bits, arity);
+    if graph.slots(arity as u32) > most { graph_of(most, segment_bits, arity) } else { graph }
+}

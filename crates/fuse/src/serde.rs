@@ -1,0 +1,89 @@
+//! serde: filters as the bytes of their saved form, compact in binary formats and checked on the way in; arrays of
+//! `xorf` in the form of that crate.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use warpset_base::file;
+
+use crate::BinaryFuse;
+use crate::width::Width;
+
+impl<F: Width> Serialize for BinaryFuse<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        file::serialize(self, serializer)
+    }
+}
+
+impl<'de, F: Width> Deserialize<'de> for BinaryFuse<F> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BinaryFuse<F>, D::Error> {
+        file::deserialize(deserializer)
+    }
+}
+
+/// Fingerprints as `xorf` has them: those of 8 bits as bytes, wider ones as a sequence of numbers.
+pub(crate) mod fingerprints {
+    use super::*;
+
+    pub(crate) fn serialize<F: Width + Serialize, S: Serializer>(
+        fingerprints: &[F],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        if F::BITS == 8 {
+            serializer.serialize_bytes(bytemuck::cast_slice(fingerprints))
+        } else {
+            serializer.collect_seq(fingerprints)
+        }
+    }
+
+    pub(crate) fn deserialize<'de, F, D>(deserializer: D) -> Result<Vec<F>, D::Error>
+    where
+        F: Width + Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        if F::BITS == 8 {
+            deserializer.deserialize_byte_buf(Bytes(PhantomData))
+        } else {
+            Vec::deserialize(deserializer)
+        }
+    }
+
+    struct Bytes<F>(PhantomData<F>);
+
+    impl<'de, F: Width + Deserialize<'de>> Visitor<'de> for Bytes<F> {
+        type Value = Vec<F>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the fingerprints of a filter")
+        }
+
+        fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Vec<F>, E> {
+            Ok(bytemuck::pod_collect_to_vec(bytes))
+        }
+
+        /// Formats without bytes, JSON for one, have a sequence of numbers.
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<F>, A::Error> {
+            let mut all = Vec::new();
+            while let Some(one) = seq.next_element()? {
+                all.push(one);
+            }
+            Ok(all)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::BinaryFuse16;
+
+    #[test]
+    fn through_json_and_back() {
+        let filter = BinaryFuse16::builder().build_from(&(0..100u64).collect::<Vec<_>>()).unwrap();
+        let json = serde_json::to_string(&filter).unwrap();
+        assert!(serde_json::from_str::<BinaryFuse16>(&json).unwrap() == filter);
+        let broken = json.replacen("87", "88", 1);
+        assert!(serde_json::from_str::<BinaryFuse16>(&broken).is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use warpset_base::bitmap::{Bitmap, bits_to};
+use warpset_base::filter::same_length;
+use warpset_base::parallel;
+use warpset_core::hash;
+
+use crate::build::word_of;
+use crate::lookup::Lookup;
+use crate::width::Width;
+use crate::{Error, Hashed, Key, Layout};
+
+/// Keys that one task of a parallel operation takes; a multiple of 64.
+const TASK: usize = 1 << 13;
+
+/// A filter's parameters and a borrow of its words: answers queries, owns nothing.
+///
+/// From saved bytes without a copy ([`View::from_bytes`]), or from a filter
+/// ([`BinaryFuse::view`](crate::BinaryFuse::view)).
+///
+/// ```
+/// use warpset_fuse::BinaryFuse16;
+///
+/// let filter = BinaryFuse16::builder().build_from(&["north", "south"])?;
+/// let view = filter.view(); // may go to other threads, lives as long as the filter
+/// assert!(view.contains("north") && view.len() == 2);
+/// # Ok::<(), warpset_fuse::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct View<'a, F> {
+    layout: Layout,
+    words: &'a [u64],
+    width: PhantomData<F>,
+}
+
+/// Whether an input of this length stays on the calling thread.
+fn is_serial(len: usize) -> bool {
+    len < 2 * TASK || rayon::current_num_threads() == 1
+}
+
+/// Runs `task` with parts of the keys and their answers, of which one is for `keys_per_answer` keys, on all threads.
+fn in_tasks<K: Sync, T: Send>(
+    keys: &[K],
+    answers: &mut [T],
+    keys_per_answer: usize,
+    task: impl Fn(&[K], &mut [T]) + Sync,
+) {
+    if is_serial(keys.len()) {
+        return task(keys, answers);
+    }
+    let parts = keys.chunks(TASK).zip(answers.chunks_mut(TASK / keys_per_answer));
+    parallel::for_each(parts, |(keys, answers)| task(keys, answers));
+}
+
+impl<'a, F: Width> View<'a, F> {
+    /// `words` are exactly the words of `layout`.
+    pub(crate) fn new(layout: Layout, words: &'a [u64]) -> View<'a, F> {
+        debug_assert_eq!(words.len() as u64, layout.words());
+        View { layout, words, width: PhantomData }
+    }
+
+    #[inline(always)]
+    fn lookup(&self) -> Lookup<'_, F> {
+        Lookup::new(&self.layout, self.words)
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend shares.
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// How many different keys are in the filter. (Arrays of `xorf` do not say that: of a filter that was read from one
+    /// an estimate, by the slots.)
+    pub fn len(&self) -> u64 {
+        self.layout.keys
+    }
+
+    /// Whether no key is in the filter.
+    pub fn is_empty(&self) -> bool {
+        self.layout.keys == 0
+    }
+
+    /// Bytes of memory that the words take.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.layout.words()
+    }
+
+    /// Bits of memory per key.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
+    }
+
+    /// Keys per slot.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.layout.slots().max(1) as f64
+    }
+
+    /// Whether the key may be in the filter. Never false for a key that it was built from.
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.lookup().contains(word_of(&key))
+    }
+
+    /// Looks up many keys: one answer per key, in their order.
+    ///
+    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool, and asks for the
+    /// memory of many keys before it reads that of the first.
+    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.fill(keys, &mut answers);
+        answers
+    }
+
+    /// Answers of some form, on all threads; the slices have the same length.
+    fn fill<K: Key, T: Send + From<bool>>(&self, keys: &[K], answers: &mut [T]) {
+        let lookup = self.lookup();
+        in_tasks(keys, answers, 1, |keys, answers| {
+            lookup.each_64(keys, |i, bits| {
+                let end = answers.len().min(64 * i + 64);
+                bits_to(&mut answers[64 * i..end], &[bits]);
+            });
+        });
+    }
+
+    /// [`View::contains_bulk`] into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one answer per key.
+    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.fill(keys, answers);
+        Ok(())
+    }
+
+    /// [`View::contains_bulk`] as bytes 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one answer per key.
+    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.fill(keys, answers);
+        Ok(())
+    }
+
+    /// [`View::contains_bulk`] as one bit per key.
+    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+        let (mut words, lookup) = (vec![0u64; keys.len().div_ceil(64)], self.lookup());
+        in_tasks(keys, &mut words, 64, |keys, words| lookup.each_64(keys, |i, bits| words[i] = bits));
+        Bitmap::from_words(words, keys.len())
+    }
+
+    /// How many of the keys may be in the filter.
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
+        let lookup = self.lookup();
+        let task = |keys: &[K]| {
+            let mut count = 0;
+            lookup.each_64(keys, |_, bits| count += bits.count_ones() as usize);
+            count
+        };
+        if is_serial(keys.len()) { task(keys) } else { parallel::map(keys.chunks(TASK), task).into_iter().sum() }
+    }
+
+    /// Drops the keys that are surely not in the filter; the others keep their order.
+    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
+        let answers = self.contains_bitmap_bulk(keys);
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
+    }
+
+    /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
+    pub fn fpr(&self) -> f64 {
+        if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
+    }
+
+    /// The rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        expected_fpr::<F>(keys)
+    }
+
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
+        let spread = hash::spread_seed(seed);
+        let (mut hits, mut done) = (0, 0);
+        let mut hashes = vec![Hashed(0); (1 << 16).min(samples as usize)];
+        while done < samples {
+            let n = hashes.len().min((samples - done) as usize);
+            for (i, hash) in hashes[..n].iter_mut().enumerate() {
+                hash.0 = hash::mix_spread(done + i as u64, spread);
+            }
+            hits += self.count_contained_bulk(&hashes[..n]);
+            done += n as u64;
+        }
+        hits as f64 / samples.max(1) as f64
+    }
+}
+
+/// The rate of false positives of a filter of this width.
+pub(crate) fn expected_fpr<F: Width>(keys: u64) -> f64 {
+    if keys == 0 { 0.0 } else { (-f64::from(F::BITS)).exp2() }
+}
+
+impl<F: Width> fmt::Debug for View<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Fingerprints of 8, 16 and 32 bits.
+
+use std::ops::BitXor;
+
+use bytemuck::Pod;
+use warpset_base::file::Structure;
+
+/// A fingerprint: `u8`, `u16` or `u32`. Sealed.
+///
+/// A filter of `w`-bit fingerprints takes a key that is not in it for one that is with probability `2^-w`.
+///
+/// ```
+/// use warpset_fuse::Width;
+///
+/// fn rate<F: Width>() -> f64 {
+///     (-f64::from(F::BITS)).exp2()
+/// }
+/// assert_eq!([rate::<u8>(), rate::<u16>()], [1.0 / 256.0, 1.0 / 65536.0]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no fingerprint of a binary fuse filter",
+    note = "take `u8`, `u16` or `u32`: `BinaryFuse8`, `BinaryFuse16` or `BinaryFuse32`"
+)]
+pub trait Width: sealed::Width {
+    /// Bits of a fingerprint.
+    const BITS: u32;
+}
+
+pub(crate) mod sealed {
+    use super::*;
+
+    pub trait Width: Pod + Eq + BitXor<Output = Self> + Send + Sync {
+        /// Its number in headers, with the version of its format.
+        const STRUCTURE: Structure;
+        /// For messages.
+        const NAME: &'static str;
+
+        /// The low bits of a fingerprint.
+        fn of(fingerprint: u32) -> Self;
+    }
+}
+
+macro_rules! widths {
+    ($($width:ty: $structure:ident, $name:literal;)*) => {$(
+        impl Width for $width {
+            const BITS: u32 = <$width>::BITS;
+        }
+        impl sealed::Width for $width {
+            const STRUCTURE: Structure = Structure::$structure;
+            const NAME: &'static str = $name;
+
+            #[inline(always)]
+            fn of(fingerprint: u32) -> $width {
+                fingerprint as $width
+            }
+        }
+    )*};
+}
+widths! {
+    u8: BINARY_FUSE_8, "binary fuse filter of 8 bits";
+    u16: BINARY_FUSE_16, "binary fuse filter of 16 bits";
+    u32: BINARY_FUSE_32, "binary fuse filter of 32 bits";
+}
+
+/// The least width of fingerprints, 8, 16 or 32 bits, with which a filter's rate of false positives is at most `fpr`;
+/// `None` for less than `2^-32`.
+///
+/// ```
+/// assert_eq!([0.01, 0.001, 1e-9].map(warpset_fuse::bits_for), [Some(8), Some(16), Some(32)]);
+/// assert_eq!(warpset_fuse::bits_for(1e-10), None);
+/// ```
+pub fn bits_for(fpr: f64) -> Option<u32> {
+    [8, 16, 32].into_iter().find(|&bits| (-f64::from(bits)).exp2() <= fpr)
+}
