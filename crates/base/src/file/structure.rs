@@ -51,7 +51,7 @@ impl Structure {
     pub const BINARY_FUSE_32: Structure = Structure::new(42, 1, "BinaryFuse32");
 
     /// `StaticMap`, and with values of no size `StaticSet`.
-    pub const STATIC_MAP: Structure = Structure { has_elements: true, ..Structure::new(40, 1, "StaticMap") };
+    pub const STATIC_MAP: Structure = Structure { has_elements: true, ..Structure::new(48, 1, "StaticMap") };
 
     /// All structures, in the order of their numbers.
     pub const ALL: &[Structure] = &[
@@ -65,10 +65,10 @@ impl Structure {
         Structure::RANK_SELECT_QUOTIENT_FILTER,
         Structure::LSM,
         Structure::SORTED_ARRAY,
-        Structure::STATIC_MAP,
         Structure::BINARY_FUSE_8,
         Structure::BINARY_FUSE_16,
         Structure::BINARY_FUSE_32,
+        Structure::STATIC_MAP,
     ];
 
     /// A structure without elements.
