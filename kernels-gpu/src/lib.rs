@@ -247,7 +247,7 @@ pub mod primitives {
     pub mod select;
 }
 
-/// Minimal perfect hash functions of the second kind.
+/// Minimal perfect hash functions whose tasks share the bits of a bucket.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "consensus"))]
 pub mod consensus {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]

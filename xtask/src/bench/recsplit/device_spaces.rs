@@ -56,7 +56,7 @@ fn run(session: &mut Session, device: &Device) -> anyhow::Result<()> {
         measure(session, device, &there, &settings.builder(), row)?;
     }
     let mut spaces: Vec<f64> = SPACES[..if few { 1 } else { SPACES.len() }].into();
-    if session.effort != Effort::Quick {
+    if session.effort != Effort::Quick && !few {
         spaces.extend(BETWEEN.map(|hundredths| f64::from(hundredths) / 100.0));
         spaces.sort_by(|a, b| b.total_cmp(a));
         spaces.dedup();
