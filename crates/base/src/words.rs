@@ -39,6 +39,14 @@ impl<T: Pod> AlignedWords<T> {
         Ok(AlignedWords { memory, first, len })
     }
 
+    /// Asks the system to put large memory that has not been touched yet into huge pages, where Linux has them: random
+    /// accesses then miss fewer translations of addresses. Memory is taken in pieces of 2 MiB then.
+    #[must_use]
+    pub fn in_huge_pages(mut self) -> AlignedWords<T> {
+        advise_huge_pages(bytemuck::cast_slice_mut(self.as_mut_slice()));
+        self
+    }
+
     /// The first word that starts a line.
     fn first_of(memory: &[T]) -> usize {
         memory.as_ptr().align_offset(LINE_BYTES).min(Self::LINE)
@@ -65,6 +73,34 @@ impl<T: Pod> Clone for AlignedWords<T> {
         memory[first..first + self.len].copy_from_slice(self.as_slice());
         AlignedWords { memory, first, len: self.len }
     }
+}
+
+/// Bytes from which on huge pages pay: some of them.
+const LARGE_BYTES: usize = 8 << 20;
+
+/// See [`AlignedWords::in_huge_pages`].
+fn advise_huge_pages(memory: &mut [u8]) {
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    if memory.len() >= LARGE_BYTES {
+        use std::ffi::{c_int, c_void};
+
+        // The system's C library, which the standard library links.
+        unsafe extern "C" {
+            fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
+        }
+        /// `MADV_HUGEPAGE` of these architectures.
+        const HUGE_PAGES: c_int = 14;
+        /// The largest page that an address has to be a multiple of.
+        const PAGE: usize = 1 << 16;
+
+        let before = memory.as_ptr().align_offset(PAGE).min(memory.len());
+        let inner = &mut memory[before..];
+        // SAFETY: the range lies in memory that is lent here, and this advice changes no contents. Where the system
+        // refuses, pages stay as they are.
+        unsafe { madvise(inner.as_mut_ptr().cast(), inner.len(), HUGE_PAGES) };
+    }
+    #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+    let _ = (memory, LARGE_BYTES);
 }
 
 /// `len` zeros that need no alignment.
@@ -99,6 +135,15 @@ mod tests {
     fn lines_are_aligned_and_copies_equal() {
         aligned_and_equal(|i| i as u32);
         aligned_and_equal(|i| i as u64);
+    }
+
+    #[test]
+    fn huge_pages_hold_the_same() {
+        let len = if cfg!(miri) { 100 } else { LARGE_BYTES as u64 / 8 + 12_345 };
+        let mut words = AlignedWords::<u64>::zeroed(len).unwrap().in_huge_pages();
+        assert!(words.as_slice().len() as u64 == len && words.as_slice().iter().all(|&word| word == 0));
+        words.as_mut_slice().iter_mut().enumerate().for_each(|(i, word)| *word = i as u64);
+        assert!(words.clone().as_slice().iter().enumerate().all(|(i, &word)| word == i as u64));
     }
 
     #[test]

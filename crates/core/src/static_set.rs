@@ -88,7 +88,13 @@ impl Shape {
     /// The first groups are the largest: at a share `u` of the hashes, `u / 4 + 3 u^2 / 4` of the groups have passed.
     /// Large groups find room while buckets are empty, and the many small ones fill what is left.
     #[inline(always)]
-    pub const fn group_in_shard(self, hash: u64) -> u32 {
+    pub fn group_in_shard(self, hash: u64) -> u32 {
+        self.group_in_shard_by(hash, high)
+    }
+
+    /// [`group_in_shard`](Self::group_in_shard) by the caller's own upper half of a product.
+    #[inline(always)]
+    pub fn group_in_shard_by(self, hash: u64, high: impl Fn(u32, u32) -> u32) -> u32 {
         let share = ((hash << self.shard_bits) >> 32) as u32;
         let square = high(share, share);
         high((share >> 2) + (square >> 1) + (square >> 2), self.groups)
@@ -96,20 +102,39 @@ impl Shape {
 
     /// The group of a hash among those of all shards: where its pilot is.
     #[inline(always)]
-    pub const fn group(self, hash: u64) -> u64 {
-        self.shard(hash) * self.groups as u64 + self.group_in_shard(hash) as u64
+    pub fn group(self, hash: u64) -> u64 {
+        self.group_by(hash, high)
+    }
+
+    /// [`group`](Self::group) by the caller's own upper half of a product.
+    #[inline(always)]
+    pub fn group_by(self, hash: u64, high: impl Fn(u32, u32) -> u32) -> u64 {
+        self.shard(hash) * self.groups as u64 + self.group_in_shard_by(hash, high) as u64
     }
 
     /// The bucket of a hash among those of all shards, by the pilot of its group.
     #[inline(always)]
-    pub const fn bucket(self, hash: u64, pilot: u32) -> u32 {
-        self.shard(hash) as u32 * self.buckets + place(hash as u32, pilot, self.buckets)
+    pub fn bucket(self, hash: u64, pilot: u32) -> u32 {
+        self.bucket_by(hash, pilot, high)
+    }
+
+    /// [`bucket`](Self::bucket) by the caller's own upper half of a product.
+    #[inline(always)]
+    pub fn bucket_by(self, hash: u64, pilot: u32, high: impl Fn(u32, u32) -> u32) -> u32 {
+        self.shard(hash) as u32 * self.buckets + place_by(hash as u32, pilot, self.buckets, high)
     }
 }
 
 /// The bucket in its shard of a hash with these low bits, by the pilot of its group: below `buckets`, unless that is 0.
 #[inline(always)]
-pub const fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
+pub fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
+    place_by(low, pilot, buckets, high)
+}
+
+/// [`place`] by the caller's own upper half of a product. (`ptxas` of CUDA 12.9 takes the two last multiplications here for
+/// one, if it sees the upper half as a shift of a product of 64 bits.)
+#[inline(always)]
+pub fn place_by(low: u32, pilot: u32, buckets: u32, high: impl Fn(u32, u32) -> u32) -> u32 {
     let mut x = (low ^ pilot.wrapping_mul(0x9e37_79b1)).wrapping_mul(0x85eb_ca6b);
     x ^= x >> 15;
     high(x.wrapping_mul(0xc2b2_ae35), buckets)

@@ -38,7 +38,7 @@ pub(crate) fn build<K: StaticKey, V: Value>(
         let elements = sorted(keys, &value_of, seed)?;
         distinct = elements.len() as u64;
         let layout = Layout::new(distinct, seed)?;
-        let mut words = AlignedWords::zeroed(layout.words())?;
+        let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         if place(&layout, &elements, words.as_mut_slice()) {
             return Ok(StaticMap::from_parts(layout, words));
         }

@@ -76,7 +76,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Gpu`].
     pub fn to_host(&self) -> Result<crate::StaticMap<K, V>, Error> {
-        let mut words = warpset_base::words::AlignedWords::zeroed(self.layout.words())?;
+        let mut words = warpset_base::words::AlignedWords::zeroed(self.layout.words())?.in_huge_pages();
         self.device.synchronize()?;
         download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
         Ok(crate::StaticMap::from_parts(self.layout, words))

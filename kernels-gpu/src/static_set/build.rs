@@ -6,10 +6,10 @@
 //! the smallest with which all have. The block writes the keys to their buckets, in any order, and one thread per bucket
 //! brings these to the order of their hashes.
 
-use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place};
+use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place_by};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
-use warpset_simt::{Global, GlobalMut, atomic, thread};
+use warpset_simt::{Global, GlobalMut, atomic, multiply_high, opaque, thread};
 
 use crate::batch::keys::{KeyKind, word_at};
 
@@ -50,6 +50,22 @@ impl Arrays {
     }
 }
 
+/// The bucket of a shard for a hash with these low bits: `warpset_core::static_set::place`.
+#[inline(always)]
+fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
+    place_by(low, pilot, buckets, multiply_high)
+}
+
+/// Calls `work` with the numbers below `end` that belong to this thread of a block of [`BLOCK`].
+#[inline(always)]
+fn each_of_block(end: u32, mut work: impl FnMut(u32)) {
+    let mut i = thread::thread_idx_x();
+    while i < end {
+        work(i);
+        i += BLOCK;
+    }
+}
+
 /// The first of `n` ascending hashes that lies in this shard or a later one.
 ///
 /// # Safety
@@ -77,28 +93,26 @@ unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64
 /// - `hashes` is valid for `count` reads, and not written.
 #[inline(always)]
 unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arrays) -> bool {
-    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it; barriers
     // stand between the phases; the rest is the caller's promise.
     unsafe {
-        for i in (thread..SIZES).step_by(threads as usize) {
-            arrays.sizes.set(i, 0);
-        }
-        for i in (thread..count + 1).step_by(threads as usize) {
-            let group = |i: u32| shape.group_in_shard(hashes.read_nc(i as usize));
-            let from = if i == 0 { 0 } else { group(i - 1) + 1 };
-            let to = if i == count { shape.groups + 1 } else { group(i) + 1 };
-            for group in from..to {
-                arrays.begins.set(group, i);
+        each_of_block(SIZES, |i| arrays.sizes.set(i, 0));
+        each_of_block(count + 1, |i| {
+            let group = |i: u32| shape.group_in_shard_by(hashes.read_nc(i as usize), multiply_high);
+            let mut at = if i == 0 { 0 } else { group(i - 1) + 1 };
+            let end = if i == count { shape.groups + 1 } else { group(i) + 1 };
+            while at < end {
+                arrays.begins.set(at, i);
+                at += 1;
             }
-        }
+        });
         thread::sync_threads();
         let mut too_large = false;
-        for group in (thread..shape.groups).step_by(threads as usize) {
+        each_of_block(shape.groups, |group| {
             let size = arrays.begins.get(group + 1) - arrays.begins.get(group);
             too_large |= size > MOST_IN_GROUP;
             arrays.sizes.reduce_add(if size > MOST_IN_GROUP { 0 } else { size }, 1);
-        }
+        });
         thread::sync_threads_or(too_large)
     }
 }
@@ -118,19 +132,21 @@ unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
         let filled = shape.groups - arrays.sizes.get(0);
         warp::sync_warp(FULL_MASK);
         if lane == 0 {
-            let mut begin = 0;
-            for size in (0..=MOST_IN_GROUP).rev() {
+            let (mut begin, mut size) = (0, MOST_IN_GROUP + 1);
+            while size > 0 {
+                size -= 1;
                 let count = arrays.sizes.get(size);
                 arrays.sizes.set(size, begin);
                 begin += count;
             }
         }
         warp::sync_warp(FULL_MASK);
-        for first in (0..shape.groups).step_by(32) {
+        let mut first = 0;
+        while first < shape.groups {
             let group = first + lane;
             let is_group = group < shape.groups;
             let size = if is_group { arrays.begins.get(group + 1) - arrays.begins.get(group) } else { MOST_IN_GROUP + 1 };
-            let alike = warp::match_any(FULL_MASK, size);
+            let alike = warp::match_low_byte(FULL_MASK, size);
             let before = (alike & warp::lane_mask_lt()).count_ones();
             let begin = arrays.sizes.get(size);
             warp::sync_warp(FULL_MASK);
@@ -141,6 +157,7 @@ unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
                 arrays.sizes.set(size, begin + alike.count_ones());
             }
             warp::sync_warp(FULL_MASK);
+            first += 32;
         }
         filled
     }
@@ -183,15 +200,15 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
     // SAFETY: buckets are below their number; the whole warp goes through the loops alike; counts are changed by
     // atomics, and the warp meets before they are read again.
     unsafe {
-        while first < PILOTS {
+        // Opaque, as eight copies of the loop would only fill the cache of instructions.
+        while first < opaque(PILOTS) {
             let pilot = first + lane;
             let mut fits = true;
-            for i in 0..group.size {
+            let mut i = 0;
+            while i < group.size && warp::any(FULL_MASK, fits) {
                 let low = warp::shuffle_idx(FULL_MASK, if i < 32 { group.low[0] } else { group.low[1] }, i % 32);
-                fits = fits && counts.get_volatile(place(low, pilot, buckets)) < slots;
-                if !warp::any(FULL_MASK, fits) {
-                    break;
-                }
+                fits &= counts.get_volatile(place(low, pilot, buckets)) < slots;
+                i += 1;
             }
             // Keys of the group that share a bucket have not been seen together yet.
             let mut candidates = warp::ballot(FULL_MASK, fits);
@@ -220,6 +237,40 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
     PILOTS
 }
 
+/// Places the groups of a shard, and writes their pilots; whether all have one.
+///
+/// # Safety
+/// - All lanes of one warp arrive together, and nobody else uses arrays and pilots, of which there is one per group.
+/// - [`find_groups`] has run, and `counts` are zero.
+#[inline(always)]
+unsafe fn place_groups(
+    hashes: Global<u64>,
+    shape: Shape,
+    slots: u32,
+    arrays: Arrays,
+    pilots: GlobalMut<u8>,
+) -> bool {
+    // SAFETY: the caller's promise is the same; places in the order are below their number.
+    unsafe {
+        let filled = find_order(shape, arrays);
+        let none = Group { number: 0, size: 0, low: [0; 2] };
+        let group_at =
+            |at: u32| if at < filled { read_group(hashes, arrays, arrays.order.get(at)) } else { none };
+        let (mut next, mut at, mut pilot) = (group_at(0), 0, 0);
+        while at < filled && pilot < PILOTS {
+            let group = next;
+            // Asked for before the search, which then hides the way.
+            next = group_at(at + 1);
+            pilot = find_pilot(group, shape.buckets, slots, arrays.counts);
+            if warp::lane_id() == 0 {
+                pilots.write(group.number as usize, pilot as u8);
+            }
+            at += 1;
+        }
+        pilot < PILOTS
+    }
+}
+
 /// The smallest key that is sought in another bucket than `bucket` of this shard, in 64 bits.
 ///
 /// # Safety
@@ -233,7 +284,7 @@ unsafe fn filler(shape: Shape, spread: u64, shard: u64, bucket: u32, pilots: Glo
             return word;
         }
         // SAFETY: groups are below their number.
-        let pilot = unsafe { pilots.read(shape.group_in_shard(hash) as usize) };
+        let pilot = unsafe { pilots.read(shape.group_in_shard_by(hash, multiply_high) as usize) };
         if place(hash as u32, pilot as u32, shape.buckets) != bucket {
             return word;
         }
@@ -271,7 +322,7 @@ kernel! {
         pilots: GlobalMut<u8>, keys: GlobalMut<K>, out_values: GlobalMut<u32>, failed: GlobalMut<u32>,
     ) for [u32 => static_set_build_u32, u64 => static_set_build_u64] {
         const SLOTS: usize = 64 / size_of::<K>();
-        let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x() as usize);
+        let thread = thread::thread_idx_x();
         let shard = thread::block_idx_x() as u64;
         let arrays = Arrays::of(shape);
         let bounds = shared::dynamic::<u64>(0);
@@ -283,9 +334,7 @@ kernel! {
             if thread < 2 {
                 bounds.set(thread, first_of_shard(hashes, n, shape, shard + thread as u64) as u64);
             }
-            for bucket in (thread..shape.buckets).step_by(threads) {
-                arrays.counts.set(bucket, 0);
-            }
+            each_of_block(shape.buckets, |bucket| arrays.counts.set(bucket, 0));
             thread::sync_threads();
             let (begin, end) = (bounds.get(0) as usize, bounds.get(1) as usize);
             let pilots = pilots.at((shard * shape.groups as u64) as usize);
@@ -295,89 +344,64 @@ kernel! {
             let mut is_failed = end - begin > shape.buckets as usize * SLOTS;
             let count = if is_failed { 0 } else { (end - begin) as u32 };
             is_failed |= find_groups(hashes, count, shape, arrays);
-            if thread < 32 {
-                let mut pilot = 0;
-                if !is_failed {
-                    let filled = find_order(shape, arrays);
-                    let none = Group { number: 0, size: 0, low: [0; 2] };
-                    let group_at = |at: u32| {
-                        if at < filled { read_group(hashes, arrays, arrays.order.get(at)) } else { none }
+            if thread < 32 && !is_failed {
+                let has_placed = place_groups(hashes, shape, SLOTS as u32, arrays, pilots);
+                if thread == 0 {
+                    outcome.set(0, has_placed as u32);
+                }
+            }
+            thread::sync_threads();
+            if !is_failed && outcome.get(0) != 0 {
+                each_of_block(shape.buckets, |bucket| arrays.counts.set(bucket, 0));
+                thread::sync_threads();
+                // The numbers of keys among the shard's hashes, in their buckets, in any order.
+                let (members, words) = (keys.cast::<u32>(), size_of::<K>() / 4);
+                each_of_block(count, |i| {
+                    let hash = hashes.read_nc(i as usize);
+                    let pilot = pilots.read(shape.group_in_shard_by(hash, multiply_high) as usize);
+                    let bucket = place(hash as u32, pilot as u32, shape.buckets);
+                    let slot = bucket as usize * SLOTS + arrays.counts.fetch_add(bucket, 1) as usize;
+                    members.write(slot * words, i);
+                });
+                thread::sync_threads();
+                each_of_block(shape.buckets, |bucket| {
+                    let used = arrays.counts.get(bucket) as usize;
+                    let slot = bucket as usize * SLOTS;
+                    let mut numbers = [u32::MAX; SLOTS];
+                    for i in 0..SLOTS {
+                        if i < used {
+                            numbers[i] = members.read((slot + i) * words);
+                        }
+                    }
+                    let mut least = u32::MAX;
+                    for i in 0..SLOTS {
+                        let number = numbers[i];
+                        least = if number < least { number } else { least };
+                        if i < used {
+                            let mut rank = 0;
+                            for j in 0..SLOTS {
+                                rank += (numbers[j] < number) as usize;
+                            }
+                            keys.write(slot + rank, key(hashes.read_nc(number as usize), spread) as K);
+                            for word in 0..value_words as usize {
+                                let value = values.read_nc((begin + number as usize) * value_words as usize + word);
+                                out_values.write((slot + rank) * value_words as usize + word, value);
+                            }
+                        }
+                    }
+                    let filler = if used == 0 {
+                        filler(shape, spread, shard, bucket, pilots)
+                    } else {
+                        key(hashes.read_nc(least as usize), spread)
                     };
-                    let mut next = group_at(0);
-                    for at in 0..filled {
-                        let group = next;
-                        // Asked for before the search, which then hides the way.
-                        next = group_at(at + 1);
-                        pilot = find_pilot(group, shape.buckets, SLOTS as u32, arrays.counts);
-                        if pilot == PILOTS {
-                            break;
-                        }
-                        if thread == 0 {
-                            pilots.write(group.number as usize, pilot as u8);
+                    for i in 0..SLOTS {
+                        if i >= used {
+                            keys.write(slot + i, filler as K);
                         }
                     }
-                }
-                if thread == 0 {
-                    outcome.set(0, (is_failed || pilot == PILOTS) as u32);
-                }
-            }
-            thread::sync_threads();
-            if outcome.get(0) != 0 {
-                if thread == 0 {
-                    atomic::exchange(failed, 1);
-                }
-                return;
-            }
-            for bucket in (thread..shape.buckets).step_by(threads) {
-                arrays.counts.set(bucket, 0);
-            }
-            thread::sync_threads();
-            // The numbers of keys among the shard's hashes, in their buckets, in any order.
-            let members = keys.cast::<u32>();
-            let words = size_of::<K>() / 4;
-            for i in (thread..count).step_by(threads) {
-                let hash = hashes.read_nc(i as usize);
-                let pilot = pilots.read(shape.group_in_shard(hash) as usize);
-                let bucket = place(hash as u32, pilot as u32, shape.buckets);
-                let slot = bucket as usize * SLOTS + arrays.counts.fetch_add(bucket, 1) as usize;
-                members.write(slot * words, i);
-            }
-            thread::sync_threads();
-            for bucket in (thread..shape.buckets).step_by(threads) {
-                let used = arrays.counts.get(bucket) as usize;
-                let slot = bucket as usize * SLOTS;
-                let mut numbers = [u32::MAX; SLOTS];
-                for i in 0..SLOTS {
-                    if i < used {
-                        numbers[i] = members.read((slot + i) * words);
-                    }
-                }
-                let mut least = u32::MAX;
-                for i in 0..SLOTS {
-                    let number = numbers[i];
-                    least = if number < least { number } else { least };
-                    if i < used {
-                        let mut rank = 0;
-                        for j in 0..SLOTS {
-                            rank += (numbers[j] < number) as usize;
-                        }
-                        keys.write(slot + rank, key(hashes.read_nc(number as usize), spread) as K);
-                        for word in 0..value_words as usize {
-                            let value = values.read_nc((begin + number as usize) * value_words as usize + word);
-                            out_values.write((slot + rank) * value_words as usize + word, value);
-                        }
-                    }
-                }
-                let filler = if used == 0 {
-                    filler(shape, spread, shard, bucket, pilots)
-                } else {
-                    key(hashes.read_nc(least as usize), spread)
-                };
-                for i in 0..SLOTS {
-                    if i >= used {
-                        keys.write(slot + i, filler as K);
-                    }
-                }
+                });
+            } else if thread == 0 {
+                atomic::exchange(failed, 1);
             }
         }
     }

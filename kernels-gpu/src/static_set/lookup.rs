@@ -6,7 +6,7 @@
 
 use warpset_core::static_set::{Shape, hash};
 use warpset_simt::warp::{self, FULL_MASK};
-use warpset_simt::{Global, GlobalMut, thread};
+use warpset_simt::{Global, GlobalMut, multiply_high, thread};
 
 use crate::batch::keys::{KeyClass, KeyKind, word_at};
 use crate::batch::results;
@@ -36,7 +36,7 @@ pub struct Plan {
     pub shape: Shape,
     /// 8 keys per bucket, or 16.
     pub slots: u32,
-    /// 1 if buckets are more than the L2 cache holds: then they leave it first, and pilots stay. Else 0.
+    /// 1 if buckets are far more than the L2 cache holds: then they leave it first, and pilots stay. Else 0.
     pub exceeds_cache: u64,
 }
 
@@ -56,7 +56,7 @@ unsafe fn votes(is: bool) -> u32 {
 /// - All lanes of the warp arrive together.
 /// - `keys` is valid for the bucket of every lane, 16-byte aligned, not written while the kernel runs.
 #[inline(always)]
-unsafe fn find<const NARROW: bool>(keys: Global<u64>, bucket: u32, key: u64, once: bool) -> Option<u32> {
+unsafe fn find<const NARROW: bool, const ONCE: bool>(keys: Global<u64>, bucket: u32, key: u64) -> Option<u32> {
     let lane = warp::lane_id();
     let (part, first) = (lane % LANES, lane & !(LANES - 1));
     let mut held = [[0u64; 2]; LANES as usize];
@@ -66,7 +66,7 @@ unsafe fn find<const NARROW: bool>(keys: Global<u64>, bucket: u32, key: u64, onc
         for j in 0..LANES as usize {
             let bucket = warp::shuffle_idx(FULL_MASK, bucket, first + j as u32);
             let at = bucket as usize * 8 + part as usize * 2;
-            held[j] = if once { keys.read2_nc_once(at) } else { keys.read2_nc(at) };
+            held[j] = if ONCE { keys.read2_nc_once(at) } else { keys.read2_nc(at) };
         }
         for j in 0..LANES as usize {
             if NARROW {
@@ -122,10 +122,14 @@ kernel! {
             let hash = hash(key, plan.spread);
             let (mut bucket, mut found) = (0, None);
             if plan.shape.buckets != 0 {
-                let pilot = pilots.read_nc(plan.shape.group(hash) as usize);
-                bucket = plan.shape.bucket(hash, pilot as u32);
-                let once = plan.exceeds_cache != 0;
-                found = if narrow { find::<true>(keys, bucket, key, once) } else { find::<false>(keys, bucket, key, once) };
+                let pilot = pilots.read_nc(plan.shape.group_by(hash, multiply_high) as usize);
+                bucket = plan.shape.bucket_by(hash, pilot as u32, multiply_high);
+                found = match (narrow, plan.exceeds_cache != 0) {
+                    (false, false) => find::<false, false>(keys, bucket, key),
+                    (false, true) => find::<false, true>(keys, bucket, key),
+                    (true, false) => find::<true, false>(keys, bucket, key),
+                    (true, true) => find::<true, true>(keys, bucket, key),
+                };
                 found = found.filter(|_| may_be);
             }
             if wanted != NOTHING && i < n {

@@ -12,6 +12,10 @@ use super::element::DeviceMapValue;
 use super::{DeviceStaticKey, StaticMap};
 use crate::{Bitmap, Error, StaticKey, Value};
 
+/// L2 caches that a set fills before its buckets are told to leave the cache first. With fewer, buckets that happen to be
+/// there are worth more than the pilots that they drive out.
+const CACHES: u64 = 4;
+
 /// What a lookup is to write besides answers.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
@@ -51,10 +55,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
                 spread: self.layout.spread(),
                 shape: self.layout.shape(),
                 slots: K::SLOTS as u32,
-                exceeds_cache: match std::env::var("WARPSET_ONCE") {
-                    Ok(v) => (v == "1").into(),
-                    _ => (self.memory_bytes() > self.device.properties().l2_bytes as u64).into(),
-                },
+                exceeds_cache: (self.memory_bytes() > CACHES * self.device.properties().l2_bytes as u64).into(),
             },
             queries: keys.keys,
             kind: keys.kind,
