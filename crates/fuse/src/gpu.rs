@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use warpset_base::filter::Filter;
 use warpset_base::words::{AlignedWords, OutOfMemory};
 use warpset_core::hash;
-use warpset_gpu::batch::{Hashing, download_large};
+use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 use warpset_kernels::fuse::graph::fuse_graph_assign;
 use warpset_kernels::fuse::lookup::fuse_contains;
@@ -106,7 +106,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     pub fn to_host(&self) -> Result<cpu::BinaryFuse<F>, Error> {
         let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.device.synchronize()?;
-        download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
+        self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
         Ok(cpu::BinaryFuse::from_parts(self.layout, words))
     }
 

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, download_large, upload_many};
+use warpset_gpu::batch::DEFAULT_CHUNK_KEYS;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 
 use crate::{Error, Layout, StaticKey, Value};
@@ -67,7 +67,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// [`Error::Gpu`]: too little device memory, say.
     pub fn from_host(device: &Device, host: &crate::StaticMap<K, V>) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(host.words().len())?;
-        upload_many(&device.new_stream()?, vec![(host.words(), words.as_mut_slice())])?;
+        device.new_stream()?.upload(&mut words, host.words())?;
         Ok(Self::from_parts(device, host.layout(), words))
     }
 
@@ -78,7 +78,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     pub fn to_host(&self) -> Result<crate::StaticMap<K, V>, Error> {
         let mut words = warpset_base::words::AlignedWords::zeroed(self.layout.words())?.in_huge_pages();
         self.device.synchronize()?;
-        download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
+        self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
         Ok(crate::StaticMap::from_parts(self.layout, words))
     }
 

@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 
 use warpset_base::filter::LengthMismatch;
-use warpset_gpu::batch::upload_many;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 
 use super::build::build;
@@ -39,20 +38,13 @@ impl<K: StaticKey, V: Value> Builder<K, V> {
     }
 }
 
-/// A copy of a slice on the device.
-fn uploaded<T: bytemuck::Pod + Send + Sync>(device: &Device, items: &[T]) -> Result<DeviceVec<T>, Error> {
-    let mut there = device.alloc_uninit(items.len())?;
-    upload_many(&device.new_stream()?, vec![(items, there.as_mut_slice())])?;
-    Ok(there)
-}
-
 impl<K: DeviceStaticKey> DeviceBuilder<K, ()> {
     /// Builds the set of these keys, which are copied to the device; equal keys count once.
     ///
     /// # Errors
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`].
     pub fn build_from(&self, keys: &[K]) -> Result<StaticSet<K>, Error> {
-        let keys = uploaded(&self.device, keys)?;
+        let keys = self.device.from_slice(keys)?;
         self.build_from_device(keys.as_slice())
     }
 
@@ -75,7 +67,7 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> DeviceBuilder<K, V> {
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`].
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<StaticMap<K, V>, Error> {
         LengthMismatch::unless_equal("values for keys", keys.len(), values.len())?;
-        let (keys, values) = (uploaded(&self.device, keys)?, uploaded(&self.device, values)?);
+        let (keys, values) = (self.device.from_slice(keys)?, self.device.from_slice(values)?);
         self.build_from_device(keys.as_slice(), values.as_slice())
     }
 
