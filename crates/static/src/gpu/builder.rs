@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use warpset_base::filter::LengthMismatch;
-use warpset_gpu::{Device, DeviceSlice, DeviceVec};
+use warpset_gpu::{Device, DeviceSlice};
 
 use super::build::build;
 use super::element::DeviceMapValue;
