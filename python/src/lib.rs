@@ -9,6 +9,7 @@ mod class;
 mod device;
 mod error;
 mod filter;
+mod fuse;
 mod keys;
 mod kinds;
 mod kmers;
@@ -31,6 +32,8 @@ mod _warpset {
     use super::device::{Device, DeviceArray, devices};
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
+    #[pymodule_export]
+    use super::fuse::BinaryFuse;
     #[pymodule_export]
     use super::kmers::{KmerCounter, KmerIterator};
     #[pymodule_export]

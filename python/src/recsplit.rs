@@ -142,7 +142,7 @@ macro_rules! built {
 }
 
 /// Runs `work` with the keys of all parts as one slice; those of several parts are copied, integers as their words.
-fn as_one<R>(parts: &[ArrayKeys], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
+pub fn as_one<R>(parts: &[ArrayKeys], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
     let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(ArrayKeys::keys).collect();
     if parts.len() < 2 {
         return work(parts.first().copied().unwrap_or(HostKeys::U64(&[])));
