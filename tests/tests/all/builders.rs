@@ -7,7 +7,7 @@ use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_recsplit::{RecSplit, StaticFilter};
+use warpset_recsplit::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
 
 fn keys(count: u64) -> Vec<u64> {
     (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -127,7 +127,11 @@ fn perfect_hash_functions() {
     ] {
         everywhere!(builder, &some, RecSplit);
     }
+    for builder in [Consensus::builder(), Consensus::builder().overhead(0.2).bucket_size(30).seed(9)] {
+        everywhere!(builder, &some, Consensus);
+    }
     for width in [1, 7, 32] {
         everywhere!(StaticFilter::builder().width(width).leaf_size(5).bucket_size(30), &some, StaticFilter);
+        everywhere!(ConsensusFilter::builder().width(width).bucket_size(30), &some, ConsensusFilter);
     }
 }
