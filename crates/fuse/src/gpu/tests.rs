@@ -122,6 +122,16 @@ fn keys_of_every_kind() {
             let there = device.from_slice(&signed).unwrap();
             let filter = builder.on(&device).build_from_device(there.as_slice()).unwrap();
             assert!(filter.to_host().unwrap() == builder.build_from(&signed).unwrap());
+            let short: Vec<u16> = (0..300).collect();
+            let filter = builder.on(&device).build_from(&short).unwrap();
+            assert!(filter.to_host().unwrap() == builder.build_from(&short).unwrap());
+            let referred: Vec<&i32> = signed.iter().collect();
+            let filter = builder.on(&device).build_from(&referred).unwrap();
+            assert!(filter.to_host().unwrap() == builder.build_from(&signed).unwrap());
+            assert_eq!(filter.count_contained_bulk(&referred).unwrap(), signed.len());
+            let wide: Vec<u128> = (0..300).map(|i| i << 60).collect();
+            let filter = builder.on(&device).build_from(&wide).unwrap();
+            assert!(filter.to_host().unwrap() == builder.build_from(&wide).unwrap());
             let hashes: Vec<Hashed> = keys(400, 9).into_iter().map(Hashed).collect();
             let there = device.from_slice(&hashes).unwrap();
             let filter = builder.on(&device).build_from_device(there.as_slice()).unwrap();

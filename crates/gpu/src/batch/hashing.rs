@@ -24,6 +24,8 @@ enum Function {
     Seeded(Seed),
     /// The hash of 128 bits.
     Wide(u64),
+    /// The value of an integer, and XXH64 with seed 0 of other keys; kernels hash it again.
+    Word,
 }
 
 /// Keys that one task copies or hashes on the host.
@@ -52,6 +54,12 @@ impl Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
+    /// Takes integers by their value in 64 bits and other keys by XXH64 with seed 0, for structures whose kernels hash that
+    /// word again.
+    pub const fn word() -> Hashing {
+        Hashing { function: Function::Word, strings: None }
+    }
+
     /// Adds a string hash of 32 bits, which kernels get beside each key.
     pub const fn with_string_hash(self, function: StringHash) -> Hashing {
         Hashing { strings: Some(function), ..self }
@@ -70,13 +78,15 @@ impl Hashing {
             Function::Int32 => key.int32_hash(),
             Function::Seeded(seed) => seed.hash(key),
             Function::Wide(seed) => key.hash128(seed).low,
+            Function::Word => word_of(key),
         }
     }
 
     /// Keys of a class, as kernels hash them.
     pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
         let (function, spread, seed) = match self.function {
-            Function::Xxh64 => (HashFunction::Xxh64, 0, 0),
+            // Kernels of structures that take words do not ask for the function.
+            Function::Xxh64 | Function::Word => (HashFunction::Xxh64, 0, 0),
             Function::Int32 => (HashFunction::Int32, 0, 0),
             Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
             // The host hashes under the seed what it hands over as hashes of 128 bits.
@@ -87,7 +97,7 @@ impl Hashing {
 
     /// Whether the kernels that group keys by their hashes know this function.
     pub const fn can_group(&self) -> bool {
-        !matches!(self.function, Function::Int32 | Function::Wide(_))
+        !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::Word)
     }
 
     /// How keys of the host travel: as they are, or as hashes made there.
@@ -104,7 +114,7 @@ impl Hashing {
     /// The seed of byte strings.
     pub(super) const fn bytes_seed(&self) -> u64 {
         match self.function {
-            Function::Xxh64 | Function::Int32 => 0,
+            Function::Xxh64 | Function::Int32 | Function::Word => 0,
             Function::Seeded(seed) => seed.get(),
             Function::Wide(seed) => seed,
         }
@@ -119,6 +129,7 @@ impl Hashing {
                 Function::Xxh64 => each(keys, to, |key| key.xxh64()),
                 Function::Int32 => each(keys, to, |key| key.int32_hash()),
                 Function::Seeded(seed) => each(keys, to, |key| seed.hash(key)),
+                Function::Word => each(keys, to, |key| word_of(key)),
                 Function::Wide(seed) => each(keys, bytemuck::cast_slice_mut::<u64, [u64; 2]>(to), |key| {
                     let hash = key.hash128(seed);
                     [hash.high, hash.low]
@@ -126,6 +137,12 @@ impl Hashing {
             },
         }
     }
+}
+
+/// The value of an integer, and XXH64 with seed 0 of another key.
+#[inline]
+fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
+    key.word().unwrap_or_else(|| key.xxh64())
 }
 
 /// Writes what `of` makes of each key. The calling thread alone takes few keys.
