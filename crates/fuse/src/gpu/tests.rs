@@ -46,29 +46,6 @@ fn builds_have_the_bytes_of_the_host() {
     }
 }
 
-/// Built and asked on a device, with keys that do not travel as they are.
-fn of_any_type<K: crate::Key>(device: &Device, keys: &[K]) {
-    let builder = BinaryFuse32::builder();
-    let host = builder.build_from(keys).unwrap();
-    let there = builder.on(device).build_from(keys).unwrap();
-    assert!(there.to_host().unwrap() == host, "{}", std::any::type_name::<K>());
-    assert_eq!(there.count_contained_bulk(keys).unwrap(), keys.len(), "{}", std::any::type_name::<K>());
-}
-
-/// Integers are the same keys on either side, whatever their type, and by reference too.
-#[test]
-fn keys_of_every_type_are_those_of_the_host() {
-    for device in devices(38) {
-        let numbers = keys(200, 9);
-        of_any_type(&device, &numbers.iter().map(|&key| key as u16).collect::<Vec<_>>());
-        of_any_type(&device, &numbers.iter().map(|&key| key as i64).collect::<Vec<_>>());
-        of_any_type(&device, &numbers.iter().map(|&key| u128::from(key)).collect::<Vec<_>>());
-        of_any_type(&device, &numbers.iter().collect::<Vec<_>>());
-        of_any_type(&device, &numbers.iter().map(u64::to_string).collect::<Vec<_>>());
-        of_any_type(&device, &numbers.iter().map(|&key| (key as u32, "pair")).collect::<Vec<_>>());
-    }
-}
-
 #[test]
 fn several_shards_and_many_rounds() {
     for device in devices(32) {
