@@ -7,7 +7,7 @@ use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_recsplit::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
+use warpset_recsplit::{RecSplit, StaticFilter};
 
 fn keys(count: u64) -> Vec<u64> {
     (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -117,6 +117,7 @@ fn dictionaries() {
 
 #[test]
 fn perfect_hash_functions() {
+    use warpset_recsplit::{Consensus, ConsensusFilter};
     let some = keys(300);
     for builder in [
         RecSplit::builder(),
