@@ -20,7 +20,7 @@ use crate::dist::{Executable, parse_messages};
 
 /// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain
 /// seeds.)
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "warpset-kernels",
     "warpset-primitives",
     "warpset-bloom",

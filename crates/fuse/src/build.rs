@@ -96,7 +96,6 @@ pub(crate) fn attempts<F: Width, T>(
 /// The filter of these keys.
 pub(crate) fn build<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
     if K::CHEAP {
-        // Different keys, once there were equal ones.
         return build_words(settings, keys.len(), |i| word_of(&keys[i]));
     }
     let words = words_of(keys)?;

@@ -51,8 +51,8 @@ impl DeviceWidth for u8 {}
 impl DeviceWidth for u16 {}
 impl DeviceWidth for u32 {}
 
-/// How keys of the host come to a device: integers of all types by their value, others by XXH64.
-const HASHING: Hashing = Hashing::words();
+/// How keys of the host come to a device: integers as they are, others by XXH64.
+const HASHING: Hashing = Hashing::word();
 /// Hashes that are asked at a time to measure a rate.
 const SAMPLES: u64 = 1 << 22;
 

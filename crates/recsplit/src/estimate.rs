@@ -9,7 +9,7 @@ pub struct Estimate {
     pub hashes_per_key: f64,
     /// Time for each key on one core with AVX-512, in nanoseconds, to compare shapes with each other.
     pub nanoseconds_per_key: f64,
-    /// Time for each key of a large function on one H200, in nanoseconds, from keys to words in its memory.
+    /// Time for each key of a large function on one H100 or H200, in nanoseconds, from keys to words in its memory.
     pub device_nanoseconds_per_key: f64,
     /// Time on a device that does not depend on the number of keys, in nanoseconds, beside launches: that of one bucket
     /// where each bucket is searched by one warp, else 0.

@@ -76,11 +76,15 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     fn check(&self) -> Result<(), Error> {
         let buckets = (self.slots() / K::SLOTS as u64) as usize;
         let counts = parallel::map((0..buckets).step_by(TASK), |first| {
-            (first..buckets.min(first + TASK)).try_fold(0, |sum, bucket| Ok::<_, Error>(sum + self.check_bucket(bucket)?))
+            (first..buckets.min(first + TASK))
+                .try_fold(0, |sum, bucket| Ok::<_, Error>(sum + self.check_bucket(bucket)?))
         });
         let counted = counts.into_iter().sum::<Result<u64, Error>>()?;
         if counted != self.len() {
-            return Err(Error::Invalid { what: "another number of keys than the header has, up to", bucket: buckets as u64 });
+            return Err(Error::Invalid {
+                what: "another number of keys than the header has, up to",
+                bucket: buckets as u64,
+            });
         }
         Ok(())
     }

@@ -238,9 +238,13 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Answers to all keys on all threads, by `put` from whether a key is there; the slices have the same length.
     pub(crate) fn fill<A: Send>(self, keys: &[K], answers: &mut [A], put: impl Fn(&mut A, bool) + Sync) {
         in_tasks::<1, _, _>(keys, answers, |keys, answers| {
-            self.slots::<_, false>(keys, |&key| Some(key), |first, slots| {
-                answers[first..].iter_mut().zip(slots).for_each(|(answer, &slot)| put(answer, slot != ABSENT));
-            });
+            self.slots::<_, false>(
+                keys,
+                |&key| Some(key),
+                |first, slots| {
+                    answers[first..].iter_mut().zip(slots).for_each(|(answer, &slot)| put(answer, slot != ABSENT));
+                },
+            );
         });
     }
 
@@ -272,11 +276,15 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// The number of each key, by `put`; the slices have the same length.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
         in_tasks::<1, _, _>(keys, numbers, |keys, numbers| {
-            self.slots::<_, false>(keys, |&key| Some(key), |first, slots| {
-                for (number, &slot) in numbers[first..].iter_mut().zip(slots) {
-                    put(number, (slot != ABSENT).then_some(slot as u64));
-                }
-            });
+            self.slots::<_, false>(
+                keys,
+                |&key| Some(key),
+                |first, slots| {
+                    for (number, &slot) in numbers[first..].iter_mut().zip(slots) {
+                        put(number, (slot != ABSENT).then_some(slot as u64));
+                    }
+                },
+            );
         });
     }
 
@@ -295,12 +303,16 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let tasks = keys.chunks(TASK).zip(out.chunks_mut(TASK)).zip(words.chunks_mut(TASK / 64));
         parallel::for_each(tasks, |((keys, out), words)| {
-            self.slots::<_, VALUES>(keys, |&key| Some(key), |first, slots| {
-                put_bits(words, first, slots);
-                for (out, &slot) in out[first..].iter_mut().zip(slots) {
-                    *out = if slot == ABSENT { A::zeroed() } else { of(slot) };
-                }
-            });
+            self.slots::<_, VALUES>(
+                keys,
+                |&key| Some(key),
+                |first, slots| {
+                    put_bits(words, first, slots);
+                    for (out, &slot) in out[first..].iter_mut().zip(slots) {
+                        *out = if slot == ABSENT { A::zeroed() } else { of(slot) };
+                    }
+                },
+            );
         });
         Bitmap::from_words(words, keys.len())
     }
@@ -310,11 +322,15 @@ impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
     /// The value of each key, by `put`; the slices have the same length.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
         in_tasks::<1, _, _>(keys, values, |keys, values| {
-            self.slots::<_, true>(keys, |&key| Some(key), |first, slots| {
-                for (value, &slot) in values[first..].iter_mut().zip(slots) {
-                    put(value, (slot != ABSENT).then(|| V::at(self.values, slot)));
-                }
-            });
+            self.slots::<_, true>(
+                keys,
+                |&key| Some(key),
+                |first, slots| {
+                    for (value, &slot) in values[first..].iter_mut().zip(slots) {
+                        put(value, (slot != ABSENT).then(|| V::at(self.values, slot)));
+                    }
+                },
+            );
         });
     }
 

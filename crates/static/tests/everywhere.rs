@@ -70,7 +70,12 @@ fn devices_build_the_bytes_of_the_host() {
     if let Some(device) = cuda().filter(|_| !is_sanitized()) {
         for n in [100_000, 3_000_000, 20_000_000] {
             set_everywhere(&keys_of(mixed, n), &keys_of(|i| mixed(!i), 1000), 0, std::slice::from_ref(&device));
-            set_everywhere(&keys_of(|i| mixed(i) as u32, n), &keys_of(|i| i as u32, 1000), 0, std::slice::from_ref(&device));
+            set_everywhere(
+                &keys_of(|i| mixed(i) as u32, n),
+                &keys_of(|i| i as u32, 1000),
+                0,
+                std::slice::from_ref(&device),
+            );
         }
     }
 }
@@ -82,7 +87,8 @@ fn devices_build_the_maps_of_the_host() {
         let keys = keys_of(|i| mixed(i % (n as u64 / 2 + 1)), n);
         let others = keys_of(|i| mixed(i + n as u64), 60);
         let values = keys_of(|i| !i, n);
-        let (narrow_keys, narrow_others) = (keys_of(|i| keys[i as usize] as u32, n), keys_of(|i| others[i as usize] as u32, 60));
+        let (narrow_keys, narrow_others) =
+            (keys_of(|i| keys[i as usize] as u32, n), keys_of(|i| others[i as usize] as u32, 60));
         let narrow_values = keys_of(|i| i as u32, n);
         map_everywhere(&keys, &values, &others, &devices(1));
         map_everywhere(&keys, &narrow_values, &others, &devices(2));
@@ -120,7 +126,10 @@ fn many_schedules_build_the_same_bytes() {
     let host = StaticSet::<u64>::builder().build_from(&keys).unwrap();
     for seed in 0..20 {
         let device = Device::emulator(warpset_gpu::emulator::Config::seeded(seed));
-        assert!(StaticSet::<u64>::builder().on(&device).build_from(&keys).unwrap().to_host().unwrap() == host, "{seed}");
+        assert!(
+            StaticSet::<u64>::builder().on(&device).build_from(&keys).unwrap().to_host().unwrap() == host,
+            "{seed}"
+        );
     }
 }
 

@@ -101,8 +101,15 @@ fn maps_answer_as_those_of_the_standard_library() {
 /// Keys that share bits, and the extreme ones.
 #[test]
 fn keys_with_a_pattern_are_keys_like_others() {
-    let patterns: [fn(u64) -> u64; 7] =
-        [|i| i, |i| !i, |i| i << 32, |i| i << 44, |i| i.reverse_bits(), |i| i << 10 | 7, |i| i.wrapping_mul(u64::MAX / 3)];
+    let patterns: [fn(u64) -> u64; 7] = [
+        |i| i,
+        |i| !i,
+        |i| i << 32,
+        |i| i << 44,
+        |i| i.reverse_bits(),
+        |i| i << 10 | 7,
+        |i| i.wrapping_mul(u64::MAX / 3),
+    ];
     for (at, pattern) in patterns.into_iter().enumerate() {
         let keys = keys_of(pattern, 20_000);
         let others = keys_of(|i| pattern(i + 20_000), 20_000);
@@ -142,7 +149,10 @@ fn integers_of_any_type_are_asked_by_their_value() {
     assert_eq!(Filter::contains_bulk(&set, &["7", "seven"]).unwrap(), [false, false]);
     assert!(Filter::contains(&set, 7i64).unwrap() && !Filter::contains(&set, (7u64, 7u64)).unwrap());
     let set = StaticSet::<u32>::builder().build_from(&[0, 7, u32::MAX]).unwrap();
-    assert_eq!(Filter::contains_bulk(&set, &[7u64, 1 << 32 | 7, 1 << 32, u64::MAX]).unwrap(), [true, false, false, false]);
+    assert_eq!(
+        Filter::contains_bulk(&set, &[7u64, 1 << 32 | 7, 1 << 32, u64::MAX]).unwrap(),
+        [true, false, false, false]
+    );
     assert_eq!(Filter::contains_bulk(&set, &[-1i32, 7]).unwrap(), [false, true]);
     assert_eq!(set.contains_if_bulk(&[0u32, 7, 7], &[true, false, true][..]).unwrap(), [true, false, true]);
 }

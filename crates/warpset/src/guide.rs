@@ -4,6 +4,8 @@
 //! [`StandardQuotientFilter`]: crate::quotient::StandardQuotientFilter
 //! [`RankSelectQuotientFilter`]: crate::quotient::RankSelectQuotientFilter
 //! [`StaticFilter`]: crate::recsplit::StaticFilter
+//! [`StaticSet`]: crate::static_sets::StaticSet
+//! [`StaticMap`]: crate::static_sets::StaticMap
 //! [`Lsm`]: crate::lsm::Lsm
 //! [`SortedArray`]: crate::lsm::SortedArray
 //! [`RecSplit`]: crate::recsplit::RecSplit

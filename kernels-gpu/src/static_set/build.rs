@@ -145,7 +145,8 @@ unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
         while first < shape.groups {
             let group = first + lane;
             let is_group = group < shape.groups;
-            let size = if is_group { arrays.begins.get(group + 1) - arrays.begins.get(group) } else { MOST_IN_GROUP + 1 };
+            let size =
+                if is_group { arrays.begins.get(group + 1) - arrays.begins.get(group) } else { MOST_IN_GROUP + 1 };
             let alike = warp::match_low_byte(FULL_MASK, size);
             let before = (alike & warp::lane_mask_lt()).count_ones();
             let begin = arrays.sizes.get(size);
@@ -243,19 +244,12 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
 /// - All lanes of one warp arrive together, and nobody else uses arrays and pilots, of which there is one per group.
 /// - [`find_groups`] has run, and `counts` are zero.
 #[inline(always)]
-unsafe fn place_groups(
-    hashes: Global<u64>,
-    shape: Shape,
-    slots: u32,
-    arrays: Arrays,
-    pilots: GlobalMut<u8>,
-) -> bool {
+unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Arrays, pilots: GlobalMut<u8>) -> bool {
     // SAFETY: the caller's promise is the same; places in the order are below their number.
     unsafe {
         let filled = find_order(shape, arrays);
         let none = Group { number: 0, size: 0, low: [0; 2] };
-        let group_at =
-            |at: u32| if at < filled { read_group(hashes, arrays, arrays.order.get(at)) } else { none };
+        let group_at = |at: u32| if at < filled { read_group(hashes, arrays, arrays.order.get(at)) } else { none };
         let (mut next, mut at, mut pilot) = (group_at(0), 0, 0);
         while at < filled && pilot < PILOTS {
             let group = next;

@@ -8,7 +8,7 @@ use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_recsplit::{RecSplit, StaticFilter};
+use warpset_recsplit::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
 use warpset_static::{StaticMap, StaticSet};
 
 fn keys(count: u64) -> Vec<u64> {
@@ -159,7 +159,11 @@ fn perfect_hash_functions() {
     ] {
         everywhere!(builder, &some, RecSplit);
     }
+    for builder in [Consensus::builder(), Consensus::builder().overhead(0.2).bucket_size(30).seed(9)] {
+        everywhere!(builder, &some, Consensus);
+    }
     for width in [1, 7, 32] {
         everywhere!(StaticFilter::builder().width(width).leaf_size(5).bucket_size(30), &some, StaticFilter);
+        everywhere!(ConsensusFilter::builder().width(width).bucket_size(30), &some, ConsensusFilter);
     }
 }

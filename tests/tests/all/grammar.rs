@@ -343,6 +343,9 @@ fn filters_that_never_change() {
     for device in testing::devices(1) {
         answers_agree(&filter.to_device(&device).unwrap(), &present);
         answers_under_stencils(&filter.to_device(&device).unwrap(), &present);
+        let second_kind = ConsensusFilter::builder().width(16).on(&device).build_from(&present).unwrap();
+        answers_agree(&second_kind, &present);
+        answers_under_stencils(&second_kind, &present);
     }
     let set = StaticSet::<u64>::builder().build_from(&present).unwrap();
     answers_agree(&set, &present);

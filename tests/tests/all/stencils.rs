@@ -4,11 +4,11 @@
 use warpset_base::key::Hashed;
 use warpset_bloom::gpu::{DeviceKeys, StringVec};
 use warpset_bloom::{BlockedBloom, FirstLevel, RaoBloom, SplitBlockBloom, StringHash};
+use warpset_fuse::BinaryFuse8;
 use warpset_gpu::batch::Stencil;
 use warpset_gpu::{Device, DeviceSlice, testing};
 use warpset_primitives::{DeviceFilter, DeviceInsert};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_fuse::BinaryFuse8;
 use warpset_recsplit::StaticFilter;
 use warpset_static::StaticSet;
 

@@ -161,11 +161,10 @@ mod tests {
         }
         rows.push(row("fuse", "8 bits", "contains hit", "cpu", 10).by("xorf", true));
         let table = tables(&rows).remove(0);
-        assert_eq!(table.rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), [
-            "exact set",
-            "split-block Bloom",
-            "fuse 8 bits"
-        ]);
+        assert_eq!(
+            table.rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(),
+            ["exact set", "split-block Bloom", "fuse 8 bits"]
+        );
         assert!(table.rows.iter().all(|row| row.len() == table.header.len()));
         assert_eq!((table.rows[2][3].as_str(), table.rows[2][6].as_str()), ("", short_rate(4e6).as_str()));
         let figures = figures(&rows);

@@ -20,11 +20,12 @@ pub struct Hashing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
     Xxh64,
-    Words,
     Int32,
     Seeded(Seed),
     /// The hash of 128 bits.
     Wide(u64),
+    /// The value of an integer, and XXH64 with seed 0 of other keys; kernels hash it again.
+    Word,
 }
 
 /// Keys that one task copies or hashes on the host.
@@ -36,11 +37,6 @@ impl Hashing {
     /// Hashes keys by XXH64 with seed 0, integers by their value in eight bytes.
     pub const fn xxh64() -> Hashing {
         Hashing { function: Function::Xxh64, strings: None }
-    }
-
-    /// Takes integers by their value in 64 bits, and other keys by XXH64 with seed 0, for kernels that hash words.
-    pub const fn words() -> Hashing {
-        Hashing { function: Function::Words, strings: None }
     }
 
     /// Hashes keys by XXH64 with seed 0, integers as four bytes, as in a Parquet column of type INT32.
@@ -58,6 +54,12 @@ impl Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
+    /// Takes integers by their value in 64 bits and other keys by XXH64 with seed 0, for structures whose kernels hash that
+    /// word again.
+    pub const fn word() -> Hashing {
+        Hashing { function: Function::Word, strings: None }
+    }
+
     /// Adds a string hash of 32 bits, which kernels get beside each key.
     pub const fn with_string_hash(self, function: StringHash) -> Hashing {
         Hashing { strings: Some(function), ..self }
@@ -73,17 +75,18 @@ impl Hashing {
     pub fn of<K: Key + ?Sized>(&self, key: &K) -> u64 {
         match self.function {
             Function::Xxh64 => key.xxh64(),
-            Function::Words => word_of(key),
             Function::Int32 => key.int32_hash(),
             Function::Seeded(seed) => seed.hash(key),
             Function::Wide(seed) => key.hash128(seed).low,
+            Function::Word => word_of(key),
         }
     }
 
     /// Keys of a class, as kernels hash them.
     pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
         let (function, spread, seed) = match self.function {
-            Function::Xxh64 | Function::Words => (HashFunction::Xxh64, 0, 0),
+            // Kernels of structures that take words do not ask for the function.
+            Function::Xxh64 | Function::Word => (HashFunction::Xxh64, 0, 0),
             Function::Int32 => (HashFunction::Int32, 0, 0),
             Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
             // The host hashes under the seed what it hands over as hashes of 128 bits.
@@ -94,7 +97,7 @@ impl Hashing {
 
     /// Whether the kernels that group keys by their hashes know this function.
     pub const fn can_group(&self) -> bool {
-        !matches!(self.function, Function::Int32 | Function::Words | Function::Wide(_))
+        !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::Word)
     }
 
     /// How keys of the host travel: as they are, or as hashes made there.
@@ -111,7 +114,7 @@ impl Hashing {
     /// The seed of byte strings.
     pub(super) const fn bytes_seed(&self) -> u64 {
         match self.function {
-            Function::Xxh64 | Function::Words | Function::Int32 => 0,
+            Function::Xxh64 | Function::Int32 | Function::Word => 0,
             Function::Seeded(seed) => seed.get(),
             Function::Wide(seed) => seed,
         }
@@ -124,9 +127,9 @@ impl Hashing {
             Raw::U64(keys) | Raw::Hashes(keys) => copy_many(&mut to[..keys.len()], keys),
             Raw::Other => match self.function {
                 Function::Xxh64 => each(keys, to, |key| key.xxh64()),
-                Function::Words => each(keys, to, |key| word_of(key)),
                 Function::Int32 => each(keys, to, |key| key.int32_hash()),
                 Function::Seeded(seed) => each(keys, to, |key| seed.hash(key)),
+                Function::Word => each(keys, to, |key| word_of(key)),
                 Function::Wide(seed) => each(keys, bytemuck::cast_slice_mut::<u64, [u64; 2]>(to), |key| {
                     let hash = key.hash128(seed);
                     [hash.high, hash.low]
@@ -136,7 +139,8 @@ impl Hashing {
     }
 }
 
-/// An integer's value in 64 bits, and of another key its hash.
+/// The value of an integer, and XXH64 with seed 0 of another key.
+#[inline]
 fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())
 }

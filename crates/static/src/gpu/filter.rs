@@ -21,7 +21,8 @@ impl<K: StaticKey, V: Value> Filter for StaticMap<K, V> {
             Raw::U32(_) | Raw::I32(_) | Raw::U64(_) => self.answer_integers(keys, take),
             Raw::Hashes(_) | Raw::Other => {
                 // Those that have no value are asked for as zero, and their answers dropped.
-                let words: Vec<Option<u64>> = keys.iter().map(|key| key.word().filter(|&w| K::of_word(w).is_some())).collect();
+                let words: Vec<Option<u64>> =
+                    keys.iter().map(|key| key.word().filter(|&w| K::of_word(w).is_some())).collect();
                 let asked: Vec<u64> = words.iter().map(|word| word.unwrap_or(0)).collect();
                 self.answer_integers(&asked, &mut |first, answers| {
                     let mut answers = answers.to_vec();

@@ -15,30 +15,34 @@ use super::{SEED, plausible, row};
 /// Keys that are asked for.
 const ASKED: usize = 1 << 21;
 
-/// One step per size.
+/// One step per size and width.
 pub fn steps(effort: Effort) -> Vec<Step> {
     let sizes: &[usize] = match effort {
         Effort::Quick => &[1_000_000],
         Effort::Standard => &[100_000, 1_000_000, 10_000_000],
         Effort::Full => &[100_000, 1_000_000, 10_000_000, 100_000_000],
     };
-    let step = |&n: &usize| {
-        Step::new(format!("fuse: {n} keys"), move |session| {
-            let stream = |i| KeySpace::new(SEED).stream(i);
-            let asked = if session.effort == Effort::Quick { ASKED / 4 } else { ASKED };
-            measure_all(session, &stream(0).u64_keys(n), &stream(1).u64_keys(asked))
-        })
-    };
-    sizes.iter().map(step).collect()
+    let mut steps = Vec::new();
+    for &n in sizes {
+        let mut add = |what: &str, measure: fn(&mut Session, &[u64], &[u64]) -> anyhow::Result<()>| {
+            steps.push(Step::new(format!("fuse: {n} keys, {what}"), move |session| {
+                let stream = |i| KeySpace::new(SEED).stream(i);
+                let asked = if session.effort == Effort::Quick { ASKED / 4 } else { ASKED };
+                measure(session, &stream(0).u64_keys(n), &stream(1).u64_keys(asked))
+            }));
+        };
+        add("8 bits", measure_width::<u8>);
+        add("other filters", other_filters);
+        if effort != Effort::Quick {
+            add("16 bits", measure_width::<u16>);
+            add("32 bits", measure_width::<u32>);
+        }
+    }
+    steps
 }
 
-/// Filters of each width; those of other kinds by the rate of one byte.
-fn measure_all(session: &mut Session, keys: &[u64], others: &[u64]) -> anyhow::Result<()> {
-    measure_width::<u8>(session, keys, others)?;
-    measure_width::<u16>(session, keys, others)?;
-    if session.effort != Effort::Quick {
-        measure_width::<u32>(session, keys, others)?;
-    }
+/// Our filters of other kinds, of the rate of one byte.
+fn other_filters(session: &mut Session, keys: &[u64], others: &[u64]) -> anyhow::Result<()> {
     measure(session, &SplitBlock, 8, keys, others)?;
     measure(session, &RankSelect, 8, keys, others)
 }
@@ -243,7 +247,9 @@ mod tests {
     fn ours_stand_beside_those_of_xorf() {
         let step = Step::new("filters", |session| {
             let stream = |i| KeySpace::new(SEED).stream(i).u64_keys(20_000);
-            measure_all(session, &stream(0), &stream(1))
+            measure_width::<u8>(session, &stream(0), &stream(1))?;
+            measure_width::<u16>(session, &stream(0), &stream(1))?;
+            other_filters(session, &stream(0), &stream(1))
         });
         let rows = Session::rows_of(vec![step]);
         for operation in ["build", "contains, one by one", "contains, batch"] {

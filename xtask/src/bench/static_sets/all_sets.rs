@@ -142,7 +142,8 @@ fn on_device(session: &mut Session, device: &Device, n: usize) -> anyhow::Result
     study.run(session, SPLIT_BLOCK, || {
         Ok(SplitBlockBloom::builder(count).fpr(RATE).on(device).build_from_device(there)?)
     })?;
-    study.run(session, BLOCKED, || Ok(BlockedBloom::builder(count).fpr(RATE).on(device).build_from_device(there)?))?;
+    study
+        .run(session, BLOCKED, || Ok(BlockedBloom::builder(count).fpr(RATE).on(device).build_from_device(there)?))?;
     study.run(session, RAO, || Ok(RaoBloom::builder(count).fpr(RATE).on(device).build_from_device(there)?))?;
     study.run(session, STANDARD, || {
         let builder = StandardQuotientFilter::builder(count).fpr(RATE).duplicates(Duplicates::Dropped);
@@ -167,12 +168,7 @@ struct OnDevice<'a> {
 }
 
 impl OnDevice<'_> {
-    fn run<F>(
-        self,
-        session: &mut Session,
-        about: About,
-        build: impl Fn() -> anyhow::Result<F>,
-    ) -> anyhow::Result<()>
+    fn run<F>(self, session: &mut Session, about: About, build: impl Fn() -> anyhow::Result<F>) -> anyhow::Result<()>
     where
         F: for<'k> DeviceFilter<DeviceSlice<'k, u64>>,
     {

@@ -56,7 +56,13 @@ pub(super) fn waited<T>(
     effort: Effort,
     mut call: impl FnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<(f64, T)> {
-    let repeats = if device.is_emulator() { 1 } else if effort == Effort::Quick { 3 } else { 5 };
+    let repeats = if device.is_emulator() {
+        1
+    } else if effort == Effort::Quick {
+        3
+    } else {
+        5
+    };
     let mut times = Vec::new();
     let mut made = call()?;
     for _ in 0..repeats {

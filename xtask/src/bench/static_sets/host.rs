@@ -84,7 +84,8 @@ fn measure<K: StaticKey>(
         };
         session.add(&Target::Cpu, threads, of_map("build map", n, seconds), map.len() == n as u64);
         let mut found = vec![0; present.len()];
-        let seconds = session.time(threads, &mut found, |found| Ok(map.get_bulk_into(present, found).map(|_| ())?))?;
+        let seconds =
+            session.time(threads, &mut found, |found| Ok(map.get_bulk_into(present, found).map(|_| ())?))?;
         let right = present.iter().zip(&found).all(|(&key, &value)| keys[value as usize] == key);
         session.add(&Target::Cpu, threads, of_map("get hit", present.len(), seconds), right);
     }
