@@ -8,6 +8,102 @@ from types import CapsuleType
 from typing import Any, SupportsFloat, SupportsIndex, final
 
 @final
+class BinaryFuse:
+    """
+    A binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
+
+    `keys` are the keys in an array or a list; equal ones count once, nulls are left out.
+
+    - `width`: bits of each fingerprint, 8, 16 or 32: 9, 18 or 36 bits per key and a rate of false positives of
+      `2**-width`.
+    - `arity`: 4 takes a twentieth less memory than 3 and more time. `sharded=True` is built faster, on many cores
+      and on a GPU, and takes some more memory.
+    - `seed`: other seeds make other false positives. `device`: where it is built and asked. `threads` bounds the
+      threads that build.
+
+    >>> import warpset
+    >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], width=16)
+    >>> "ash" in trees, "rose" in trees, len(trees)
+    (True, False, 4)
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __copy__(self, /) -> BinaryFuse: ...
+    def __deepcopy__(self, /, _memo: Any) -> BinaryFuse: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        How many different keys there are.
+        """
+    def __new__(cls, /, keys: Any, *, width: SupportsIndex = 8, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None) -> BinaryFuse: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Bits of memory for each key.
+        """
+    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
+        array of Arrow. For keys on a device the answers are booleans there.
+        """
+    def copy(self, /) -> BinaryFuse:
+        """
+        A copy.
+        """
+    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        How many of the keys may be in the filter.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> BinaryFuse:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> BinaryFuse:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> BinaryFuse:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that it takes.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def to(self, /, device: Any) -> BinaryFuse:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    @property
+    def width(self, /) -> int:
+        """
+        Bits of each fingerprint: 8, 16 or 32.
+        """
+
+@final
 class BlockedBloom:
     """
     A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
