@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use datafusion::physical_plan::metrics::Count;
 
-/// Rows after which a filter is judged.
-const WINDOW: u64 = 1 << 16;
+/// Rows after which a filter is judged: about a batch.
+const WINDOW: u64 = 1 << 13;
 /// A filter that drops less than one row in this many is not asked for a while.
 const ONE_IN: u64 = 16;
-/// Windows in the first such while; each further one is twice as long.
-const FIRST_PAUSE: u64 = 4;
+/// Rows that pass unasked in the first such while; each further one is twice as long.
+const FIRST_PAUSE: u64 = 1 << 18;
 /// Doublings at most.
 const MOST_DOUBLINGS: u32 = 12;
 
@@ -69,7 +69,7 @@ impl Usefulness {
                 self.pauses.store(0, Relaxed);
             } else {
                 let doublings = self.pauses.fetch_add(1, Relaxed).min(MOST_DOUBLINGS);
-                self.pause.store((FIRST_PAUSE * WINDOW) << doublings, Relaxed);
+                self.pause.store(FIRST_PAUSE << doublings, Relaxed);
             }
         }
     }
@@ -97,15 +97,15 @@ mod tests {
     fn a_filter_that_drops_nothing_is_asked_less_and_less() {
         let (asked, dropped, unasked) = (Count::new(), Count::new(), Count::new());
         let usefulness = Usefulness::new(asked.clone(), dropped.clone(), unasked.clone());
-        let window = WINDOW as usize / BATCH;
-        assert_eq!(run(&usefulness, 10 * window, BATCH / 2), 10 * window);
-        assert_eq!(run(&usefulness, window, 0), window);
-        assert_eq!(run(&usefulness, 4 * window, 0), 0);
-        assert_eq!(run(&usefulness, window, 0), window);
-        assert_eq!(run(&usefulness, 8 * window, 0), 0);
+        let pause = FIRST_PAUSE as usize / BATCH;
+        assert_eq!(run(&usefulness, 10, BATCH / 2), 10);
+        assert_eq!(run(&usefulness, 1, BATCH / 20), 1);
+        assert_eq!(run(&usefulness, pause, 0), 0);
+        assert_eq!(run(&usefulness, 1, 0), 1);
+        assert_eq!(run(&usefulness, 2 * pause, 0), 0);
         // Back to work as soon as there is some.
-        assert_eq!(run(&usefulness, 20 * window, BATCH), 20 * window);
-        assert_eq!(asked.value() + unasked.value(), 44 * window * BATCH);
-        assert_eq!(dropped.value(), 10 * window * BATCH / 2 + 20 * window * BATCH);
+        assert_eq!(run(&usefulness, 20, BATCH), 20);
+        assert_eq!(asked.value() + unasked.value(), (32 + 3 * pause) * BATCH);
+        assert_eq!(dropped.value(), 25 * BATCH + BATCH / 20);
     }
 }
