@@ -5,11 +5,11 @@
 //! *pilot*, one of the shard's buckets. A pilot is a byte that the build found: with it all keys of the group have room
 //! in their buckets. So a lookup reads one byte and one line.
 //!
-//! Source: pilots of groups, largest group first, are those of Pibiri and Trani, "PTHash", SIGIR 2021, after Belazzougui,
-//! Botelho, Dietzfelbinger, "Hash, Displace, and Compress", ESA 2009; groups of uneven sizes, those of Hermann, Lehmann,
-//! Pibiri, Sanders, Walzer, "PHOBIC", ESA 2024. Departures: a position has room for several keys, so that pilots of one
-//! byte suffice for full buckets; groups belong to shards, which are built one by one; one quadratic curve, in
-//! integers, gives the sizes of the groups.
+//! Source: pilots of groups, largest group first, are those of Pibiri and Trani, "PTHash", SIGIR 2021, after
+//! Belazzougui, Botelho, Dietzfelbinger, "Hash, Displace, and Compress", ESA 2009; groups of uneven sizes, those of
+//! Hermann, Lehmann, Pibiri, Sanders, Walzer, "PHOBIC", ESA 2024. Departures: a position has room for several keys, so
+//! that pilots of one byte suffice for full buckets; groups belong to shards, which are built one by one; one quadratic
+//! curve, in integers, gives the sizes of the groups.
 
 use crate::hash::permute::{permute, spread_of, unpermute};
 
@@ -43,8 +43,8 @@ const _: () = assert!(size_of::<Shape>() == 12);
 impl Shape {
     /// The shape for `keys` different keys in buckets of `slots`, 8 or 16; `None` for more than [`MOST_KEYS`].
     ///
-    /// Nine tenths of 8 slots are used, with groups of 6 keys, or 91 of 100 of 16 slots, with groups of 8: the fullest of
-    /// ten thousand shards then has pilots with a probability of 99 %, and pilots take 1.33 bits per key, or 1.
+    /// Nine tenths of 8 slots are used, with groups of 6 keys, or 91 of 100 of 16 slots, with groups of 8: the fullest
+    /// of ten thousand shards then has pilots with a probability of 99 %, and pilots take 1.33 bits per key, or 1.
     pub const fn for_keys(keys: u64, slots: u32) -> Option<Shape> {
         if keys > MOST_KEYS {
             return None;
@@ -131,8 +131,8 @@ pub fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
     place_by(low, pilot, buckets, high)
 }
 
-/// [`place`] by the caller's own upper half of a product. (`ptxas` of CUDA 12.9 takes the two last multiplications here for
-/// one, if it sees the upper half as a shift of a product of 64 bits.)
+/// [`place`] by the caller's own upper half of a product. (`ptxas` of CUDA 12.9 takes the two last multiplications here
+/// for one, if it sees the upper half as a shift of a product of 64 bits.)
 #[inline(always)]
 pub fn place_by(low: u32, pilot: u32, buckets: u32, high: impl Fn(u32, u32) -> u32) -> u32 {
     let mut x = (low ^ pilot.wrapping_mul(0x9e37_79b1)).wrapping_mul(0x85eb_ca6b);

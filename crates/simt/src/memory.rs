@@ -153,8 +153,8 @@ macro_rules! common {
                 unsafe { imp::read2_nc(self.0, i) }
             }
 
-            /// [`read2_nc`](Self::read2_nc) of what will not be read again soon: it leaves the L2 cache first, and what else
-            /// is there stays.
+            /// [`read2_nc`](Self::read2_nc) of what will not be read again soon: it leaves the L2 cache first, and what
+            /// else is there stays.
             ///
             /// # Safety
             /// As [`read2_nc`](Self::read2_nc).

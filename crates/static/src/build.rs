@@ -14,7 +14,7 @@ mod shard;
 
 use shard::{Scratch, Shard};
 
-/// Seeds that are tried. One of a hundred builds needs a second one.
+/// Seeds that are tried. Random keys hardly ever need a second one.
 pub(crate) const ATTEMPTS: u32 = 8;
 /// Keys that one task hashes.
 const TASK: usize = 1 << 14;

@@ -32,8 +32,8 @@ impl<K: StaticKey, V: Value> Builder<K, V> {
 }
 
 impl<K: StaticKey> Builder<K, ()> {
-    /// Builds the set of these keys, on all threads of the current rayon pool; equal keys count once. Takes 16 bytes per
-    /// key besides the set.
+    /// Builds the set of these keys, on all threads of the current rayon pool; equal keys count once. Takes 16 bytes
+    /// per key besides the set.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; [`Error::TooManyKeys`] for more than 2^34; [`Error::NoSeed`] for keys that were chosen
@@ -44,8 +44,8 @@ impl<K: StaticKey> Builder<K, ()> {
 }
 
 impl<K: StaticKey, V: MapValue> Builder<K, V> {
-    /// Builds the map of these keys and values, of which there are as many, on all threads of the current rayon pool. Of
-    /// equal keys the last one counts. Takes 32 bytes per key besides the map, 16 of them for a time.
+    /// Builds the map of these keys and values, of which there are as many, on all threads of the current rayon pool.
+    /// Of equal keys the last one counts. Takes 32 bytes per key besides the map, 16 of them for a time.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::OutOfMemory`]; [`Error::TooManyKeys`] for more than 2^34;

@@ -18,8 +18,8 @@ pub enum Error {
     },
     /// The keys found no places under any seed that was tried.
     #[error(
-        "{attempts} seeds from {seed} on place no bucket for some of {keys} keys, as happens to keys that were chosen \
-         against these seeds: choose another `seed`"
+        "no place for some of {keys} keys under any of {attempts} seeds from {seed} on, as happens to keys that were \
+         chosen against these seeds: choose another `seed`"
     )]
     NoSeed {
         /// Different keys.

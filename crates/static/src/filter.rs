@@ -60,8 +60,8 @@ warpset_base::queries_of_view! {
         fn contains(&self, key: K) -> bool;
         /// Whether each key is in the set, in the order of the keys.
         ///
-        /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
-        /// thread it stays on that thread.
+        /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of
+        /// one thread it stays on that thread.
         fn contains_bulk(&self, keys: &[K]) -> Vec<bool>;
         /// [`contains_bulk`](Self::contains_bulk) into a slice of the same length.
         ///

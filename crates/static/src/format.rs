@@ -63,8 +63,8 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         file::view::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
     }
 
-    /// [`from_bytes`](Self::from_bytes) without checksum and places: opens in constant time and touches the header only.
-    /// Damaged words make wrong answers, nothing worse.
+    /// [`from_bytes`](Self::from_bytes) without checksum and places: opens in constant time and touches the header
+    /// only. Damaged words make wrong answers, nothing worse.
     ///
     /// # Errors
     /// [`Error::File`].

@@ -1,9 +1,9 @@
 //! Sets and maps in device memory: the same words as on the host, made and asked by kernels.
 //!
-//! Methods on host slices copy them to the device first. Those that end in `_device` take memory of the device; those in
-//! `_async` also a stream, and wait for nothing. Whether keys are there is asked by the traits
-//! [`Filter`](crate::Filter), for keys on the host, and [`DeviceFilter`](warpset_primitives::DeviceFilter), for those on
-//! the device. What needs single keys, walks, files or views needs a copy on the host: `to_host`.
+//! Methods on host slices copy them to the device first. Those that end in `_device` take memory of the device; those
+//! in `_async` also a stream, and wait for nothing. Whether keys are there is asked by the traits
+//! [`Filter`](crate::Filter), for keys on the host, and [`DeviceFilter`](warpset_primitives::DeviceFilter), for those
+//! on the device. What needs single keys, walks, files or views needs a copy on the host: `to_host`.
 
 use std::fmt;
 

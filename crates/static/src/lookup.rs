@@ -106,8 +106,8 @@ fn prefetch<T>(items: &[T], index: usize) {
 }
 
 impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
-    /// Gives the slots of all keys to `take`, [`BATCH`] at a time, with the place of the first one; [`ABSENT`] for those
-    /// that are not there. `key_of` says which key of the set an item may be. With `VALUES`, values will be read.
+    /// Gives the slots of all keys to `take`, [`BATCH`] at a time, with the place of the first one; [`ABSENT`] for
+    /// those that are not there. `key_of` says which key of the set an item may be. With `VALUES`, values will be read.
     #[inline]
     fn slots<Q, const VALUES: bool>(
         self,

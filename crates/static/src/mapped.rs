@@ -7,8 +7,8 @@ use warpset_base::file::{self, MappedWords};
 
 use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
 
-/// A [`StaticMap`] in a memory-mapped file, opened by [`StaticMap::map`]: answers every query, and processes that map the
-/// same file share its memory.
+/// A [`StaticMap`] in a memory-mapped file, opened by [`StaticMap::map`]: answers every query, and processes that map
+/// the same file share its memory.
 pub struct MappedStaticMap<K: StaticKey, V: Value> {
     layout: Layout<K, V>,
     words: MappedWords<u64>,

@@ -3,8 +3,8 @@
 //! What a shard becomes is told in `warpset_core::static_set`, and the CPU's build makes the same of it. A block finds
 //! the shard among the hashes, where its groups begin, and in which order to place them. One warp then places them, one
 //! after the other: its lanes try 32 pilots at once, first whether each key alone has room, and of the pilots that pass
-//! the smallest with which all have. The block writes the keys to their buckets, in any order, and one thread per bucket
-//! brings these to the order of their hashes.
+//! the smallest with which all have. The block writes the keys to their buckets, in any order, and one thread per
+//! bucket brings these to the order of their hashes.
 
 use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place_by};
 use warpset_simt::shared::{self, Shared};
@@ -93,8 +93,8 @@ unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64
 /// - `hashes` is valid for `count` reads, and not written.
 #[inline(always)]
 unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arrays) -> bool {
-    // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it; barriers
-    // stand between the phases; the rest is the caller's promise.
+    // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it;
+    // barriers stand between the phases; the rest is the caller's promise.
     unsafe {
         each_of_block(SIZES, |i| arrays.sizes.set(i, 0));
         each_of_block(count + 1, |i| {
@@ -307,8 +307,8 @@ kernel! {
     /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value for each, of
     ///   `value_words` words of 32 bits, 0, 1 or 2. Nothing writes them while the kernel runs.
     /// - `shape`: that for `n` keys.
-    /// - `pilots`: a byte for each group, zero; `keys`: room for those of all buckets; `out_values`: room for a value for
-    ///   each slot. All are used by this launch alone.
+    /// - `pilots`: a byte for each group, zero; `keys`: room for those of all buckets; `out_values`: room for a value
+    ///   for each slot. All are used by this launch alone.
     /// - `failed`: a word, zero, which becomes 1 if a shard finds no pilots; then the rest holds nothing of use.
     #[launch_bounds(256, 4)]
     pub unsafe fn static_set_build<K>(
@@ -321,9 +321,9 @@ kernel! {
         let arrays = Arrays::of(shape);
         let bounds = shared::dynamic::<u64>(0);
         let outcome = shared::dynamic::<u32>(16);
-        // SAFETY: the shared memory has room for all arrays; each phase ends at a barrier, to which all threads come, as
-        // what ends a shard early is the same for all; groups, buckets and slots are those of this shard, which is no
-        // other block's.
+        // SAFETY: the shared memory has room for all arrays; each phase ends at a barrier, to which all threads come,
+        // as what ends a shard early is the same for all; groups, buckets and slots are those of this shard, which is
+        // no other block's.
         unsafe {
             if thread < 2 {
                 bounds.set(thread, first_of_shard(hashes, n, shape, shard + thread as u64) as u64);

@@ -10,7 +10,8 @@ use indicatif::HumanCount;
 pub fn render(records: &[Record]) -> String {
     let mut structures: Vec<&str> = Vec::new();
     for record in records {
-        if !structures.contains(&record.structure.as_str()) {
+        // Structures of studies alone have tables of their own.
+        if is_shown(record) && !structures.contains(&record.structure.as_str()) {
             structures.push(&record.structure);
         }
     }
@@ -19,6 +20,10 @@ pub fn render(records: &[Record]) -> String {
         format!("{structure}\n{}", structure_table(&rows))
     });
     tables.collect::<Vec<_>>().join("\n\n")
+}
+
+fn is_shown(row: &Record) -> bool {
+    row.implementation().is_none() && row.text("study").is_none()
 }
 
 fn structure_table(rows: &[&Record]) -> Table {
@@ -36,7 +41,7 @@ fn structure_table(rows: &[&Record]) -> Table {
     header.extend(peers.iter().map(|peer| format!("x {peer}")));
     header.push("checked".into());
     // The peers' own rows show as ratios, and a study prints its own table; all rows are in the JSON and the report.
-    let ours = rows.iter().filter(|row| row.implementation().is_none() && row.text("study").is_none());
+    let ours = rows.iter().filter(|row| is_shown(row));
     let cells: Vec<Vec<String>> = ours.map(|row| cells(row, &peer_rows, &peers)).collect();
 
     let used: Vec<usize> =

@@ -72,8 +72,8 @@ impl Shard<'_> {
     }
 }
 
-/// The smallest key that is sought in another bucket than this one of this shard: fills it while it is empty, which says
-/// so, and no lookup finds it there. There is one, because a set with an empty bucket has a key in another one.
+/// The smallest key that is sought in another bucket than this one of this shard: fills it while it is empty, which
+/// says so, and no lookup finds it there. There is one, because a set with an empty bucket has a key in another one.
 fn filler<K: StaticKey, V: Value>(shard: u64, bucket: u32, layout: &Layout<K, V>, pilots: &[u8]) -> K {
     let shape = layout.shape();
     let is_sought_here = |word: &u64| {
@@ -123,8 +123,8 @@ impl Scratch {
         true
     }
 
-    /// Finds the smallest pilot of each group with which its keys have room, the groups in their order; `false` if there
-    /// is none for one.
+    /// Finds the smallest pilot of each group with which its keys have room, the groups in their order; `false` if
+    /// there is none for one.
     fn find_pilots<V>(&mut self, shape: Shape, elements: &[Element<V>], slots: u8, pilots: &mut [u8]) -> bool {
         let Scratch { begins, order, counts, .. } = self;
         counts.clear();

@@ -84,8 +84,8 @@ fn attempt_build<K: DeviceStaticKey, V: DeviceValue>(
             failed: failed.global_mut(),
         };
         let config = LaunchConfig::new(shape.shards() as u32, BLOCK).shared(shared_bytes(shape));
-        // SAFETY: hashes ascend and differ, and each has a value, if there are any; the words have room for all parts of
-        // this shape and are zero; both are this function's own until the stream has been waited for.
+        // SAFETY: hashes ascend and differ, and each has a value, if there are any; the words have room for all parts
+        // of this shape and are zero; both are this function's own until the stream has been waited for.
         unsafe { <K as EntryOf<static_set_build<K>>>::launch(kernel, stream, config)? };
         let is_failed = stream.download_first(&failed)? != 0;
         Ok((!is_failed).then(|| StaticMap::from_parts(device, layout, words)))

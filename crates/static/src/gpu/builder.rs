@@ -60,8 +60,8 @@ impl<K: DeviceStaticKey> DeviceBuilder<K, ()> {
 }
 
 impl<K: DeviceStaticKey, V: DeviceMapValue> DeviceBuilder<K, V> {
-    /// Builds the map of these keys and values, of which there are as many, and which are copied to the device. Of equal
-    /// keys the last one counts.
+    /// Builds the map of these keys and values, of which there are as many, and which are copied to the device. Of
+    /// equal keys the last one counts.
     ///
     /// # Errors
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`].
@@ -71,8 +71,8 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> DeviceBuilder<K, V> {
         self.build_from_device(keys.as_slice(), values.as_slice())
     }
 
-    /// [`build_from`](Self::build_from) of keys and values on the device, which stay as they are. Takes 24 bytes per key
-    /// and three times the values besides the map. Waits.
+    /// [`build_from`](Self::build_from) of keys and values on the device, which stay as they are. Takes 24 bytes per
+    /// key and three times the values besides the map. Waits.
     ///
     /// # Errors
     /// The errors of [`build_from`](Self::build_from); [`Error::Gpu`] for memory of another device.

@@ -12,8 +12,8 @@ use super::element::DeviceMapValue;
 use super::{DeviceStaticKey, StaticMap};
 use crate::{Bitmap, Error, StaticKey, Value};
 
-/// L2 caches that a set fills before its buckets are told to leave the cache first. With fewer, buckets that happen to be
-/// there are worth more than the pilots that they drive out.
+/// L2 caches that a set fills before its buckets are told to leave the cache first. With fewer, buckets that happen to
+/// be there are worth more than the pilots that they drive out.
 const CACHES: u64 = 4;
 
 /// What a lookup is to write besides answers.
@@ -71,8 +71,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         Ok(())
     }
 
-    /// Queues answers to keys on the device, and what is wanted; `devices` are those of all that the caller lends besides
-    /// keys and stream.
+    /// Queues answers to keys on the device, and what is wanted; `devices` are those of all that the caller lends
+    /// besides keys and stream.
     ///
     /// # Safety
     /// - Answers and what is wanted have room for all keys.

@@ -14,6 +14,7 @@ use super::super::clock::Effort;
 use super::super::gpu_limits;
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
+use super::super::table::rate as per_second;
 use super::device::{keys, waited};
 use super::{ABSENT, PRESENT, SEED, queries};
 use crate::input::keys::KeySpace;
@@ -94,7 +95,15 @@ fn on_cpu(session: &mut Session, n: usize) -> anyhow::Result<()> {
     study.run(session, STATIC_FILTER, || {
         Ok(StaticFilter::builder().fpr(RATE).leaf_size(LEAF).bucket_size(BUCKET).build_from(&keys)?)
     })?;
-    study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().build_from(&keys)?))
+    study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().build_from(&keys)?))?;
+    show(session, "Keys per second of all sets, one thread", |row| row.number("threads") == Some(1.0));
+    Ok(())
+}
+
+/// Prints the rows that `wanted` takes.
+fn show(session: &Session, title: &str, wanted: impl Fn(&Record) -> bool) {
+    let cell = |row: &Record| row.items_per_second.map_or_else(String::new, per_second);
+    session.show(STUDY, title, wanted, |row| row.backend.clone(), cell);
 }
 
 #[derive(Clone, Copy)]
@@ -157,7 +166,9 @@ fn on_device(session: &mut Session, device: &Device, n: usize) -> anyhow::Result
         let builder = StaticFilter::builder().fpr(RATE).leaf_size(LEAF).bucket_size(BUCKET);
         Ok(builder.on(device).build_from_device(there)?)
     })?;
-    study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().on(device).build_from_device(there)?))
+    study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().on(device).build_from_device(there)?))?;
+    show(session, "Keys per second of all sets on a device", |row| row.backend != "cpu");
+    Ok(())
 }
 
 #[derive(Clone, Copy)]

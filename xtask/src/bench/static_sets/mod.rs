@@ -1,5 +1,5 @@
-//! Sets that do not change: exact sets and maps of integers, beside the standard library's hash tables and, on a GPU, an
-//! open-addressing table at half load; and one study over all sets.
+//! Sets that do not change: exact sets and maps of integers, beside the standard library's hash tables and, on a GPU,
+//! an open-addressing table at half load; and one study over all sets.
 
 mod all_sets;
 mod device;
