@@ -209,7 +209,10 @@ impl Layout {
         }
         let segment_bits = segment_bits as u32;
         let graph = Graph { starts: u32::try_from(starts).unwrap_or(u32::MAX), segment_bits };
-        if starts > MOST_SLOTS || graph.slots(arity as u32) > MOST_SLOTS || starts % u64::from(graph.segment()) != 0 {
+        if starts > MOST_SLOTS
+            || graph.slots(arity as u32) > MOST_SLOTS
+            || !starts.is_multiple_of(u64::from(graph.segment()))
+        {
             return Err(("the number of first slots", starts));
         }
         Ok(Layout { bits, arity, keys, seed, graph, shards: 0 })

@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn every_hash_is_in_its_part() {
         for (n, parts) in [(0, 1), (1, 5), (1000, 1), (SERIAL - 1, 7), (SERIAL + 1, 3), (100_000, MOST_PARTS)] {
-            let part_of = |hash: u64| (u128::from(hash) * parts as u128 >> 64) as usize;
+            let part_of = |hash: u64| ((u128::from(hash) * parts as u128) >> 64) as usize;
             let spread = Partitioned::new(n, |key| finalise(key as u64), parts, part_of).unwrap();
             assert_eq!((spread.ends.len(), spread.all().len()), (parts, n));
             for part in 0..parts {
