@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, Int32Array};
+use datafusion::arrow::array::{AsArray, Int32Array};
 use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 
 use crate::{column, context, error, integers, number, one, saved, table};
@@ -59,16 +59,16 @@ async fn lookups_answer_as_in_does() {
         table(&context, "items", &[("k", Arc::new(items.clone()))], 5);
         for key in TYPES {
             let (of_facts, of_items) =
-                (format!("(SELECT {key} AS x FROM facts)"), format!("(SELECT {key} AS x FROM items)"));
+                (format!("(SELECT {key} AS x FROM facts)"), format!("(SELECT {key} AS y FROM items)"));
             let found = async |condition: &str| {
                 number(&context, &format!("SELECT count(*) FROM {of_facts} WHERE {condition}")).await
             };
             let is_in = format!("x IN {of_items}");
             let expected = found(&is_in).await;
             assert_eq!(expected, 5714, "{key}");
-            // A rate of 2^-bits of 17,143 values that are there, two thirds of which are not among the items.
+            // A rate of 2^-bits of 17,142 values that are there, two thirds of which are not among the items.
             for (bits, most_wrong) in [(8, 100), (16, 3), (32, 0)] {
-                let contains = format!("might_contain((SELECT fuse_filter_agg(x, {bits}) FROM {of_items}), x)");
+                let contains = format!("might_contain((SELECT fuse_filter_agg(y, {bits}) FROM {of_items}), x)");
                 assert_eq!(found(&format!("{is_in} AND {contains}")).await, expected, "{key}, {bits} bits");
                 let wrong = found(&contains).await - expected;
                 assert!(wrong <= most_wrong, "{key}, {bits} bits: {wrong} false positives");
@@ -113,7 +113,8 @@ async fn column_of(context: &datafusion::prelude::SessionContext, sql: &str) -> 
 #[tokio::test]
 async fn filters_of_all_kinds_row_by_row() {
     let context = context(3);
-    table(&context, "t", &[("k", integers(0..3000))], 7);
+    // Without 0, whose fingerprint is 0 with the first seed: small filters, with slots that no key has, may contain it.
+    table(&context, "t", &[("k", integers(1..3001))], 7);
     let filters = "SELECT 0 AS g, fuse_filter_agg(k) AS f FROM t WHERE k % 5 = 0
          UNION ALL SELECT 1, fuse_filter_agg(k, 16) FROM t WHERE k % 5 = 1
          UNION ALL SELECT 2, fuse_filter_agg(k, 32) FROM t WHERE k % 5 = 2
@@ -126,7 +127,7 @@ async fn filters_of_all_kinds_row_by_row() {
     assert_eq!(number(&context, &groups.replace("SHIFT", "0")).await, 3000);
     assert_eq!(number(&context, &groups.replace("SHIFT", "1")).await, 0);
     let shared = "SELECT count(*) FROM t WHERE
-                  might_contain((SELECT shared_filter(fuse_filter_agg(k, 32)) FROM t WHERE k < 40), k)";
+                  might_contain((SELECT shared_filter(fuse_filter_agg(k, 32)) FROM t WHERE k <= 40), k)";
     assert_eq!(number(&context, shared).await, 40);
 }
 
