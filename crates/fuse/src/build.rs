@@ -56,8 +56,21 @@ impl<E: Into<Error>> From<E> for Failure {
 }
 
 /// The number that a filter knows a key by: an integer's value, and of other keys XXH64 of their bytes.
+///
+/// A filter that is built from these numbers is that of the keys, so programs that gather keys before they build can keep
+/// 8 bytes of each.
+///
+/// ```
+/// use warpset_fuse::{BinaryFuse8, word_of};
+///
+/// let keys = ["north", "south"];
+/// let words: Vec<u64> = keys.iter().map(word_of).collect();
+/// let filter = BinaryFuse8::builder().build_from(&words)?;
+/// assert!(filter == BinaryFuse8::builder().build_from(&keys)? && filter.contains("north"));
+/// # Ok::<(), warpset_fuse::Error>(())
+/// ```
 #[inline(always)]
-pub(crate) fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
+pub fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())
 }
 

@@ -50,6 +50,7 @@ mod width;
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
 pub use build::external::External;
+pub use build::word_of;
 pub use builder::Builder;
 pub use cpu::BinaryFuse;
 pub use error::Error;

@@ -7,7 +7,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::ScalarUDF;
-use warpset_base::file::HEADER_BYTES;
+use warpset_base::file::{FileError, HEADER_BYTES};
 use warpset_base::key::Key;
 use warpset_bloom::{Error, Filter, SplitBlockBloom, gpu};
 use warpset_gpu::Device;
@@ -22,8 +22,8 @@ const KEPT: usize = 4;
 /// [`register_all`](crate::register_all), whose function it replaces; its answers are the same.
 ///
 /// A batch has `datafusion.execution.batch_size` rows, 8192 unless set, which is less than what pays: set both to a
-/// million. The last four filters stay in device memory; where there is no room for a filter, the processor looks up.
-/// Other errors of the device are errors of the query. Strings and binaries are hashed on the processor.
+/// million. The last four filters stay in device memory; where there is no room for a filter, and in binary fuse filters,
+/// the processor looks up. Other errors of the device are errors of the query. Strings and binaries are hashed on the processor.
 ///
 /// ```
 /// use datafusion::prelude::{SessionConfig, SessionContext};
@@ -52,7 +52,7 @@ struct MightContainOn {
 }
 
 impl MightContainOn {
-    /// The filter in device memory; none if there is no room.
+    /// The filter in device memory; none if there is no room, or if it is no Bloom filter.
     fn filter(&self, saved: &[u8]) -> Result<Option<Arc<gpu::SplitBlockBloom>>, Cause> {
         let header = saved.first_chunk().copied().unwrap_or([0; HEADER_BYTES]);
         // What a thread that panicked left is whole: only finished filters are pushed.
@@ -63,7 +63,11 @@ impl MightContainOn {
             kept.push_back(found);
             return Ok(Some(filter));
         }
-        let on_host = SplitBlockBloom::from_bytes(saved)?;
+        let on_host = match SplitBlockBloom::from_bytes(saved) {
+            // The processor answers, or says what is wrong.
+            Err(Error::File(FileError::WrongStructure { .. })) => return Ok(None),
+            opened => opened?,
+        };
         if kept.len() == KEPT {
             kept.pop_front();
         }

@@ -106,6 +106,9 @@ pub enum Cause {
     /// A quotient filter could not be built, opened or merged.
     #[error(transparent)]
     Quotient(#[from] warpset_quotient::Error),
+    /// A binary fuse filter could not be built or opened.
+    #[error(transparent)]
+    Fuse(#[from] warpset_fuse::Error),
     /// A perfect hash function could not be built or opened.
     #[error(transparent)]
     PerfectHash(#[from] warpset_recsplit::Error),

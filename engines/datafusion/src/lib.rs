@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `bloom_filter_agg(x [, items [, bits_per_item or fpr [, column]]])` | a split-block Bloom filter of a column |
 //! | `bloom_filter_merge(filter)` | the union of filters |
-//! | `might_contain(filter, x)` | whether `x` may be in a Bloom filter |
+//! | `fuse_filter_agg(x [, bits])` | a binary fuse filter of a column's different values, of 8, 16 or 32 bits |
+//! | `might_contain(filter, x)` | whether `x` may be in a Bloom filter or a binary fuse filter |
 //! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
 //! | `quotient_filter_merge(filter)` | the sum of quotient filters |
 //! | `quotient_filter_count(filter, x)` | how often `x` was counted, or a little more |
@@ -49,7 +50,8 @@
 //! `spark_might_contain` opens no others.
 //!
 //! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
-//! one call all have that size, whatever they hold. More keys raise the rate of false positives of a Bloom filter; a
+//! one call all have that size, whatever they hold. `bits` are those of a fingerprint, 8 unless given; a binary fuse
+//! filter takes the size of its keys. More keys raise the rate of false positives of a Bloom filter; a
 //! quotient filter grows. `column` names a Parquet column's physical type, for
 //! [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such columns hash integers as four bytes.
 //!
@@ -67,6 +69,7 @@ mod convert;
 mod device;
 mod error;
 mod filters;
+mod fuse;
 mod gather;
 mod growing;
 mod joins;
@@ -78,6 +81,7 @@ mod quotient;
 mod rows;
 mod share;
 mod spark;
+mod statics;
 mod verified;
 
 use std::sync::Arc;
@@ -94,9 +98,11 @@ pub use joins::{FilterBuildExec, FilterProbeExec, JoinSettings, KeysMayMatch, Sc
 
 use aggregate::Aggregate;
 use filters::{FilterOfFilters, FilterOfKeys};
+use fuse::FuseFilter;
 use lookup::{Lookup, MightContain};
-use perfect_hash::{PerfectHashIndex, PerfectHashOfKeys};
+use perfect_hash::{PerfectHash, PerfectHashIndex};
 use quotient::QuotientFilterCount;
+use statics::StaticOfKeys;
 
 /// All aggregates.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
@@ -105,7 +111,8 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
         Aggregate::<FilterOfFilters<SplitBlockBloom>>::function(),
         Aggregate::<FilterOfKeys<RankSelectQuotientFilter>>::function(),
         Aggregate::<FilterOfFilters<RankSelectQuotientFilter>>::function(),
-        Aggregate::<PerfectHashOfKeys>::function(),
+        Aggregate::<StaticOfKeys<FuseFilter>>::function(),
+        Aggregate::<StaticOfKeys<PerfectHash>>::function(),
     ]
 }
 

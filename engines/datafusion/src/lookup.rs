@@ -9,12 +9,13 @@ use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use warpset_base::file::FileError;
 use warpset_base::key::Key;
-use warpset_bloom::{SplitBlockLayout, View};
+use warpset_bloom::{Error, SplitBlockLayout, View};
 
 use crate::error::Cause;
 use crate::keys::{self, Visitor};
-use crate::{arguments, blobs, verified};
+use crate::{arguments, blobs, fuse, verified};
 
 /// A structure that answers for keys.
 pub(crate) trait Ask: Send + Sync + 'static {
@@ -31,7 +32,7 @@ pub(crate) trait Ask: Send + Sync + 'static {
     fn array(answers: Vec<Self::Answer>, nulls: Option<NullBuffer>) -> ArrayRef;
 }
 
-/// `might_contain(filter, x)`.
+/// `might_contain(filter, x)`: Bloom filters, and binary fuse filters.
 pub(crate) struct MightContain;
 
 impl Ask for MightContain {
@@ -40,8 +41,14 @@ impl Ask for MightContain {
     type Answer = bool;
 
     fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [bool]) -> Result<(), Cause> {
-        let view: View<'_, SplitBlockLayout> = verified::open(saved, View::from_bytes, View::from_bytes_unverified)?;
-        Ok(view.contains_bulk_into(keys, answers)?)
+        let opened: Result<View<'_, SplitBlockLayout>, Error> =
+            verified::open(saved, View::from_bytes, View::from_bytes_unverified);
+        if let Err(Error::File(FileError::WrongStructure { found, .. })) = &opened
+            && let Some(ask) = fuse::asker(found.number)
+        {
+            return ask(saved, keys, answers);
+        }
+        Ok(opened?.contains_bulk_into(keys, answers)?)
     }
 
     fn array(answers: Vec<bool>, nulls: Option<NullBuffer>) -> ArrayRef {

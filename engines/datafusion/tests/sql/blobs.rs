@@ -11,6 +11,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use warpset_bloom::SplitBlockBloom;
+use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 use warpset_recsplit::RecSplit;
 
@@ -107,13 +108,24 @@ fn wrong_bytes_are_errors() {
     let bloom = bloom().to_bytes();
     let quotient = RankSelectQuotientFilter::builder(100).duplicates(Duplicates::Counted).build_from(&keys).unwrap();
     let (quotient, hash) = (quotient.to_bytes(), RecSplit::builder().build_from(&keys).unwrap().to_bytes());
+    let fuse = [
+        BinaryFuse8::builder().build_from(&keys).unwrap().to_bytes(),
+        BinaryFuse16::builder().build_from(&keys).unwrap().to_bytes(),
+        BinaryFuse32::builder().build_from(&keys).unwrap().to_bytes(),
+    ];
     let ask = |function: &str, bytes: &[u8]| {
         let structure = ColumnarValue::Scalar(ScalarValue::Binary(Some(bytes.to_vec())));
         call(function, structure, ColumnarValue::Array(integers([5])), 1)
     };
-    for (function, right) in
-        [("might_contain", &bloom), ("quotient_filter_count", &quotient), ("perfect_hash_index", &hash)]
-    {
+    let [fuse_8, fuse_16, fuse_32] = &fuse;
+    for (function, right) in [
+        ("might_contain", &bloom),
+        ("might_contain", fuse_8),
+        ("might_contain", fuse_16),
+        ("might_contain", fuse_32),
+        ("quotient_filter_count", &quotient),
+        ("perfect_hash_index", &hash),
+    ] {
         ask(function, right).unwrap();
         let check = |bytes: &[u8], what: &str| {
             let error = ask(function, bytes).expect_err(what).to_string();
@@ -126,7 +138,9 @@ fn wrong_bytes_are_errors() {
             check(&right[..at], &format!("{function} cut to {at} bytes"));
         }
         check(&[&right[..], &[0]].concat(), "a byte too many");
-        for other in [&bloom, &quotient, &hash].into_iter().filter(|&other| other != right) {
+        let functions = [(&quotient, "quotient_filter_count"), (&hash, "perfect_hash_index")];
+        let filters = [&bloom, fuse_8, fuse_16, fuse_32].map(|filter| (filter, "might_contain"));
+        for (other, _) in functions.into_iter().chain(filters).filter(|&(_, of)| of != function) {
             check(other, "another structure");
         }
     }
@@ -177,8 +191,13 @@ fn wrong_partial_results_are_errors() {
             let refused = one.merge_batch(std::slice::from_ref(&partial)).and_then(|()| one.evaluate());
             let mut many = aggregate.create_groups_accumulator(args()).unwrap();
             let also = many.merge_batch(&[partial], &[0], 1);
-            if name == "perfect_hash_agg" && bytes.len() % 16 == 0 {
-                continue; // Any 16 bytes are a hash.
+            let hash_bytes = match name {
+                "perfect_hash_agg" => 16,
+                "fuse_filter_agg" => 8,
+                _ => usize::MAX,
+            };
+            if bytes.len().is_multiple_of(hash_bytes) {
+                continue; // Any bytes of this number are hashes.
             }
             assert!(refused.unwrap_err().to_string().contains(&format!("{name}: ")));
             assert!(also.unwrap_err().to_string().contains(&format!("{name}: ")));

@@ -9,6 +9,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int32Type, TimeUnit, i256};
 use warpset_bloom::{Key, SplitBlockBloom};
+use warpset_fuse::BinaryFuse8;
 
 use crate::{column, context, one, table};
 
@@ -24,10 +25,14 @@ async fn check<K: Key>(column_of: ArrayRef, keys: &[K]) {
         assert!(filter.as_ref() == Some(&expected), "{name}");
         let merged = "SELECT bloom_filter_merge(f) FROM (SELECT bloom_filter_agg(x, 500) AS f FROM t GROUP BY g)";
         assert!(one(&context, merged).await == Some(expected), "{name} in groups");
-        let answers = column(&context, "SELECT might_contain((SELECT bloom_filter_agg(x, 500) FROM t), x) FROM t");
-        let answers = answers.await.unwrap();
-        assert_eq!(answers.null_count(), column_of.logical_nulls().map_or(0, |nulls| nulls.null_count()), "{name}");
-        assert!(answers.as_boolean().iter().flatten().all(|there| there), "{name}");
+        let expected = BinaryFuse8::builder().build_from(keys).unwrap().to_bytes();
+        assert!(one(&context, "SELECT fuse_filter_agg(x) FROM t").await == Some(expected), "{name}");
+        for made in ["bloom_filter_agg(x, 500)", "fuse_filter_agg(x)"] {
+            let answers = format!("SELECT might_contain((SELECT {made} FROM t), x) FROM t");
+            let answers = column(&context, &answers).await.unwrap();
+            assert_eq!(answers.null_count(), column_of.logical_nulls().map_or(0, |nulls| nulls.null_count()), "{name}");
+            assert!(answers.as_boolean().iter().flatten().all(|there| there), "{made}: {name}");
+        }
     }
 }
 
@@ -111,6 +116,7 @@ async fn dictionaries_are_their_values() {
     let context = context(1);
     table(&context, "t", &[("x", Arc::new(none))], 1);
     assert_eq!(one(&context, "SELECT bloom_filter_agg(x) FROM t").await, None);
+    assert_eq!(one(&context, "SELECT fuse_filter_agg(x) FROM t").await, None);
     assert_eq!(one(&context, "SELECT perfect_hash_agg(x) FROM t").await, None);
 }
 
@@ -122,9 +128,11 @@ async fn a_filter_answers_for_columns_of_other_widths() {
     table(&context, "narrow", &[("x", narrow)], 1);
     table(&context, "wide", &[("x", wide)], 1);
     for (of, asked) in [("narrow", "wide"), ("wide", "narrow")] {
-        let sql = format!(
-            "SELECT bool_and(might_contain((SELECT bloom_filter_agg(x, 500) FROM {of}), x)) FROM {asked} WHERE x IS NOT NULL"
-        );
-        assert!(column(&context, &sql).await.unwrap().as_boolean().value(0));
+        for made in ["bloom_filter_agg(x, 500)", "fuse_filter_agg(x)"] {
+            let sql = format!(
+                "SELECT bool_and(might_contain((SELECT {made} FROM {of}), x)) FROM {asked} WHERE x IS NOT NULL"
+            );
+            assert!(column(&context, &sql).await.unwrap().as_boolean().value(0));
+        }
     }
 }

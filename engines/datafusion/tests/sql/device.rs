@@ -14,6 +14,7 @@ const QUERIES: &[&str] = &[
     "SELECT might_contain(f, k) FROM facts JOIN
          (SELECT k % 7 AS g, bloom_filter_agg(k, 3000) AS f FROM facts WHERE k % 7 < 6 GROUP BY g) ON g = k % 7 ORDER BY k",
     "SELECT might_contain((SELECT bloom_filter_agg(k) FROM facts WHERE k < 0), k) FROM facts",
+    "SELECT might_contain((SELECT fuse_filter_agg(k) FROM facts WHERE k % 3 = 0), k) FROM facts",
 ];
 
 fn facts() -> SessionContext {

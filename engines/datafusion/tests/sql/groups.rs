@@ -10,6 +10,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpset_bloom::SplitBlockBloom;
+use warpset_fuse::BinaryFuse16;
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 use warpset_recsplit::RecSplit;
 
@@ -27,11 +28,13 @@ fn check(batches: &[RecordBatch], groups: i64) {
     (0..KEYS).for_each(|key| members.entry(group(key, groups)).or_default().push(key));
     for batch in batches {
         let numbers = batch.column(0).as_primitive::<Int64Type>();
-        let [bloom, quotient, hash] = [1, 2, 3].map(|i| saved(batch.column(i)));
+        let [bloom, quotient, hash, fuse] = [1, 2, 3, 4].map(|i| saved(batch.column(i)));
         for row in 0..batch.num_rows() {
             let keys = members.remove(&numbers.value(row)).expect("each group once");
             let expected = SplitBlockBloom::builder(100).build_from(&keys).unwrap().to_bytes();
             assert!(bloom[row].as_ref() == Some(&expected));
+            let expected = BinaryFuse16::builder().build_from(&keys).unwrap().to_bytes();
+            assert!(fuse[row].as_ref() == Some(&expected));
             let expected = RankSelectQuotientFilter::builder(1000).duplicates(Duplicates::Counted);
             let mut filter = expected.build().unwrap();
             while filter.insert_bulk(&keys).is_err() {
@@ -49,7 +52,9 @@ fn check(batches: &[RecordBatch], groups: i64) {
 
 async fn plan(context: &SessionContext, groups: i64) -> Arc<dyn ExecutionPlan> {
     table(context, "t", &[("k", integers(0..KEYS)), ("g", integers((0..KEYS).map(|key| group(key, groups))))], 20);
-    let sql = "SELECT g, bloom_filter_agg(k, 100), quotient_filter_agg(k, 1000), perfect_hash_agg(k) FROM t GROUP BY g";
+    let sql =
+        "SELECT g, bloom_filter_agg(k, 100), quotient_filter_agg(k, 1000), perfect_hash_agg(k), fuse_filter_agg(k, 16)
+               FROM t GROUP BY g";
     context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
 }
 

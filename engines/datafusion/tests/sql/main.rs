@@ -5,6 +5,7 @@ mod blobs;
 mod bloom;
 mod columns;
 mod device;
+mod fuse;
 mod groups;
 mod joins;
 mod perfect_hash;
