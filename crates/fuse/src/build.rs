@@ -23,6 +23,9 @@ use crate::{Arity, BinaryFuse, Error, Form, Layout};
 /// Seeds of a filter that are tried: about every second one works.
 pub(crate) const SEEDS: u32 = 64;
 
+/// The seed that stands for 0; any other would do.
+const INSTEAD_OF_0: u64 = 1 << 32;
+
 /// What a filter is to be, whatever its keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settings {
@@ -34,7 +37,11 @@ pub(crate) struct Settings {
 impl Settings {
     /// The parameters for the `attempt`-th attempt with `keys` different keys.
     pub(crate) fn layout<F: Width>(&self, keys: u64, attempt: u32) -> Result<Layout, Error> {
-        let seed = hash::mix(attempt.into(), self.seed);
+        // Under the seed 0 the key 0 has the fingerprint of slots that no key has, and would seem to be there.
+        let seed = match hash::mix(attempt.into(), self.seed) {
+            0 => INSTEAD_OF_0,
+            seed => seed,
+        };
         Layout::new(F::BITS, self.arity, self.form, keys, seed, attempt)
     }
 }

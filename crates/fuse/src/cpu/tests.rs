@@ -76,6 +76,18 @@ fn no_keys() {
     });
 }
 
+/// Slots that no key has hold 0, which is the fingerprint of the key 0 under the seed 0: no filter has that seed.
+#[test]
+fn small_filters_do_not_contain_0() {
+    for seed in [0, u64::MAX, 1] {
+        let with_0 = |i: u64| {
+            let keys: Vec<u64> = (1..11).map(|key| 10 * i + key).collect();
+            BinaryFuse32::builder().seed(seed).build_from(&keys).unwrap().contains(0u64)
+        };
+        assert!(!(0..300).any(with_0), "{seed}");
+    }
+}
+
 #[test]
 fn repeated_keys_count_once() {
     each_form(|arity, form| {

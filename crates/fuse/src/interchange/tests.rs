@@ -152,7 +152,8 @@ fn our_filters_answer_the_same_in_the_c_header() {
         let squares: Vec<u64> = (0..1000).map(|i| i * i).collect();
         let filter = BinaryFuse::<F>::builder().build_from(&squares).unwrap();
         if std::env::var_os("WARPSET_WRITE_C_FILTERS").is_some() {
-            std::fs::write(format!("/tmp/{name}.filter"), filter.to_c_bytes().unwrap()).unwrap();
+            let path = std::env::temp_dir().join(format!("{name}.filter"));
+            std::fs::write(path, filter.to_c_bytes().unwrap()).unwrap();
             return;
         }
         assert!(filter.to_c_bytes().unwrap() == file(&format!("{name}.filter")), "the header has to be asked again");
