@@ -12,7 +12,7 @@ use warpset_base::key::Key;
 use warpset_base::parallel;
 use warpset_core::static_set::{self, BUCKET_WORDS};
 
-use crate::key::{Line, sealed};
+use crate::key::Line;
 use crate::{Layout, MapValue, StaticKey, Value};
 
 /// Keys of a batch.
@@ -62,7 +62,7 @@ impl Compare for Avx2 {
     #[inline(always)]
     fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
         // SAFETY: whoever made `self` has AVX2.
-        unsafe { <K as sealed::StaticKey>::find_avx2(line, key) }
+        unsafe { <K as crate::key::sealed::StaticKey>::find_avx2(line, key) }
     }
 }
 
@@ -75,7 +75,7 @@ impl Compare for Avx512 {
     #[inline(always)]
     fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
         // SAFETY: whoever made `self` has AVX-512F.
-        unsafe { <K as sealed::StaticKey>::find_avx512(line, key) }
+        unsafe { <K as crate::key::sealed::StaticKey>::find_avx512(line, key) }
     }
 }
 
