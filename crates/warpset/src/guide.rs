@@ -3,6 +3,9 @@
 //! [`RaoBloom`]: crate::bloom::RaoBloom
 //! [`StandardQuotientFilter`]: crate::quotient::StandardQuotientFilter
 //! [`RankSelectQuotientFilter`]: crate::quotient::RankSelectQuotientFilter
+//! [`BinaryFuse8`]: crate::fuse::BinaryFuse8
+//! [`BinaryFuse16`]: crate::fuse::BinaryFuse16
+//! [binary fuse filter]: crate::fuse
 //! [`StaticFilter`]: crate::recsplit::StaticFilter
 //! [`StaticSet`]: crate::static_sets::StaticSet
 //! [`StaticMap`]: crate::static_sets::StaticMap
