@@ -384,7 +384,7 @@ impl SparkBuilder {
         if words > MOST_WORDS {
             return Err(Error::TooLarge { bytes: words.saturating_mul(8), limit: 8 * MOST_WORDS });
         }
-        // Of the bits that were wanted, not of those that there are.
+        // The ratio is of the bits that were asked for, which rounding changes.
         let hashes = ((wanted as f64 / self.keys as f64 * ln2).round() as u32).clamp(1, MOST_HASHES);
         let header = self.version.header_bytes();
         let mut bytes = warpset_base::words::zeroed_vec::<u8>(header as u64 + 8 * words)?;

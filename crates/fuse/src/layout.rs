@@ -241,7 +241,7 @@ fn one_graph(arity: Arity, keys: u64, attempt: u32) -> Result<Graph, Error> {
 /// The graph of shards of `mean` keys each, which have some more if there are `several`. Segments are shorter than
 /// published, so that more of them fit; measured in `docs/log/fuse.md`.
 fn shard_graph(arity: Arity, mean: f64, several: bool) -> Graph {
-    // Of a hundred thousand shards three have more.
+    // Three of a hundred thousand shards have more.
     let keys = if several { mean + 4.0 * mean.sqrt() } else { mean };
     let published = if mean < 2.0 { 0.0 } else { arity.slots_per_key(mean) };
     let factor = match arity {

@@ -25,7 +25,7 @@ pub struct Layout<K, V> {
 }
 
 impl<K: StaticKey, V: Value> Layout<K, V> {
-    /// The layout for so many different keys.
+    /// The layout for this number of different keys.
     pub(crate) fn new(keys: u64, seed: u64) -> Result<Layout<K, V>, Error> {
         let shape = Shape::for_keys(keys, K::SLOTS as u32).ok_or(Error::TooManyKeys { keys, most: MOST_KEYS })?;
         Ok(Layout { len: keys, seed, spread: spread(seed), shape, elements: PhantomData })

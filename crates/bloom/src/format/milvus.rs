@@ -60,7 +60,7 @@ fn check_blocks(blocks: u64) -> Result<(), Error> {
 }
 
 impl SplitBlockLayout {
-    /// The layout that Milvus' own clients choose for so many keys and this rate, 0.0001 to 0.05: a power of two of
+    /// The layout that Milvus' own clients choose for this many keys and this rate, 0.0001 to 0.05: a power of two of
     /// blocks. With it, [`View::to_milvus`] gives their bytes; but Milvus takes every power of two.
     ///
     /// ```

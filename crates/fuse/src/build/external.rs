@@ -69,7 +69,7 @@ impl<F: Width> External<F> {
     /// Builds the filter of these keys, which are read once; equal keys count once.
     ///
     /// # Errors
-    /// Those of [`Builder::build_from`]; [`Error::Io`]: those of the keys and of the temporary file.
+    /// The errors of [`Builder::build_from`]; [`Error::Io`] if the keys or the temporary file cannot be read or written.
     pub fn build_from<K: Key>(&self, keys: impl IntoIterator<Item = io::Result<K>>) -> Result<BinaryFuse<F>, Error> {
         let settings = self.builder.settings()?;
         let first = settings.layout::<F>(0, 0)?.seed;

@@ -1,4 +1,4 @@
-//! The same bytes and answers as on the host, on the emulator and on CUDA where there is a device.
+//! Filters built and asked on the emulator and on CUDA: the bytes and answers are those of the host.
 
 use warpset_base::filter::Filter;
 use warpset_core::hash::mix;

@@ -235,7 +235,7 @@ impl Part {
         gathering.keys.fetch_add(added, Relaxed) + added <= gathering.most_keys
     }
 
-    /// Whether there is memory for so many more hashes.
+    /// Whether there is memory for this many more hashes.
     fn make_room(&mut self, more: usize) -> bool {
         let needed = self.hashes.len() + more;
         if needed > self.hashes.capacity() {

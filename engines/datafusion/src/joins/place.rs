@@ -194,7 +194,7 @@ fn plain_column(expression: &Arc<dyn PhysicalExpr>) -> Option<Column> {
     expression.downcast_ref::<Column>().cloned()
 }
 
-/// The keys with other names for their columns; none if a column has none. (What is computed anew for rows that the
+/// The keys with other names for their columns; none if a column has none. (What is computed again for rows that the
 /// query would have left out may fail, so columns become columns and nothing else.)
 fn rename(keys: &Keys, source: impl Fn(usize) -> Option<Column>) -> Option<Keys> {
     let rename = |key: &Arc<dyn PhysicalExpr>| {
