@@ -1,6 +1,12 @@
 //! Minimizers of host sequences.
 
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod text;
 
 use warpset_core::minimizer::{self, Scheme, canonical, code};
 
@@ -85,7 +91,23 @@ impl Minimizers {
         self.visit(letters, |_, kmer| kmers.push(kmer));
     }
 
-    fn visit(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
+    fn visit(&self, letters: &[u8], visit: impl FnMut(usize, u64)) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use lanes::Lanes;
+            let text = text::Letters(letters);
+            if let Some(lanes) = lanes::Avx512::detect() {
+                return blocks::visit_avx512(lanes, &text, self.scheme, visit);
+            }
+            if let Some(lanes) = lanes::Avx2::detect() {
+                return blocks::visit_avx2(lanes, &text, self.scheme, visit);
+            }
+        }
+        self.visit_scalar(letters, visit);
+    }
+
+    /// One base at a time.
+    fn visit_scalar(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
         let k = self.scheme.k;
         let mut first = 0;
         for run in letters.split(|&letter| !minimizer::is_base(letter)) {
