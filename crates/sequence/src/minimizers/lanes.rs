@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 /// Instructions on vectors of 32-bit values. A value of such a type exists only where the processor has them; the
 /// functions are fast where they are inlined into one that is compiled for them.
-pub(super) trait Lanes: Copy {
+pub(crate) trait Lanes: Copy {
     /// Values of a vector.
     const LEN: usize;
     /// A vector.
@@ -48,11 +48,11 @@ pub(super) trait Lanes: Copy {
 
 /// AVX2, and the instructions that count and extract bits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Avx2(());
+pub(crate) struct Avx2(());
 
 /// AVX-512 as every processor with it has, and AVX2.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Avx512(());
+pub(crate) struct Avx512(());
 
 /// `N` items from `at` on.
 #[inline(always)]
@@ -375,10 +375,32 @@ impl Avx2 {
         unsafe { _pext_u64(codes, 0x0303_0303_0303_0303) as u16 }
     }
 
-    /// 32 bases of two bits each, as a code each.
+    /// The codes of 32 letters, 2 bits each, and a bit for each that is no base.
     #[inline(always)]
-    pub(super) fn unpack(self, bases: u64) -> [u64; 4] {
+    pub(crate) fn pack(self, letters: &[u8; 32]) -> (u64, u32) {
+        let (codes, counts) = self.bases(self.load_bytes(letters, 0), 0x80);
+        let mut bytes = [0; 32];
+        self.store_bytes(&mut bytes, 0, codes);
+        let bases = (0..4).fold(0, |bases, i| bases | u64::from(self.pack_eight(&bytes, 8 * i)) << (16 * i));
         // SAFETY: `self` exists only where the processor has the instruction.
-        std::array::from_fn(|i| unsafe { _pdep_u64(bases >> (16 * i), 0x0303_0303_0303_0303) })
+        (bases, unsafe { _mm256_movemask_epi8(counts.0) } as u32)
+    }
+
+    /// The codes of 32 packed bases, a byte each; and what `bases` says of them, by a bit for each that is no base.
+    #[inline(always)]
+    pub(super) fn unpack(self, bases: u64, breaks: u32, other: u8) -> (Bytes, Bytes) {
+        // SAFETY: `self` exists only where the processor has the instructions.
+        unsafe {
+            let eight = |i: u32| _pdep_u64(bases >> (16 * i), 0x0303_0303_0303_0303) as i64;
+            let codes = _mm256_setr_epi64x(eight(0), eight(1), eight(2), eight(3));
+            let counts = _mm256_and_si256(_mm256_srli_epi16::<1>(codes), _mm256_set1_epi8(1));
+            // Byte `i` gets the byte of `breaks` that has its bit.
+            let spread = _mm256_shuffle_epi8(_mm256_set1_epi32(breaks as i32), _mm256_setr_epi64x(
+                0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303,
+            ));
+            let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
+            let is_break = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+            (Bytes(codes), Bytes(_mm256_blendv_epi8(counts, _mm256_set1_epi8(other as i8), is_break)))
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::blocks::BREAK;
 use super::lanes::Avx2;
+use crate::Packed;
 
 /// Positions with a base each, or none.
 pub(super) trait Text {
@@ -36,5 +37,26 @@ impl Text for Letters<'_> {
         let mut padded = [0; 32];
         padded[..len - whole].copy_from_slice(&letters[whole..]);
         load(whole, bytes.load_bytes(&padded, 0));
+    }
+}
+
+/// Packed bases: 32 positions per word, and a bit per position that has none.
+pub(super) struct PackedText<'a>(pub(super) &'a Packed);
+
+impl Text for PackedText<'_> {
+    fn len(&self) -> usize {
+        32 * self.0.words()
+    }
+
+    /// Blocks begin at multiples of 32.
+    #[inline(always)]
+    fn load(&self, bytes: Avx2, first: usize, len: usize, codes: &mut [u8], counts: &mut [u8]) {
+        let words = first / 32..(first + len).div_ceil(32);
+        let bases = self.0.bases()[words.clone()].iter().zip(&self.0.breaks()[words]);
+        for (at, (&bases, &breaks)) in bases.enumerate() {
+            let (code, count) = bytes.unpack(bases, breaks, BREAK);
+            bytes.store_bytes(codes, 32 * at, code);
+            bytes.store_bytes(counts, 32 * at, count);
+        }
     }
 }
