@@ -19,6 +19,8 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod minimizers;
 mod packed;
 
