@@ -9,6 +9,7 @@
 //! - [`hash`]: hashes of integers and byte strings.
 //! - [`bloom`]: addressing and bit patterns of the Bloom filters.
 //! - [`lsm`]: capacities of levels and bits of their filters.
+//! - [`minimizer`]: bases, k-mers and canonical minimizers of DNA.
 //! - [`scan`]: operators of scans, associative and not.
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
@@ -23,6 +24,7 @@ pub mod consensus;
 pub mod fuse;
 pub mod hash;
 pub mod lsm;
+pub mod minimizer;
 pub mod quotient;
 pub mod recsplit;
 pub mod scan;

@@ -25,6 +25,7 @@
 //! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
 //! | [`StaticSet`] | exact set of integers that never changes | ask whether known keys are there, without a false positive |
 //! | [`StaticMap`] | the same with a value per key | look values of known keys up |
+//! | [`Minimizers`] | canonical minimizers of DNA | sample k-mers of reads and genomes |
 //!
 //! The [`guide`] goes from the choice of a structure to a pipeline on a GPU, and says what each can do and what is
 //! promised. [`prelude`] has what most programs need.
@@ -36,7 +37,7 @@
 //!
 //! | feature | brings |
 //! | --- | --- |
-//! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `static` | one structure each, for the CPU (default) |
+//! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `sequence`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
@@ -55,6 +56,7 @@
 //! [`RecSplit`]: recsplit::RecSplit
 //! [`Consensus`]: recsplit::Consensus
 //! [`StaticFilter`]: recsplit::StaticFilter
+//! [`Minimizers`]: sequence::Minimizers
 //! [`StaticSet`]: static_sets::StaticSet
 //! [`StaticMap`]: static_sets::StaticMap
 
@@ -74,6 +76,8 @@ pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
 #[cfg(feature = "recsplit")]
 pub use warpset_recsplit as recsplit;
+#[cfg(feature = "sequence")]
+pub use warpset_sequence as sequence;
 #[cfg(feature = "static")]
 pub use warpset_static as static_sets;
 
