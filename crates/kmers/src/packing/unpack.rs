@@ -25,16 +25,17 @@ pub(crate) fn unpacked<'a>(input: impl Read + Send + 'a, threads: usize) -> io::
     // One look is not enough: a pipe may give one byte at a time.
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head)?;
-    let packed = |head: Vec<u8>| BufReader::with_capacity(BUFFER, Cursor::new(head).chain(input));
-    Ok(match head[..] {
-        [0x1f, 0x8b, ..] if threads > 1 && blocked::is_blocked(&head) => {
-            Box::new(blocked::Unpacked::new(Cursor::new(head).chain(input), threads))
-        }
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed(head))),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Box::new(Frames::new(packed(head))),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unreadable("xz", "xz -dc")),
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => return Err(unreadable("bzip2", "bzip2 -dc")),
-        _ => Box::new(Cursor::new(head).chain(input)),
+    let is_blocked = threads > 1 && blocked::is_blocked(&head);
+    let first: [u8; 5] = std::array::from_fn(|i| head.get(i).copied().unwrap_or(0));
+    let input = Cursor::new(head).chain(input);
+    let packed = |input| BufReader::with_capacity(BUFFER, input);
+    Ok(match first {
+        [0x1f, 0x8b, ..] if is_blocked => Box::new(blocked::Unpacked::new(input, threads)),
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed(input))),
+        [0x28, 0xb5, 0x2f, 0xfd, _] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, _] => Box::new(Frames::new(packed(input))),
+        [0xfd, b'7', b'z', b'X', b'Z'] => return Err(unreadable("xz", "xz -dc")),
+        [b'B', b'Z', b'h', b'1'..=b'9', _] => return Err(unreadable("bzip2", "bzip2 -dc")),
+        _ => Box::new(input),
     })
 }
 
