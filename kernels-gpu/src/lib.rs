@@ -321,6 +321,15 @@ pub mod recsplit {
     pub mod two_group_leaves;
 }
 
+/// Sequences: minimizers, and decisions on reads.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "sequence"))]
+pub mod sequence {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_minimizers"))]
+    pub mod minimizers;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_screen"))]
+    pub mod screen;
+}
+
 /// Exact static sets and maps.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "static"))]
 pub mod static_set {
@@ -458,6 +467,8 @@ modules! {
     "recsplit_rotated_splittings",
     "recsplit_two_group_leaves",
     "selftest",
+    "sequence_minimizers",
+    "sequence_screen",
     "static_set_build",
     "static_set_lookup",
     #[cfg(feature = "papers")]

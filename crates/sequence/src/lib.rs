@@ -20,6 +20,8 @@
 
 mod error;
 mod minimizers;
+mod packed;
 
 pub use error::Error;
 pub use minimizers::{Minimizer, Minimizers};
+pub use packed::Packed;
