@@ -36,7 +36,7 @@ pub use error::{FileError, SavedError, at_path};
 pub use map::{InMap, MappedWords, map};
 pub use payload::Payload;
 use payload::{save_payload, write_payload_to};
-pub use replace::replace;
+pub use replace::{Replacement, replace};
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
 pub use structure::{SIGNED, SavedType, Structure};

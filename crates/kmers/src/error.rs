@@ -96,6 +96,86 @@ pub enum Error {
         /// Bases per k-mer of the other.
         right: u32,
     },
+    /// An index has windows of an odd number of k-mers, of an odd number of bases each.
+    #[error(
+        "windows of {w} {k}-mers: choose an odd k from 1 to 31 and an odd w from 1 to 63, so that both strands have the same \
+         minimizers"
+    )]
+    InvalidWindow {
+        /// Bases per k-mer.
+        k: u32,
+        /// K-mers per window.
+        w: u32,
+    },
+    /// A file is no index, or a damaged one.
+    #[error("{} cannot be used as an index: {reason}", path.display())]
+    NotIndex {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Indexes of different windows do not go together.
+    #[error("{} has windows of {found_w} {found_k}-mers, not of {w} {k}-mers: index its sequences with the same -k and -w", path.display())]
+    DifferentWindow {
+        /// The file.
+        path: PathBuf,
+        /// Bases per k-mer of the file.
+        found_k: u32,
+        /// K-mers per window of the file.
+        found_w: u32,
+        /// Bases per k-mer of the others, or as asked for.
+        k: u32,
+        /// K-mers per window of the others.
+        w: u32,
+    },
+    /// A filter does not have its minimizers any more.
+    #[error("{} is a filter, which cannot be taken apart: pass an exact index, or the sequences", path.display())]
+    OnlyFilter {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An index could not be built, read or written; the error names its file where there is one.
+    #[error(transparent)]
+    Index(Box<dyn std::error::Error + Send + Sync>),
+    /// No read matches by such a rule, or all do.
+    #[error("{hits} hits and a share of {share}: choose at least one hit, and a share from 0 to 1")]
+    InvalidRule {
+        /// The least number of hits.
+        hits: u64,
+        /// The least share.
+        share: f64,
+    },
+    /// Two files of mates do not have the same number of reads.
+    #[error("{} ends after {reads} reads, and {} goes on: fetch both files of mates again", path.display(), mates.display())]
+    Unpaired {
+        /// The shorter file.
+        path: PathBuf,
+        /// The file of their mates.
+        mates: PathBuf,
+        /// Its reads.
+        reads: u64,
+    },
+    /// A file of interleaved mates has an odd number of reads.
+    #[error("{} has {reads} reads, an odd number: the last one has no mate; fetch the file again, or screen single reads", path.display())]
+    OddReads {
+        /// The file.
+        path: PathBuf,
+        /// Its reads.
+        reads: u64,
+    },
+    /// Files of mates are named in pairs.
+    #[error("{files} files cannot be read in pairs: name the two files of mates one after the other")]
+    OddFiles {
+        /// Files that were named.
+        files: usize,
+    },
+    /// Mates are written apart only if they are read in pairs.
+    #[error("{} is for second mates, and reads are single ones: pass pairs, or leave it out", path.display())]
+    NoMates {
+        /// The file.
+        path: PathBuf,
+    },
     /// A k-mer was asked for that is none of the table's.
     #[error("{kmer:?} is no {k}-mer: pass {k} letters A, C, G or T")]
     NotKmer {
@@ -149,6 +229,19 @@ impl Error {
             _ => return false,
         };
         why.is_unavailable() || why.is_out_of_memory()
+    }
+}
+
+impl Error {
+    /// An error of what an index is made of.
+    pub(crate) fn of_index(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Index(error.into())
+    }
+}
+
+impl From<warpset_base::words::OutOfMemory> for Error {
+    fn from(error: warpset_base::words::OutOfMemory) -> Error {
+        Error::of_index(error)
     }
 }
 
