@@ -321,6 +321,16 @@ pub mod recsplit {
     pub mod two_group_leaves;
 }
 
+/// Filters that sequences are put into and asked from.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "sequence"))]
+pub mod sequence {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
+    pub mod tile;
+
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
+    pub mod filter;
+}
+
 /// Exact static sets and maps.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "static"))]
 pub mod static_set {
@@ -458,6 +468,7 @@ modules! {
     "recsplit_rotated_splittings",
     "recsplit_two_group_leaves",
     "selftest",
+    "sequence_filter",
     "static_set_build",
     "static_set_lookup",
     #[cfg(feature = "papers")]
