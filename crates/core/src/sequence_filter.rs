@@ -231,6 +231,18 @@ pub const fn all_of(bits: u64, len: u32) -> u64 {
     all & all >> (len - have)
 }
 
+/// The positions, a bit each, at which the s-mers of k-mers begin: of the upper half of `kmers`, the positions at which
+/// k-mers of `smers` s-mers begin, 32 before it and 32 of its own.
+#[inline(always)]
+pub const fn smers_of(kmers: u64, smers: u32) -> u32 {
+    let (mut any, mut have) = (kmers, 1);
+    while 2 * have <= smers {
+        any |= any << have;
+        have *= 2;
+    }
+    ((any | any << (smers - have)) >> 32) as u32
+}
+
 /// The codes of four letters, two bits each, the first letter lowest, and a bit per letter that is no base.
 #[inline(always)]
 pub const fn codes_of(letters: u32) -> (u32, u32) {
@@ -345,6 +357,8 @@ mod tests {
             for bits in words().map(|word| word | word.rotate_left(3) | word.rotate_left(17)) {
                 let wanted = (0..32).filter(|i| (0..len).all(|j| bits >> (i + j) & 1 == 1)).fold(0, |all, i| all | 1 << i);
                 assert_eq!(all_of(bits, len) & 0xffff_ffff, wanted, "{len} {bits:x}");
+                let wanted = (0..32).filter(|i| (0..len).any(|j| bits >> (32 + i - j) & 1 == 1)).fold(0, |all, i| all | 1 << i);
+                assert_eq!(smers_of(bits, len), wanted, "{len} {bits:x}");
             }
         }
     }

@@ -5,7 +5,7 @@
 //! of windows come from values exchanged between lanes, each time of twice as many m-mers, for four rounds side by side.
 
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, mask_of, word_of};
-use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
+use warpset_simt::{Global, GlobalMut, atomic, opaque, thread, warp};
 
 use super::tile::{BLOCK, Letters, OWN_ROUNDS, OWN_WORDS, Packed, Source, Tile, further};
 
@@ -39,25 +39,26 @@ unsafe fn hash(tile: Tile, span: Span, first: Both, word: u32) -> u32 {
 /// of the first of them among the 32, and the lane's four s-mers.
 ///
 /// # Safety
-/// All lanes of the warp come here after [`Tile::load`]; `first` is at most 217.
+/// All lanes of the warp come here after [`Tile::load`]; `first` is at most 218.
 #[inline(always)]
 unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit: impl FnMut(u32, [Probe; ROUNDS])) {
     let lane = warp::lane_id();
-    // SAFETY: words are below 217 + 32 + 1, so below 252; all lanes exchange values together.
+    // SAFETY: words are at most 218 + 32, so below 252; all lanes exchange values together.
     unsafe {
         let mut both = [Both { word: 0, other: 0 }; ROUNDS + 1];
         let mut least = [0; ROUNDS + 1];
         both[ROUNDS] = tile.both(first, lane);
         least[ROUNDS] = hash(tile, shape.minimizer_span(), both[ROUNDS], first);
         let mut next_least = least[ROUNDS];
-        let mut round = 0;
-        while round < 32 {
+        // Unknown to the compiler, which would write the loop out.
+        let (mut round, end) = (0, opaque(32));
+        while round < end {
             both[0] = both[ROUNDS];
             least[0] = next_least;
-            for i in 1..=ROUNDS {
-                let word = first + round + i as u32;
-                both[i] = tile.both(word, lane);
-                least[i] = hash(tile, shape.minimizer_span(), both[i], word);
+            for i in 0..ROUNDS {
+                let word = first + round + 1 + i as u32;
+                both[i + 1] = tile.both(word, lane);
+                least[i + 1] = hash(tile, shape.minimizer_span(), both[i + 1], word);
             }
             next_least = least[ROUNDS];
             let mut have = 1;
@@ -76,7 +77,7 @@ unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit
                 probes[i] = Probe {
                     word: (block_of(least, blocks) * 8) as usize + word_of(hash) as usize,
                     mask: mask_of(hash),
-                    is_smer: tile.whole(word) >> lane & 1 != 0,
+                    is_smer: tile.smers(word) >> lane & 1 != 0,
                 };
             }
             visit(round, probes);
@@ -98,7 +99,7 @@ unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl 
         // to it; blocks are below `blocks`.
         unsafe {
             tile.load(source, first, shape);
-            each_smer(tile, warp * OWN_ROUNDS, shape, blocks, |round, probes| {
+            each_smer(tile, 1 + warp * OWN_ROUNDS, shape, blocks, |round, probes| {
                 for i in 0..ROUNDS {
                     if probes[i].is_smer && round + (i as u32) < OWN_ROUNDS {
                         atomic::reduce_or(words.at(probes[i].word), probes[i].mask);
@@ -128,7 +129,7 @@ unsafe fn contains(
     let (tile, lane, warp) = (Tile::in_shared(), warp::lane_id(), thread::thread_idx_x() / 32);
     let mut first = thread::block_idx_x() as usize * OWN_WORDS;
     while first < sequence_words {
-        let begin = warp * OWN_ROUNDS;
+        let begin = 1 + warp * OWN_ROUNDS;
         // SAFETY: the block's threads go through the same tiles; blocks are below `blocks`; a lane writes the word of its
         // own round, if there is one.
         unsafe {
@@ -151,7 +152,7 @@ unsafe fn contains(
                     before = hits;
                 }
             });
-            let word = first + (begin + lane) as usize;
+            let word = first + (begin - 1 + lane) as usize;
             if lane < OWN_ROUNDS && word < sequence_words {
                 found.write(word, own);
                 if with_kmers != 0 {
@@ -226,6 +227,18 @@ kernel! {
         let source = Packed { bases, breaks, words: n };
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { contains(words, blocks, shape, source, n, found, kmers, with_kmers) };
+    }
+
+    /// `words |= other`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - Both are valid for `n` words and do not overlap; nothing else accesses `words`, nothing writes `other`.
+    pub unsafe fn sequence_or(words: GlobalMut<u64>, other: Global<u64>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { words.write(i, words.read(i) | other.read_nc(i)) };
+        }
     }
 
     /// Adds the bits of `found` and of `kmers` in each stretch of positions to the two counts of the stretch's read.

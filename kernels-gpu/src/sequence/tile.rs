@@ -2,13 +2,13 @@
 //! windows of sixteen bases of both strands, in shared memory.
 //!
 //! ```text
-//! tile    256 words of 32 positions, a thread each; of them 248 are its own, the others follow
+//! tile    256 words of 32 positions, a thread each: one before its own, 248 that are its own, and what follows
 //! warp    32 rounds of 32 positions, one lane each; of them 31 are its own
 //! pair    u64  sixteen bases, the first lowest, and above them their reverse complement; 512 per tile
-//! whole   u32  a bit per position: set where an s-mer begins
+//! smers   u32  a bit per position: set where an s-mer of a k-mer begins
 //! ```
 
-use warpset_core::sequence_filter::{Both, Shape, all_of, codes_of, reverse_complement};
+use warpset_core::sequence_filter::{Both, Shape, all_of, codes_of, reverse_complement, smers_of};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, thread, warp};
 
@@ -97,17 +97,17 @@ impl Source for Packed {
 pub struct Tile {
     pairs: Shared<u64>,
     breaks: Shared<u32>,
-    whole: Shared<u32>,
+    smers: Shared<u32>,
 }
 
 impl Tile {
     /// The block's shared memory.
     #[inline(always)]
     pub fn in_shared() -> Tile {
-        Tile { pairs: shared::dynamic(0), breaks: shared::dynamic(16 * TILE), whole: shared::dynamic(20 * TILE) }
+        Tile { pairs: shared::dynamic(0), breaks: shared::dynamic(16 * TILE), smers: shared::dynamic(20 * TILE) }
     }
 
-    /// Brings the words from `first` on in.
+    /// Brings the words from `first` on in, after the one before them: word `i` of the source is word `i + 1 - first` here.
     ///
     /// # Safety
     /// All threads of the block come here, with [`SHARED_BYTES`] of shared memory that nothing else uses; the contract
@@ -120,15 +120,16 @@ impl Tile {
         // SAFETY: two pairs and one word per thread, and barriers between writing and reading those of others; the rest
         // is the caller's promise.
         unsafe {
-            let (bases, breaks) = source.word(first + t as usize);
+            let after = first + t as usize;
+            let (bases, breaks) = if after > 0 { source.word(after - 1) } else { (0, !0) };
             for half in 0..2 {
                 let word = (bases >> (32 * half)) as u32;
                 self.pairs.set(2 * t + half, word as u64 | (reverse_complement(word) as u64) << 32);
             }
             self.breaks.set(t, breaks);
             thread::sync_threads();
-            let next = if t + 1 < TILE { self.breaks.get(t + 1) } else { !0 };
-            self.whole.set(t, all_of(!(breaks as u64 | (next as u64) << 32), shape.s()) as u32);
+            let before = if t > 0 { self.kmers(t - 1, shape) } else { 0 };
+            self.smers.set(t, smers_of(before as u64 | (self.kmers(t, shape) as u64) << 32, shape.smers()));
             thread::sync_threads();
         }
     }
@@ -147,25 +148,26 @@ impl Tile {
         Both { word: (bases >> shift) as u32, other: ((others << shift) >> 32) as u32 }
     }
 
-    /// The positions of a word at which s-mers begin, a bit each.
+    /// The positions of a word at which s-mers of k-mers begin, a bit each; rightly from the second word to the last but
+    /// one.
     ///
     /// # Safety
     /// After [`load`](Tile::load); `word` is below 256.
     #[inline(always)]
-    pub unsafe fn whole(self, word: u32) -> u32 {
+    pub unsafe fn smers(self, word: u32) -> u32 {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.whole.get(word) }
+        unsafe { self.smers.get(word) }
     }
 
-    /// The positions of a word at which k-mers begin, a bit each.
+    /// The positions of a word at which k-mers begin, a bit each; of the last word as if breaks followed.
     ///
     /// # Safety
-    /// After [`load`](Tile::load); `word` is below 255.
+    /// After [`load`](Tile::load), or the barrier in it; `word` is below 256.
     #[inline(always)]
     pub unsafe fn kmers(self, word: u32, shape: Shape) -> u32 {
         // SAFETY: the caller's promise is the same.
-        let breaks = unsafe { self.breaks.get(word) as u64 | (self.breaks.get(word + 1) as u64) << 32 };
-        all_of(!breaks, shape.k()) as u32
+        let (breaks, next) = unsafe { (self.breaks.get(word), if word + 1 < TILE { self.breaks.get(word + 1) } else { !0 }) };
+        all_of(!(breaks as u64 | (next as u64) << 32), shape.k()) as u32
     }
 }
 

@@ -1,0 +1,5 @@
+//! Sequences on devices.
+//!
+//! [`SequenceFilter`] is [`crate::SequenceFilter`] in device memory.
+
+pub use crate::filter::gpu::{DeviceSequenceFilterBuilder, SequenceFilter};
