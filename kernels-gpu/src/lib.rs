@@ -321,14 +321,17 @@ pub mod recsplit {
     pub mod two_group_leaves;
 }
 
-/// Filters that sequences are put into and asked from.
+/// Sequences: minimizers, decisions on reads, filters.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "sequence"))]
 pub mod sequence {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
-    pub mod tile;
-
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
     pub mod filter;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_minimizers"))]
+    pub mod minimizers;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_screen"))]
+    pub mod screen;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
+    pub mod tile;
 }
 
 /// Exact static sets and maps.
@@ -469,6 +472,8 @@ modules! {
     "recsplit_two_group_leaves",
     "selftest",
     "sequence_filter",
+    "sequence_minimizers",
+    "sequence_screen",
     "static_set_build",
     "static_set_lookup",
     #[cfg(feature = "papers")]

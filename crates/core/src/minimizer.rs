@@ -107,7 +107,34 @@ pub const fn complement(base: u8) -> u8 {
 /// The hash of one base.
 #[inline(always)]
 pub const fn seed(base: u8) -> u32 {
-    SEEDS[base as usize & 3]
+    seeds(base).0
+}
+
+/// The hash of a base, and that of its complement: chosen, since a table would lie in a device's memory.
+#[inline(always)]
+const fn seeds(base: u8) -> (u32, u32) {
+    let (low, high) = if base & 1 == 0 { (SEEDS[0], SEEDS[2]) } else { (SEEDS[1], SEEDS[3]) };
+    if base & 2 == 0 { (low, high) } else { (high, low) }
+}
+
+/// A bit in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The codes of eight letters, two bits each, and a bit for each letter that is no base; the first letter is the lowest
+/// byte. What has no base has some code.
+#[inline(always)]
+pub const fn codes_of_eight(letters: u64) -> (u16, u8) {
+    let (low, high) = (letters >> 1 & ONES, letters >> 2 & ONES);
+    // The letter that has such a code: bit 0 is set but in T, bit 4 in T alone, and the code is bits 1 and 2.
+    let t = high & !low;
+    let known = 0x40 * ONES | t << 4 | (t ^ ONES) | low << 1 | high << 2;
+    let differs = (letters ^ known) & !(0x20 * ONES);
+    let broken = (((differs & 0x7f * ONES) + 0x7f * ONES | differs) >> 7) & ONES;
+    let codes = low | high << 1;
+    let codes = (codes | codes >> 6) & 0x000f_000f_000f_000f;
+    let codes = (codes | codes >> 12) & 0x0000_00ff_0000_00ff;
+    // The product brings bit 0 of byte `i` to bit `56 + i`.
+    ((codes | codes >> 24) as u16, (broken.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8)
 }
 
 /// What is compared of a hash: its upper half.
@@ -211,6 +238,20 @@ impl Prefix {
     }
 }
 
+/// Hits that are enough for a read to match, of `total` different minimizers, by Deacon's rule: `hits`, and the least
+/// number whose quotient by `total` is not below `share`, in floating point, on every backend. It does not fall as
+/// `total` grows. Without minimizers no read matches.
+#[inline(always)]
+pub const fn needed_hits(hits: u64, share: f64, total: u64) -> u64 {
+    if total == 0 {
+        return u64::MAX;
+    }
+    let below = (share * total as f64) as u64;
+    let by_share = if (below as f64 / total as f64) < share { below + 1 } else { below };
+    let by_share = if by_share == 0 { 1 } else { by_share };
+    if by_share > hits { by_share } else { hits }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +274,32 @@ mod tests {
         }
         for (base, other) in [(b'A', b'T'), (b'C', b'G'), (b'G', b'C'), (b'T', b'A')] {
             assert_eq!(letter(complement(code(base))), other);
+        }
+    }
+
+    #[test]
+    fn eight_letters_are_as_one_by_one() {
+        for byte in 0..=255u8 {
+            for place in 0..8 {
+                let mut letters = *b"ACGTtgca";
+                letters[place] = byte;
+                let (codes, broken) = codes_of_eight(u64::from_le_bytes(letters));
+                for (i, &letter) in letters.iter().enumerate() {
+                    assert_eq!(broken >> i & 1 == 0, is_base(letter), "{byte} {place}");
+                    assert!(!is_base(letter) || (codes >> (2 * i)) as u8 & 3 == code(letter), "{byte} {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hits_that_are_enough() {
+        assert_eq!(needed_hits(2, 0.01, 0), u64::MAX);
+        assert_eq!((needed_hits(2, 0.01, 1), needed_hits(2, 0.01, 200), needed_hits(2, 0.01, 201)), (2, 2, 3));
+        // A tenth of thirty is three, though the product is a little more.
+        assert_eq!((needed_hits(1, 0.1, 30), needed_hits(1, 0.49, 5), needed_hits(1, 0.0, 5)), (3, 3, 1));
+        for share in [0.0, 0.01, 0.1, 0.5, 0.99, 1.0] {
+            assert!((1..20_000).map(|total| needed_hits(1, share, total)).is_sorted(), "{share}");
         }
     }
 

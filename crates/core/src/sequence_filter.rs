@@ -243,20 +243,6 @@ pub const fn smers_of(kmers: u64, smers: u32) -> u32 {
     ((any | any << (smers - have)) >> 32) as u32
 }
 
-/// The codes of four letters, two bits each, the first letter lowest, and a bit per letter that is no base.
-#[inline(always)]
-pub const fn codes_of(letters: u32) -> (u32, u32) {
-    const ONES: u32 = 0x0101_0101;
-    let codes = letters >> 1 & (3 * ONES);
-    let (low, high) = (codes & ONES, codes >> 1 & ONES);
-    // The letter that has the code: A + 2 for C, A + 19 for T, and A + 6 for G, which has both bits.
-    let wanted = (0x41 * ONES + low * 2 + high * 19).wrapping_sub((low & high) * 15);
-    let other = (letters & (0xdf * ONES)) ^ wanted;
-    let broken = ((other & (0x7f * ONES)) + 0x7f * ONES | other) >> 7 & ONES;
-    // Each byte's bits to the top byte, where sums of others do not reach.
-    (codes.wrapping_mul(1 << 24 | 1 << 18 | 1 << 12 | 1 << 6) >> 24, broken.wrapping_mul(0x1020_4080) >> 28)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,24 +306,6 @@ mod tests {
         assert_eq!((shape.s(), shape.m(), shape.window(), shape.smers()), (26, 16, 11, 6));
         assert_eq!(Shape::for_kmers(9, 1000).unwrap().s(), 8);
         assert!(Shape::for_kmers(8, 1).is_none() && Shape::for_kmers(33, 1).is_none());
-    }
-
-    #[test]
-    fn four_letters_are_codes_and_breaks() {
-        for letter in 0..=255u8 {
-            for place in 0..4 {
-                let mut four = *b"GTca";
-                four[place] = letter;
-                let (codes, broken) = codes_of(u32::from_le_bytes(four));
-                for (i, &letter) in four.iter().enumerate() {
-                    assert_eq!(broken >> i & 1 == 0, minimizer::is_base(letter), "{four:?}");
-                    if minimizer::is_base(letter) {
-                        assert_eq!((codes >> (2 * i) & 3) as u8, minimizer::code(letter), "{four:?}");
-                    }
-                }
-                assert!(codes < 256 && broken < 16);
-            }
-        }
     }
 
     #[test]

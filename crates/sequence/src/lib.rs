@@ -24,6 +24,7 @@ mod filter;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod minimizers;
+mod packed;
 
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
@@ -36,6 +37,7 @@ pub use filter::{
     SequenceFilterView, Sequences, Threshold,
 };
 pub use minimizers::{Minimizer, Minimizers};
+pub use packed::Packed;
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FileError, HEADER_BYTES};
 pub use warpset_base::filter::LengthMismatch;

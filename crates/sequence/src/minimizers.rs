@@ -1,10 +1,16 @@
 //! Minimizers of host sequences.
 
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod lanes;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod text;
 
 use warpset_core::minimizer::{self, Scheme, canonical, code};
 
-use crate::Error;
+use crate::{Error, Packed};
 
 /// Finds the canonical minimizers of sequences.
 ///
@@ -85,7 +91,50 @@ impl Minimizers {
         self.visit(letters, |_, kmer| kmers.push(kmer));
     }
 
-    fn visit(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
+    /// The minimizers of packed sequences, by their positions, which count on from one sequence to the next.
+    pub fn find_packed(&self, packed: &Packed) -> Vec<Minimizer> {
+        let mut found = Vec::new();
+        self.visit_packed(packed, |position, kmer| found.push(Minimizer { position, kmer }));
+        found
+    }
+
+    /// Appends the canonical k-mers of the minimizers of packed sequences, by their positions.
+    pub fn kmers_packed_into(&self, packed: &Packed, kmers: &mut Vec<u64>) {
+        self.visit_packed(packed, |_, kmer| kmers.push(kmer));
+    }
+
+    fn visit_packed(&self, packed: &Packed, visit: impl FnMut(usize, u64)) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use lanes::Lanes;
+            let text = text::PackedText(packed);
+            if let Some(lanes) = lanes::Avx512::detect() {
+                return blocks::visit_avx512(lanes, &text, self.scheme, visit);
+            }
+            if let Some(lanes) = lanes::Avx2::detect() {
+                return blocks::visit_avx2(lanes, &text, self.scheme, visit);
+            }
+        }
+        self.visit_scalar(&unpacked(packed), visit);
+    }
+
+    fn visit(&self, letters: &[u8], visit: impl FnMut(usize, u64)) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use lanes::Lanes;
+            let text = text::Letters(letters);
+            if let Some(lanes) = lanes::Avx512::detect() {
+                return blocks::visit_avx512(lanes, &text, self.scheme, visit);
+            }
+            if let Some(lanes) = lanes::Avx2::detect() {
+                return blocks::visit_avx2(lanes, &text, self.scheme, visit);
+            }
+        }
+        self.visit_scalar(letters, visit);
+    }
+
+    /// One base at a time.
+    fn visit_scalar(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
         let k = self.scheme.k;
         let mut first = 0;
         for run in letters.split(|&letter| !minimizer::is_base(letter)) {
@@ -95,6 +144,59 @@ impl Minimizers {
                 visit(first + position, canonical(kmer, k));
             });
             first += run.len() + 1;
+        }
+    }
+}
+
+/// A letter per position, zero where there is no base.
+fn unpacked(packed: &Packed) -> Vec<u8> {
+    let words = packed.bases().iter().zip(packed.breaks());
+    let letters = |(&bases, &breaks): (&u64, &u32)| {
+        (0..32).map(move |i| if breaks >> i & 1 == 0 { minimizer::letter((bases >> (2 * i)) as u8) } else { 0 })
+    };
+    words.flat_map(letters).collect()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::lanes::Lanes;
+    use super::*;
+
+    /// Every kind of instructions that this processor has, on letters and on packed bases.
+    #[test]
+    fn all_instructions_find_the_same() {
+        let letter = |i: u64| match warpset_core::hash::finalise(i) {
+            any if any % 700 == 0 => b'N',
+            any if i % 5000 < 1000 => b"AT"[(any >> 20 & 1) as usize],
+            any => b"ACGTacgt"[(any >> 20 & 7) as usize],
+        };
+        let letters: Vec<u8> = (0..6000).map(letter).collect();
+        for (k, w) in [(1, 1), (7, 5), (31, 15), (32, 64), (15, 4), (2, 33)] {
+            let minimizers = Minimizers::new(k, w).unwrap();
+            let scheme = minimizers.scheme();
+            for len in (0..300).chain([1023, 1024, 1025, 1120, 2200, 6000]) {
+                let text = &letters[6000 - len..];
+                let mut packed = Packed::new();
+                packed.push(text);
+                let mut wanted = Vec::new();
+                minimizers.visit_scalar(text, |position, kmer| wanted.push((position, kmer)));
+                let (letters, packed) = (text::Letters(text), text::PackedText(&packed));
+                let mut found = Vec::new();
+                if let Some(lanes) = lanes::Avx2::detect() {
+                    blocks::visit_avx2(lanes, &letters, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                    blocks::visit_avx2(lanes, &packed, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                }
+                if let Some(lanes) = lanes::Avx512::detect() {
+                    blocks::visit_avx512(lanes, &letters, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                    blocks::visit_avx512(lanes, &packed, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                }
+                minimizers.visit_scalar(&unpacked(packed.0), |position, kmer| found.push((position, kmer)));
+                assert_eq!(found, wanted, "{k} {w} {len}");
+            }
         }
     }
 }

@@ -8,7 +8,8 @@
 //! smers   u32  a bit per position: set where an s-mer of a k-mer begins
 //! ```
 
-use warpset_core::sequence_filter::{Both, Shape, all_of, codes_of, reverse_complement, smers_of};
+use warpset_core::minimizer::{code, codes_of_eight, is_base};
+use warpset_core::sequence_filter::{Both, Shape, all_of, reverse_complement, smers_of};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, thread, warp};
 
@@ -52,11 +53,11 @@ impl Source for Letters {
             breaks = 0;
             for half in 0..2 {
                 // SAFETY: 32 bytes from `first` on are there, at a multiple of 16.
-                let four = unsafe { self.letters.cast::<u32>().read4_nc(8 * i + 4 * half) };
-                for j in 0..4 {
-                    let (codes, broken) = codes_of(four[j]);
-                    bases |= (codes as u64) << (32 * half + 8 * j);
-                    breaks |= broken << (16 * half + 4 * j);
+                let eights = unsafe { self.letters.cast::<u64>().read2_nc(4 * i + 2 * half) };
+                for j in 0..2 {
+                    let (codes, broken) = codes_of_eight(eights[j]);
+                    bases |= (codes as u64) << (32 * half + 16 * j);
+                    breaks |= (broken as u32) << (16 * half + 8 * j);
                 }
             }
         } else if first < self.n {
@@ -64,9 +65,8 @@ impl Source for Letters {
             for j in 0..count {
                 // SAFETY: `first + j < n`.
                 let letter = unsafe { self.letters.read_nc(first + j) };
-                let (codes, broken) = codes_of(letter as u32);
-                bases |= ((codes & 3) as u64) << (2 * j);
-                breaks &= !((!broken & 1) << j);
+                bases |= ((code(letter)) as u64) << (2 * j);
+                breaks &= !((is_base(letter) as u32) << j);
             }
         }
         (bases, breaks)

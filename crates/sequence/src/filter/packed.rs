@@ -1,15 +1,10 @@
-//! Sequences of two bits per base.
+//! Sequences of two bits per base, of which it is known where each begins.
 
-use warpset_core::sequence_filter::codes_of;
+use crate::Packed;
 
-/// Sequences with two bits per base, and a bit per position that says whether there is one.
+/// Sequences, [`Packed`], and where each of them begins.
 ///
-/// ```text
-/// bases   u64  32 positions, 2 bits each, the first lowest: A 0, C 1, T 2, G 3 (bits 1 and 2 of the letters)
-/// breaks  u32  the same 32 positions, a bit each: set where there is no base
-/// ```
-///
-/// Each sequence begins with a word, and a break follows its last base. Takes 3 bits per letter, and up to 32 positions
+/// Takes 3 bits per letter, and up to 32 positions
 /// per sequence. Filters take sequences of letters too; packed ones take less memory, and are packed once if they are
 /// used several times.
 ///
@@ -27,8 +22,7 @@ use warpset_core::sequence_filter::codes_of;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackedSequences {
-    bases: Vec<u64>,
-    breaks: Vec<u32>,
+    packed: Packed,
     /// The first word of each sequence, and its letters.
     sequences: Vec<(usize, usize)>,
 }
@@ -41,9 +35,8 @@ impl PackedSequences {
 
     /// Adds a sequence of letters: A, C, G, T in either case. No k-mer has another letter in it.
     pub fn push(&mut self, letters: &[u8]) {
-        self.begin(letters.len());
-        pack(letters, &mut self.bases, &mut self.breaks);
-        self.end(letters.len());
+        let words = self.packed.push(letters);
+        self.sequences.push((words.start, letters.len()));
     }
 
     /// Adds a sequence of `len` bases with two bits each, the first base of a word lowest: A 0, C 1, T 2, G 3.
@@ -51,40 +44,18 @@ impl PackedSequences {
     /// # Panics
     /// If there are fewer than `len.div_ceil(32)` words.
     pub fn push_packed(&mut self, words: &[u64], len: usize) {
-        self.push_words(&words[..len.div_ceil(32)], None, len);
+        self.push_words(words, None, len);
     }
 
     /// Adds `len` positions of words that begin with the first one.
     pub(crate) fn push_words(&mut self, bases: &[u64], breaks: Option<&[u32]>, len: usize) {
-        self.begin(len);
-        self.bases.extend_from_slice(bases);
-        match breaks {
-            Some(breaks) => self.breaks.extend_from_slice(breaks),
-            None => self.breaks.resize(self.bases.len(), 0),
-        }
-        if let (Some(bases), Some(breaks), used @ 1..) = (self.bases.last_mut(), self.breaks.last_mut(), len % 32) {
-            *bases &= !(!0 << (2 * used));
-            *breaks |= !0 << used;
-        }
-        self.end(len);
-    }
-
-    fn begin(&mut self, len: usize) {
-        self.sequences.push((self.bases.len(), len));
-    }
-
-    /// A break after the last base.
-    fn end(&mut self, len: usize) {
-        if len.is_multiple_of(32) {
-            self.bases.push(0);
-            self.breaks.push(!0);
-        }
+        let words = self.packed.push_packed(bases, breaks, len);
+        self.sequences.push((words.start, len));
     }
 
     /// Removes all sequences and keeps the memory.
     pub fn clear(&mut self) {
-        self.bases.clear();
-        self.breaks.clear();
+        self.packed.clear();
         self.sequences.clear();
     }
 
@@ -116,48 +87,13 @@ impl PackedSequences {
 
     /// The bases, 32 positions per word.
     pub fn bases(&self) -> &[u64] {
-        &self.bases
+        self.packed.bases()
     }
 
     /// Where there is no base, 32 positions per word.
     pub fn breaks(&self) -> &[u32] {
-        &self.breaks
+        self.packed.breaks()
     }
-}
-
-/// Appends letters, the last word filled up with breaks.
-fn pack(letters: &[u8], bases: &mut Vec<u64>, breaks: &mut Vec<u32>) {
-    let (whole, rest) = letters.as_chunks::<32>();
-    let (first, words) = (bases.len(), whole.len());
-    bases.resize(first + words, 0);
-    breaks.resize(first + words, 0);
-    pack_words(whole, &mut bases[first..], &mut breaks[first..]);
-    if !rest.is_empty() {
-        let mut last = [[0u8; 32]];
-        last[0][..rest.len()].copy_from_slice(rest);
-        let (mut word, mut broken) = ([0], [0]);
-        pack_words(&last, &mut word, &mut broken);
-        bases.push(word[0] & !(!0 << (2 * rest.len())));
-        breaks.push(broken[0]); // a byte of zero is no base
-    }
-}
-
-/// Packs whole words, which are as many as there are places.
-fn pack_words(letters: &[[u8; 32]], bases: &mut [u64], breaks: &mut [u32]) {
-    #[inline(always)]
-    fn each(letters: &[[u8; 32]], bases: &mut [u64], breaks: &mut [u32]) {
-        for ((letters, bases), breaks) in letters.iter().zip(bases).zip(breaks) {
-            let fours = letters.as_chunks::<4>().0;
-            let (mut codes, mut broken) = ([0u8; 8], 0);
-            for i in 0..8 {
-                let (code, no_base) = codes_of(u32::from_le_bytes(fours[i]));
-                codes[i] = code as u8;
-                broken |= no_base << (4 * i);
-            }
-            (*bases, *breaks) = (u64::from_le_bytes(codes), broken);
-        }
-    }
-    super::probes::with_vectors!(each(letters: &[[u8; 32]], bases: &mut [u64], breaks: &mut [u32]));
 }
 
 #[cfg(test)]
