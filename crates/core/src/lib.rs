@@ -14,6 +14,7 @@
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
 //! - [`consensus`]: seeds and trees of Consensus.
+//! - [`sequence_filter`]: shapes, hashes and bits of sequence filters.
 //! - [`static_set`]: shards, groups and buckets of exact static sets.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -28,4 +29,5 @@ pub mod minimizer;
 pub mod quotient;
 pub mod recsplit;
 pub mod scan;
+pub mod sequence_filter;
 pub mod static_set;

@@ -1,4 +1,5 @@
-//! Minimizers in device memory, and decisions on reads by them.
+//! Sequences in device memory: their minimizers, decisions on reads by them, and [`SequenceFilter`], which is
+//! [`crate::SequenceFilter`] there.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -24,6 +25,7 @@ use warpset_kernels::sequence::minimizers::{
 use warpset_primitives::LookBack;
 use warpset_simt::GlobalMut;
 
+pub use crate::filter::gpu::{DeviceSequenceFilterBuilder, SequenceFilter};
 pub use screener::{Counts, MinimizerFilter, Screener};
 
 use crate::{Error, Minimizers, Packed};

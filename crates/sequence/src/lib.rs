@@ -3,6 +3,7 @@
 //! | type | what it does |
 //! | --- | --- |
 //! | [`Minimizers`] | finds the minimizers of sequences, as positions or as canonical k-mers |
+//! | [`SequenceFilter`] | holds the k-mers of sequences approximately, and tells of other sequences which of theirs it holds |
 //!
 //! ```
 //! use warpset_sequence::Minimizers;
@@ -19,11 +20,25 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod error;
+mod filter;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod minimizers;
 mod packed;
 
+#[cfg(target_endian = "big")]
+compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
+
 pub use error::Error;
+#[cfg(feature = "mmap")]
+pub use filter::MappedSequenceFilter;
+pub use filter::{
+    DEFAULT_BITS_PER_KMER, DEFAULT_K, Hits, PackedSequences, SequenceFilter, SequenceFilterBuilder, SequenceFilterLayout,
+    SequenceFilterView, Sequences, Threshold,
+};
 pub use minimizers::{Minimizer, Minimizers};
 pub use packed::Packed;
+pub use warpset_base::bitmap::Bitmap;
+pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::filter::LengthMismatch;
+pub use warpset_base::words::OutOfMemory;

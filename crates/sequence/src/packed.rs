@@ -47,6 +47,27 @@ impl Packed {
         start..self.bases.len()
     }
 
+    /// Adds the first `len` positions of packed words, those of `breaks` without a base.
+    pub(crate) fn push_packed(&mut self, bases: &[u64], breaks: Option<&[u32]>, len: usize) -> std::ops::Range<usize> {
+        let (start, words) = (self.bases.len(), len.div_ceil(32));
+        self.bases.extend_from_slice(&bases[..words]);
+        match breaks {
+            Some(breaks) => self.breaks.extend_from_slice(&breaks[..words]),
+            None => self.breaks.resize(start + words, 0),
+        }
+        match (self.bases.last_mut(), self.breaks.last_mut(), len % 32) {
+            (Some(bases), Some(breaks), used @ 1..) => {
+                *bases &= !(!0 << (2 * used));
+                *breaks |= !0 << used;
+            }
+            _ => {
+                self.bases.push(0);
+                self.breaks.push(!0);
+            }
+        }
+        start..self.bases.len()
+    }
+
     fn push_words(&mut self, letters: &[u8]) {
         #[cfg(target_arch = "x86_64")]
         {
