@@ -52,6 +52,9 @@ const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
 
+/// Words from this many bytes on are asked for at random, so that they belong into huge pages.
+const HUGE_BYTES: u64 = 1 << 25;
+
 /// A structure that can be saved: words, and parameters that say how many and what they mean.
 pub trait Saved: Sized {
     /// Its number in headers, with the version of its format.
@@ -230,6 +233,9 @@ pub fn read_words<T: Pod>(
     let size = size_of::<T>() as u64;
     let needed = before + size * len;
     let mut words = AlignedWords::zeroed(len.min(available.max(FIRST_READ_BYTES) / size))?;
+    if size * len >= HUGE_BYTES {
+        words = words.in_huge_pages();
+    }
     let mut filled = 0;
     loop {
         let free = &mut words.as_mut_slice()[filled..];

@@ -3,15 +3,18 @@
 mod build;
 mod deacon;
 mod format;
+mod front;
 mod lines;
 mod members;
 
 use std::fmt;
 use std::path::Path;
 
+use warpset_base::words::AlignedWords;
 use warpset_sequence::Minimizers;
 
 use crate::{Error, K};
+use front::{Front, PART, Passed};
 
 pub use build::Indexing;
 pub use members::IndexKind;
@@ -35,12 +38,14 @@ pub(crate) use members::Members;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Memory: [`IndexKind`] says how many bits per minimizer; exact indexes of Deacon take 80.
+/// Memory: [`IndexKind`] says how many bits per minimizer; exact indexes of Deacon take 81.
 pub struct Index {
     k: u32,
     w: u32,
     len: u64,
     members: Members,
+    /// The words of what turns k-mers away, of an exact index that is not mapped.
+    front: Option<AlignedWords<u64>>,
 }
 
 /// The windows, if an index can have them.
@@ -118,7 +123,7 @@ impl Index {
 
     /// Bytes of memory that it takes, or of the file that is mapped.
     pub fn memory_bytes(&self) -> u64 {
-        self.members.memory_bytes()
+        self.members.memory_bytes() + self.front.as_ref().map_or(0, |words| 8 * words.as_slice().len() as u64)
     }
 
     /// What finds minimizers in sequences as the index has them.
@@ -136,8 +141,27 @@ impl Index {
 
     /// Looks k-mers up on this thread, some thousands at a time.
     pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
-        const PART: usize = 1 << 12;
-        kmers.chunks(PART).zip(found.chunks_mut(PART)).for_each(|(kmers, found)| self.members.contains_into(kmers, found));
+        let parts = kmers.chunks(PART).zip(found.chunks_mut(PART));
+        let Some(front) = self.front() else {
+            return parts.for_each(|(kmers, found)| self.members.contains_into(kmers, found));
+        };
+        let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
+        let mut there = [false; PART];
+        for (kmers, found) in parts {
+            let count = front.pass(kmers, &mut passed);
+            self.members.contains_into(&passed.kmers[..count], &mut there[..count]);
+            found.fill(false);
+            passed.at[..count].iter().zip(&there).for_each(|(&at, &there)| found[usize::from(at)] = there);
+        }
+    }
+
+    fn front(&self) -> Option<Front<'_>> {
+        let words = match (&self.front, &self.members) {
+            (Some(words), _) => words.as_slice(),
+            (None, Members::Mapped(mapped)) => mapped.front(),
+            (None, _) => &[],
+        };
+        (!words.is_empty()).then(|| Front::new(words))
     }
 
     /// What the minimizers are held in.

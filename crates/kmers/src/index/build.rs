@@ -12,6 +12,7 @@ use warpset_sequence::Minimizers;
 use warpset_static::StaticSet;
 
 use super::format::begins_as_index;
+use super::front;
 use super::members::Members;
 use super::{Index, IndexKind, check};
 use crate::count::pool;
@@ -179,6 +180,7 @@ impl Index {
             IndexKind::Fuse16 => BinaryFuse16::builder().build_from(kmers).map(Members::Fuse16).map_err(Error::of_index),
             IndexKind::Fuse32 => BinaryFuse32::builder().build_from(kmers).map(Members::Fuse32).map_err(Error::of_index),
         };
-        Ok(Index { k, w, len: kmers.len() as u64, members: members? })
+        let front = if kind == IndexKind::Exact { Some(front::of(kmers)?) } else { None };
+        Ok(Index { k, w, len: kmers.len() as u64, members: members?, front })
     }
 }

@@ -11,10 +11,13 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use rayon::prelude::*;
+use warpset_base::words::AlignedWords;
 use warpset_fuse::{BinaryFuse, Bincode, Width};
 
+use super::front;
 use super::lines::Lines;
 use super::members::Members;
 use super::{Index, check};
@@ -69,11 +72,12 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
     if !head.starts_with(FILTER_MAGIC) {
         let (k, w) = check(head[1].into(), head[2].into())?;
         let (count, bytes) = (u64_at(head, 3), usize::from(head[1]).div_ceil(4));
-        let lines = exact(path, (k, bytes), count)?;
+        let mut front = AlignedWords::zeroed(front::words_for(count))?.in_huge_pages();
+        let lines = exact(path, (k, bytes), count, front::shared(front.as_mut_slice()))?;
         if lines.len() != count {
             return Err(damaged(format!("it has {} different minimizers, and its header says {count}", lines.len())));
         }
-        return Ok(Some(Index { k, w, len: count, members: Members::Lines(lines) }));
+        return Ok(Some(Index { k, w, len: count, members: Members::Lines(lines), front: Some(front) }));
     }
     let ((k, w), count) = (check(head[5].into(), head[6].into())?, u64_at(head, 7));
     file.seek(SeekFrom::Start(FILTER_HEADER as u64)).map_err(failed)?;
@@ -82,7 +86,7 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
         16 => Members::Fuse16(filter(path, file, rest)?),
         _ => Members::Fuse32(filter(path, file, rest)?),
     };
-    Ok(Some(Index { k, w, len: count, members }))
+    Ok(Some(Index { k, w, len: count, members, front: None }))
 }
 
 fn filter<F: Width>(path: &Path, file: &mut File, bytes: u64) -> Result<BinaryFuse<F>, Error> {
@@ -91,7 +95,7 @@ fn filter<F: Width>(path: &Path, file: &mut File, bytes: u64) -> Result<BinaryFu
 }
 
 /// The minimizers of an exact index, each of `bytes` bytes, read by all threads of the current pool.
-fn exact(path: &Path, (k, bytes): (u32, usize), count: u64) -> Result<Lines, Error> {
+fn exact(path: &Path, (k, bytes): (u32, usize), count: u64, front: &[AtomicU64]) -> Result<Lines, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     Lines::filled(count, |filling| {
         (0..count.div_ceil(TASK)).into_par_iter().try_for_each_init(
@@ -116,6 +120,7 @@ fn exact(path: &Path, (k, bytes): (u32, usize), count: u64) -> Result<Lines, Err
                     return Err(Error::NotIndex { path: path.to_owned(), reason });
                 }
                 filling.insert(kmers);
+                front::insert(front, kmers);
                 Ok(())
             },
         )

@@ -1,5 +1,6 @@
-//! Files of indexes: a header of its own, without a payload, that says which windows there are and what follows; then
-//! the saved set or filter, with its own header and checksum. Byte for byte in `docs/formats.md`.
+//! Files of indexes: a header that says which windows there are and what follows, whose payload is the filter in front
+//! of an exact index; then the saved set or filter, with its own header and checksum. Byte for byte in
+//! `docs/formats.md`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -11,7 +12,7 @@ use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_static::{StaticSet, StaticSetView};
 
 use super::members::{Mapped, Members};
-use super::{Index, check, deacon};
+use super::{Index, check, deacon, front};
 use crate::{Error, IndexKind};
 
 /// The number of the structure that follows the header, by the kind of index.
@@ -38,17 +39,22 @@ impl Parameters {
         Parameters { k: index.k, w: index.w, len: index.len, kind: index.kind() }
     }
 
-    fn to_header(&self) -> HeaderBytes {
+    /// Words of the filter in front.
+    fn front(&self) -> u64 {
+        if self.kind == IndexKind::Exact { front::words_for(self.len) } else { 0 }
+    }
+
+    fn to_header(&self, front: &[u64]) -> HeaderBytes {
         let mut fields = [0; FIELDS];
         fields[..4].copy_from_slice(&[self.k.into(), self.w.into(), self.len, structure(self.kind).number.into()]);
-        let header = Header { payload_bytes: 0, fields, checksum: 0 };
-        let checksum = Header::checksum_of::<u8>(&header.to_bytes(Structure::KMERS_INDEX), &[]);
+        let header = Header { payload_bytes: 8 * self.front(), fields, checksum: 0 };
+        let checksum = Header::checksum_of(&header.to_bytes(Structure::KMERS_INDEX), front);
         Header { checksum, ..header }.to_bytes(Structure::KMERS_INDEX)
     }
 
-    fn parse(head: &HeaderBytes) -> Result<Parameters, FileError> {
+    /// Everything but the checksum is checked.
+    fn parse(head: &HeaderBytes) -> Result<(Parameters, Header), FileError> {
         let header = Header::parse(head, Structure::KMERS_INDEX)?;
-        header.verify::<u8>(head, &[])?;
         let [k, w, len, number, unused @ ..] = header.fields;
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let Some(kind) = KINDS.into_iter().find(|&kind| u64::from(structure(kind).number) == number) else {
@@ -56,9 +62,13 @@ impl Parameters {
         };
         let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let Ok((k, w)) = check(small(k), small(w)) else { return invalid("bases per k-mer", k) };
-        match unused.into_iter().chain([header.payload_bytes]).find(|&value| value != 0) {
-            Some(value) => invalid("unused parameters", value),
-            None => Ok(Parameters { k, w, len, kind }),
+        if let Some(value) = unused.into_iter().find(|&value| value != 0) {
+            return invalid("unused parameters", value);
+        }
+        let parameters = Parameters { k, w, len, kind };
+        match Some(header.payload_bytes) == parameters.front().checked_mul(8) {
+            true => Ok((parameters, header)),
+            false => invalid("payload bytes", header.payload_bytes),
         }
     }
 }
@@ -90,24 +100,31 @@ pub(super) fn begins_as_index(path: &Path) -> bool {
 }
 
 /// The parameters of a file of ours; `None` if it is none.
-fn parameters(path: &Path, head: &[u8]) -> Result<Option<Parameters>, Error> {
+fn parameters<'h>(path: &Path, head: &'h [u8]) -> Result<Option<(Parameters, Header, &'h HeaderBytes)>, Error> {
     match head.first_chunk() {
-        Some(head) if head.starts_with(b"WARPSET\0") => {
-            Parameters::parse(head).map(Some).map_err(|error| not_index(path, error))
-        }
+        Some(head) if head.starts_with(b"WARPSET\0") => match Parameters::parse(head) {
+            Ok((parameters, header)) => Ok(Some((parameters, header, head))),
+            Err(error) => Err(not_index(path, error)),
+        },
         _ => Ok(None),
     }
 }
 
 pub(super) fn load(path: &Path) -> Result<Index, Error> {
     let (mut file, len, head) = open(path)?;
-    let Some(Parameters { k, w, len: minimizers, kind }) = parameters(path, &head)? else {
+    let Some((parameters, header, head)) = parameters(path, &head)? else {
         return match deacon::load(path, &mut file, &head, len)? {
             Some(index) => Ok(index),
             None => Err(not_index(path, "it is neither what `kmers index` nor what Deacon writes")),
         };
     };
-    let rest = len.saturating_sub(2 * HEADER_BYTES as u64);
+    let Parameters { k, w, len: minimizers, kind } = parameters;
+    let available = len.saturating_sub(HEADER_BYTES as u64);
+    let words = file::read_words::<u64>(&mut file, parameters.front(), available, HEADER_BYTES as u64);
+    let words = words.map_err(|error| not_index(path, error))?;
+    header.verify(head, words.as_slice()).map_err(|error| not_index(path, error))?;
+    let front = (kind == IndexKind::Exact).then_some(words);
+    let rest = available.saturating_sub(header.payload_bytes + HEADER_BYTES as u64);
     let members = match kind {
         IndexKind::Exact => file::read_from::<StaticSet<u64>>(&mut file, rest)
             .map(Members::Static)
@@ -122,7 +139,7 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
     let mut after = Vec::new();
     let failed = |source| Error::Read { path: path.to_owned(), source };
     file.take(1).read_to_end(&mut after).map_err(failed)?;
-    let index = Index { k, w, len: minimizers, members };
+    let index = Index { k, w, len: minimizers, members, front };
     match after.is_empty() && index.count() == minimizers {
         true => Ok(index),
         false => Err(not_index(path, "its headers and its length do not agree: it is damaged, copy or build it again")),
@@ -133,10 +150,11 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
 /// As for [`Index::map`].
 pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let (_, _, head) = open(path)?;
-    let Some(Parameters { k, w, len, kind }) = parameters(path, &head)? else { return load(path) };
+    let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
+    let Parameters { k, w, len, kind } = parameters;
     // SAFETY: the caller's promise.
     let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
-    let mapped = Mapped { file, kind };
+    let mapped = Mapped { file, kind, front: parameters.front() as usize };
     let bytes = mapped.structure();
     let viewed = match kind {
         IndexKind::Exact => StaticSetView::<u64>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
@@ -144,7 +162,7 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
         IndexKind::Fuse32 => warpset_fuse::View::<u32>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
     };
     viewed.map_err(|error| not_index(path, error))?;
-    Ok(Index { k, w, len, members: Members::Mapped(mapped) })
+    Ok(Index { k, w, len, members: Members::Mapped(mapped), front: None })
 }
 
 impl Index {
@@ -183,7 +201,13 @@ pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
         _ => None,
     };
     write(path, |to| {
-        to.write_all(&Parameters::of(index).to_header())?;
+        let front = match (&index.front, &index.members) {
+            (Some(words), _) => words.as_slice(),
+            (None, Members::Mapped(mapped)) => mapped.front(),
+            (None, _) => &[],
+        };
+        to.write_all(&Parameters::of(index).to_header(front))?;
+        to.write_all(bytemuck::cast_slice(front))?;
         let failed = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
         match (&set, &index.members) {
             (Some(set), _) | (None, Members::Static(set)) => set.write_to(to).map_err(|error| failed(error.into())),

@@ -11,18 +11,19 @@
 //! ```
 //!
 //! A k-mer belongs to a line and to one of sixteen marks, by its hash. Where its line is full, its mark is set there,
-//! and it goes to the next line, and so on. So a lookup ends at the first line that does not have the k-mer's mark; at a
-//! load of 0.8 that is one lookup in forty that reads a second line.
+//! and it goes to the next line, and so on. So a lookup ends at the first line that does not have the k-mer's mark.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use warpset_base::words::{AlignedWords, OutOfMemory};
 use warpset_core::hash::mix_spread;
 
+use super::front::{prefetch, shared};
+
 /// Words of a line.
 const LINE: usize = 8;
-/// K-mers per line on average, times five: a load of 0.8.
-const FIVE_LINES: u64 = 32;
+/// K-mers per line on average: a load of 7/8.
+const PER_LINE: u64 = 7;
 /// Bits of a k-mer.
 const KEY_BITS: u32 = 62;
 /// The bits of a word that hold a k-mer, which are all set in free ones. It is no canonical k-mer: all bases are G.
@@ -57,32 +58,16 @@ const fn bit_of(mark: u32) -> (usize, u64) {
     ((mark / 2) as usize, 1 << (KEY_BITS + mark % 2))
 }
 
-#[inline(always)]
-fn prefetch<T>(items: &[T], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, index);
-}
-
 impl Lines {
     /// A set for `most` k-mers, filled by `fill`.
     pub(crate) fn filled<E: From<OutOfMemory>>(
         most: u64,
         fill: impl FnOnce(&Filling<'_>) -> Result<(), E>,
     ) -> Result<Lines, E> {
-        let lines = (most.saturating_mul(5) / FIVE_LINES).saturating_add(1);
+        let lines = most / PER_LINE + 1;
         let mut words = AlignedWords::zeroed(lines.saturating_mul(LINE as u64))?.in_huge_pages();
         words.as_mut_slice().fill(FREE);
-        let slice = words.as_mut_slice();
-        // SAFETY: an atomic integer has the size and alignment of the integer, and the words are borrowed exclusively
-        // for as long as they are shared.
-        let shared = unsafe { std::slice::from_raw_parts(slice.as_mut_ptr().cast::<AtomicU64>(), slice.len()) };
-        let filling = Filling { words: shared, lines, len: AtomicUsize::new(0) };
+        let filling = Filling { words: shared(words.as_mut_slice()), lines, len: AtomicUsize::new(0) };
         fill(&filling)?;
         let len = filling.len.into_inner() as u64;
         Ok(Lines { words, lines, len })

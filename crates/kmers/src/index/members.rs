@@ -11,7 +11,7 @@ use super::lines::Lines;
 /// How an index answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexKind {
-    /// Exactly, in 72.4 bits per minimizer: a [`StaticSet`].
+    /// Exactly, in 80.4 bits per minimizer: a [`StaticSet`], and a filter in front of it that turns most others away.
     #[default]
     Exact,
     /// With a rate of false positives of 2^-16, in 18.1 bits per minimizer: a [`BinaryFuse16`].
@@ -43,12 +43,20 @@ pub(crate) enum Members {
 pub(crate) struct Mapped {
     pub(crate) file: MappedWords<u64>,
     pub(crate) kind: IndexKind,
+    /// Words of what turns k-mers away, between the header and the structure.
+    pub(crate) front: usize,
 }
 
 impl Mapped {
     /// The saved structure.
     pub(crate) fn structure(&self) -> &[u8] {
-        self.file.bytes().get(HEADER_BYTES..).unwrap_or_default()
+        self.file.bytes().get(HEADER_BYTES + 8 * self.front..).unwrap_or_default()
+    }
+
+    /// The words of what turns k-mers away; none of filters.
+    pub(crate) fn front(&self) -> &[u64] {
+        let words: &[u64] = self.file.as_ref();
+        words.get(HEADER_BYTES / 8..HEADER_BYTES / 8 + self.front).unwrap_or_default()
     }
 
     fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {

@@ -25,18 +25,16 @@ impl Text for Letters<'_> {
     #[inline(always)]
     fn load(&self, bytes: Avx2, first: usize, len: usize, codes: &mut [u8], counts: &mut [u8]) {
         let letters = &self.0[first..first + len];
-        let mut load = |at, letters| {
-            let (code, count) = bytes.bases(letters, BREAK);
-            bytes.store_bytes(codes, at, code);
-            bytes.store_bytes(counts, at, count);
-        };
         let whole = len - len % 32;
-        for at in (0..whole).step_by(32) {
-            load(at, bytes.load_bytes(letters, at));
-        }
         let mut padded = [0; 32];
         padded[..len - whole].copy_from_slice(&letters[whole..]);
-        load(whole, bytes.load_bytes(&padded, 0));
+        // One place that calls all this, so that it is compiled with the instructions of its caller.
+        for at in (0..=whole).step_by(32) {
+            let (letters, from) = if at < whole { (letters, at) } else { (&padded[..], 0) };
+            let (code, count) = bytes.bases(bytes.load_bytes(letters, from), BREAK);
+            bytes.store_bytes(codes, at, code);
+            bytes.store_bytes(counts, at, count);
+        }
     }
 }
 
