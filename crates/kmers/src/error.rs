@@ -13,7 +13,7 @@ pub enum Error {
         /// What was asked for.
         k: u32,
     },
-    /// A file could not be opened or read, or its gzip stream is damaged.
+    /// A file could not be opened or read, or its compressed stream is damaged.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
@@ -30,7 +30,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file is neither FASTA nor FASTQ, or breaks off within a record.
-    #[error("{} is not sound FASTA or FASTQ, plain or gzip: {reason}; mend the file or fetch it again", path.display())]
+    #[error("{} is not sound FASTA or FASTQ, plain, gzip or Zstandard: {reason}; mend the file or fetch it again", path.display())]
     NotSequence {
         /// The file.
         path: PathBuf,

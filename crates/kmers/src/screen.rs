@@ -120,6 +120,13 @@ impl<'a> Screening<'a> {
         self
     }
 
+    /// How many hits a read needs to match; 0 for all reads to match. The share stays what it is. Default: as that of
+    /// [`rule`](Screening::rule).
+    pub fn min_hits(mut self, min_hits: u64) -> Self {
+        self.rule = self.rule.with_hits(min_hits);
+        self
+    }
+
     /// The rule that is set.
     pub fn current_rule(&self) -> Rule {
         self.rule

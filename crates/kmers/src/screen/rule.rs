@@ -38,6 +38,11 @@ impl Rule {
     /// Deacon's: two hits and 1 %.
     pub(crate) const DEACON: Rule = Rule { hits: 2, share: 0.01 };
 
+    /// The rule with another number of hits; with none all reads match.
+    pub(crate) fn with_hits(self, hits: u64) -> Rule {
+        Rule { hits, ..self }
+    }
+
     /// The least number of hits.
     pub fn hits(self) -> u64 {
         self.hits
@@ -63,7 +68,7 @@ impl Rule {
     /// Whether a read matches with this many hits of `total`. Without anything to look up none does.
     #[inline]
     pub fn matches(self, hits: u64, total: u64) -> bool {
-        total > 0 && hits >= self.needed(total)
+        self.hits == 0 || (total > 0 && hits >= self.needed(total))
     }
 }
 
