@@ -202,6 +202,23 @@ pub enum Error {
         /// Threads asked for.
         threads: usize,
     },
+    /// An index does not fit into the memory of a device.
+    #[error(
+        "an index of {bytes} bytes, where the device has {free} free: make a smaller one with `--kind fuse16` or `fuse32`, or \
+         screen with `--backend cpu`"
+    )]
+    IndexTooLarge {
+        /// Bytes of the index.
+        bytes: u64,
+        /// Bytes of device memory that are free.
+        free: u64,
+    },
+    /// Tables of k-mers are looked up on the CPU.
+    #[error("tables of k-mers are screened by on the CPU: pass `--backend cpu`, or make an index with `kmers index`")]
+    TableOnDevice,
+    /// Reads could not be decided on a device.
+    #[error(transparent)]
+    Sequence(Box<warpset_sequence::Error>),
     /// The device could not be opened, or refused an allocation, a copy or a launch.
     #[error(transparent)]
     Device(Box<warpset_gpu::GpuError>),
@@ -217,6 +234,7 @@ impl Error {
     /// Whether there is no device, or not enough memory on it, so that the CPU is the answer.
     pub(crate) fn asks_for_cpu(&self) -> bool {
         let why = match self {
+            Error::IndexTooLarge { .. } => return true,
             Error::Device(why) => why,
             Error::Primitives(error) => match &**error {
                 warpset_primitives::Error::Gpu(why) => why,
@@ -255,6 +273,33 @@ macro_rules! from {
         }
     )*};
 }
+impl From<warpset_sequence::Error> for Error {
+    fn from(error: warpset_sequence::Error) -> Error {
+        match error {
+            warpset_sequence::Error::Gpu(error) => error.into(),
+            other => Error::Sequence(Box::new(other)),
+        }
+    }
+}
+
+impl From<warpset_static::Error> for Error {
+    fn from(error: warpset_static::Error) -> Error {
+        match error {
+            warpset_static::Error::Gpu(error) => error.into(),
+            other => Error::Index(Box::new(other)),
+        }
+    }
+}
+
+impl From<warpset_fuse::Error> for Error {
+    fn from(error: warpset_fuse::Error) -> Error {
+        match error {
+            warpset_fuse::Error::Gpu(error) => error.into(),
+            other => Error::Index(Box::new(other)),
+        }
+    }
+}
+
 from! {
     warpset_gpu::GpuError => Device;
     warpset_primitives::Error => Primitives;

@@ -165,7 +165,6 @@ impl Index {
     }
 
     /// What the minimizers are held in.
-    #[allow(dead_code, reason = "for deciders on devices")]
     pub(crate) fn members(&self) -> &Members {
         &self.members
     }

@@ -163,6 +163,10 @@ struct Screen {
     /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
     #[arg(long)]
     map: bool,
+    /// What decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of plain files and
+    /// more, if the index fits into its memory
+    #[arg(long, value_enum, default_value_t = On::Auto)]
+    backend: On,
     /// How hard gzip compresses
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=9))]
     compression: u32,
@@ -333,7 +337,7 @@ fn screen(args: &Screen) -> Result<(), Error> {
         _ => Pairing::Single,
     };
     screening = screening.rule(rule).prefix(args.prefix).pairing(pairing).compression(args.compression);
-    screening = screening.threads(args.threads.unwrap_or(0)).progress(progress.clone());
+    screening = screening.threads(args.threads.unwrap_or(0)).progress(progress.clone()).backend(args.backend.into());
     type Output<'a> = fn(Screening<'a>, PathBuf) -> Screening<'a>;
     let outputs: [(&Option<PathBuf>, Output<'_>); 5] = [
         (&args.matched, Screening::matched),

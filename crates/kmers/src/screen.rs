@@ -5,6 +5,7 @@
 
 mod batch;
 mod decide;
+mod device;
 mod minimizers;
 mod rule;
 mod sink;
@@ -19,13 +20,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use warpset_base::parallel::threads_for;
+use warpset_gpu::{Backend as Found, Device};
 
-use crate::count::{pieces_of_work, pool};
+use crate::count::{bytes_of, pieces_of_work, pool};
 use crate::pieces::Text;
-use crate::{Error, Index, Progress, Table};
+use crate::settings::Executor;
+use crate::{Backend, Error, Index, Progress, Table};
 
 pub(crate) use batch::Batch;
 use decide::{Decider, Decision};
+use device::OnDevice;
 use minimizers::ByMinimizers;
 pub use rule::Rule;
 use sink::Sink;
@@ -67,7 +71,12 @@ pub struct Screening<'a> {
     level: u32,
     threads: usize,
     progress: Progress,
+    place: Executor,
 }
+
+/// Bytes of plain input per byte of an index from which on it pays to open a GPU and to copy the index to it; and bytes
+/// of input at least.
+const INPUT_FOR_DEVICE: (u64, u64) = (1, 1 << 30);
 
 /// Reads that match, their mates, reads that do not, their mates, counts.
 const OUTPUTS: usize = 5;
@@ -99,6 +108,7 @@ impl<'a> Screening<'a> {
             level: 2,
             threads: 0,
             progress: Progress::hidden(),
+            place: Executor::Backend(Backend::default()),
         }
     }
 
@@ -196,13 +206,28 @@ impl<'a> Screening<'a> {
         self
     }
 
+    /// What decides; all decide alike. Only an index of minimizers can be asked on a GPU. [`Backend::Auto`] takes one for
+    /// an index and a gigabyte of plain files, if CUDA answers and the index fits into its memory. Default:
+    /// [`Backend::Auto`].
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.place = Executor::Backend(backend);
+        self
+    }
+
+    /// This device decides, instead of one that is opened for it.
+    pub fn on(mut self, device: &Device) -> Self {
+        self.place = Executor::Device(device.clone());
+        self
+    }
+
     /// Reads all files and writes each read, as it stands there, to one of the outputs. They get their names when all is
     /// written; after an error none does.
     ///
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::Read`],
     /// [`Error::NotSequence`], [`Error::Write`]; [`Error::OddFiles`], [`Error::OddReads`], [`Error::Unpaired`],
-    /// [`Error::NoMates`] for pairs; [`Error::Threads`] if the threads cannot be started; [`Error::Interrupted`].
+    /// [`Error::NoMates`] for pairs; [`Error::Threads`] if the threads cannot be started; [`Error::Interrupted`];
+    /// [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and [`Error::Device`] where a GPU is asked for.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
         self.progress.outcome(self.screen(files))
     }
@@ -221,11 +246,35 @@ impl<'a> Screening<'a> {
         }
         self.check_files(files)?;
         match self.by {
-            By::Table(table) => self.decided(files, &ByWindows { table, rule: self.rule, prefix: self.prefix }),
-            By::Index(index) => {
-                let counts = self.outputs[COUNTS].is_some();
-                self.decided(files, &ByMinimizers { index, rule: self.rule, prefix: self.prefix, counts })
+            By::Table(_) if matches!(self.place, Executor::Device(_) | Executor::Backend(Backend::Cuda)) => {
+                Err(Error::TableOnDevice)
             }
+            By::Table(table) => self.decided(files, &ByWindows { table, rule: self.rule, prefix: self.prefix }),
+            By::Index(index) => match self.on_device(index, files)? {
+                Some(decider) => self.decided(files, &decider),
+                None => {
+                    let counts = self.outputs[COUNTS].is_some();
+                    self.decided(files, &ByMinimizers { index, rule: self.rule, prefix: self.prefix, counts })
+                }
+            },
+        }
+    }
+
+    /// The index on a device, if one is to decide.
+    fn on_device<'i>(&self, index: &'i Index, files: &[PathBuf]) -> Result<Option<OnDevice<'i>>, Error> {
+        let how = (self.rule, self.prefix, self.outputs[COUNTS].is_some());
+        let found = || match Found::auto() {
+            Found::Cuda(device) => OnDevice::new(index, &device, how),
+            Found::Cpu(why) => Err(why.into()),
+        };
+        match &self.place {
+            Executor::Device(device) => OnDevice::new(index, device, how).map(Some),
+            Executor::Backend(Backend::Cuda) => found().map(Some),
+            Executor::Backend(Backend::Auto) if pays_on_device(index, files) => match found() {
+                Err(error) if error.asks_for_cpu() => Ok(None),
+                decider => decider.map(Some),
+            },
+            Executor::Backend(Backend::Cpu | Backend::Auto) => Ok(None),
         }
     }
 
@@ -281,6 +330,13 @@ impl<'a> Screening<'a> {
             Ok(counted.into_iter().fold(Screened::default(), Screened::plus))
         })
     }
+}
+
+/// Whether there is much to screen, all of it in files.
+fn pays_on_device(index: &Index, files: &[PathBuf]) -> bool {
+    let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+    let (per_byte, least) = INPUT_FOR_DEVICE;
+    bytes_of(&texts).is_some_and(|bytes| bytes >= least.max(per_byte * index.memory_bytes()))
 }
 
 /// What the threads share.

@@ -11,7 +11,7 @@ use crate::Error;
 pub(crate) struct Decision {
     pub(crate) matches: bool,
     /// Different minimizers that the index has, or windows that the table has; unless counts are asked for, it may be
-    /// fewer of them, but enough to match.
+    /// fewer of them.
     pub(crate) hits: u64,
     /// All different minimizers, or windows; unless counts are asked for, equal ones may count more than once.
     pub(crate) total: u64,

@@ -1,5 +1,7 @@
 //! When a read matches.
 
+use warpset_core::minimizer::needed_hits;
+
 use crate::Error;
 
 /// When a read, or a pair of reads, matches: at least so many hits, and at least such a share of all that was looked up.
@@ -60,9 +62,7 @@ impl Rule {
         if total == 0 {
             return self.hits;
         }
-        let below = (self.share * total as f64) as u64;
-        let by_share = below + u64::from((below as f64 / total as f64) < self.share);
-        by_share.max(1).max(self.hits)
+        needed_hits(self.hits, self.share, total)
     }
 
     /// Whether a read matches with this many hits of `total`. Without anything to look up none does.
