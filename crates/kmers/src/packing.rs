@@ -28,7 +28,7 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-/// Bytes of text in a member of blocked gzip: however badly they compress, the member has less than 64 KiB.
+/// Bytes of text in a member of blocked gzip, which has at most 64 KiB.
 const MEMBER_TEXT: usize = 0xff00;
 /// The header of a member of blocked gzip, but for the last two bytes, which are its size, less one.
 const MEMBER_HEADER: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0];
@@ -84,7 +84,12 @@ fn member(text: &[u8], level: u32, packed: &mut Vec<u8>) -> io::Result<()> {
     crc.update(text);
     packed.extend_from_slice(&crc.sum().to_le_bytes());
     packed.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    let size = u16::try_from(packed.len() - begin - 1).map_err(io::Error::other)?;
+    let Ok(size) = u16::try_from(packed.len() - begin - 1) else {
+        // Text that does not compress at all.
+        packed.truncate(begin);
+        let (first, second) = text.split_at(text.len() / 2);
+        return member(first, level, packed).and_then(|()| member(second, level, packed));
+    };
     packed[begin + 16..begin + 18].copy_from_slice(&size.to_le_bytes());
     Ok(())
 }

@@ -67,14 +67,17 @@ pub(super) fn shared(words: &mut [u64]) -> &[AtomicU64] {
 
 /// Adds k-mers to the words of a filter, for one of several threads.
 pub(super) fn insert(words: &[AtomicU64], kmers: &[u64]) {
-    let mut hashes = [0; 32];
-    for kmers in kmers.chunks(hashes.len()) {
-        for (hash, &kmer) in hashes.iter_mut().zip(kmers) {
-            *hash = mix_spread(kmer, SPREAD);
-            prefetch(words, word_of(*hash, words.len()));
+    let ask = |kmer: u64| prefetch(words, word_of(mix_spread(kmer, SPREAD), words.len()));
+    kmers.iter().take(AHEAD).for_each(|&kmer| ask(kmer));
+    for (i, &kmer) in kmers.iter().enumerate() {
+        if let Some(&ahead) = kmers.get(i + AHEAD) {
+            ask(ahead);
         }
-        for &hash in &hashes[..kmers.len()] {
-            words[word_of(hash, words.len())].fetch_or(bits_of(hash), Ordering::Relaxed);
+        let hash = mix_spread(kmer, SPREAD);
+        let (word, bits) = (&words[word_of(hash, words.len())], bits_of(hash));
+        // Most of a filter's writes are spared where its bits are dense.
+        if word.load(Ordering::Relaxed) & bits != bits {
+            word.fetch_or(bits, Ordering::Relaxed);
         }
     }
 }

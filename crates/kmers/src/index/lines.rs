@@ -166,14 +166,14 @@ impl Lines {
 impl Filling<'_> {
     /// Adds k-mers, of which the set has room for as many as it was made for; each is below 2^62 and not all ones.
     pub(crate) fn insert(&self, kmers: &[u64]) {
+        let ask = |kmer: u64| prefetch(self.words, place(kmer, self.lines).0 * LINE);
+        kmers.iter().take(BATCH).for_each(|&kmer| ask(kmer));
         let mut new = 0;
-        for batch in kmers.chunks(BATCH) {
-            let mut places = [(0, 0); BATCH];
-            for (place_of, &kmer) in places.iter_mut().zip(batch) {
-                *place_of = place(kmer, self.lines);
-                prefetch(self.words, place_of.0 * LINE);
+        for (i, &kmer) in kmers.iter().enumerate() {
+            if let Some(&ahead) = kmers.get(i + BATCH) {
+                ask(ahead);
             }
-            new += batch.iter().zip(&places).filter(|&(&kmer, &place)| self.insert_at(place, kmer)).count();
+            new += usize::from(self.insert_at(place(kmer, self.lines), kmer));
         }
         self.len.fetch_add(new, Ordering::Relaxed);
     }

@@ -214,7 +214,8 @@ fn fastq(text: &[u8], at: usize, is_end: bool) -> Result<Option<Record>, Fault> 
     let letters_end = without_return(text, name + 1, letters);
     let (letters, qualities) = (letters_end - (name + 1), without_return(text, separator + 1, qualities) - (separator + 1));
     if letters != qualities {
-        let is_cut = end == text.len() && is_end && qualities < letters && text.last() != Some(&b'\n');
+        let is_last = is_end && end == text.len() && qualities < letters;
+        let is_cut = is_last && (separator + 1 == text.len() || text.last() != Some(&b'\n'));
         return fault(3, if is_cut { What::End } else { What::Lengths { letters, qualities } });
     }
     Ok(Some(Record { bytes: (at, end), letters: (name + 1, letters_end), is_joined: false }))
