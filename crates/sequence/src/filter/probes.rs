@@ -42,7 +42,6 @@ macro_rules! with_vectors {
         $work($($argument),*)
     }};
 }
-pub(super) use with_vectors;
 
 /// The s-mers of some positions.
 pub(super) struct Probes {
