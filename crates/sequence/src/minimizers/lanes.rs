@@ -44,6 +44,8 @@ pub(crate) trait Lanes: Copy {
     fn last(self, a: Self::Vector) -> Self::Vector;
     /// A bit for each lane in which `a` and `b` differ, and `a` is not `none`.
     fn anew(self, a: Self::Vector, b: Self::Vector, none: Self::Vector) -> u32;
+    /// The values of the lanes whose bit is set, side by side from `at` on, and anything in the places after them.
+    fn compress(self, to: &mut [u32], at: usize, values: Self::Vector, lanes: u32);
 }
 
 /// AVX2, and the instructions that count and extract bits.
@@ -192,7 +194,35 @@ impl Lanes for Avx2 {
             !_mm256_movemask_ps(_mm256_castsi256_ps(not)) as u32 & 0xff
         }
     }
+
+    #[inline(always)]
+    fn compress(self, to: &mut [u32], at: usize, values: __m256i, lanes: u32) {
+        let order = u64::from_le_bytes(ONES_OF[lanes as usize & 0xff]);
+        // SAFETY: `self` exists only where the processor has the instructions.
+        let chosen = unsafe {
+            _mm256_permutevar8x32_epi32(values, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order as i64)))
+        };
+        self.store(to, at, chosen);
+    }
 }
+
+/// The numbers of the bits that are set in a byte.
+const ONES_OF: [[u8; 8]; 256] = {
+    let mut ones_of = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                ones_of[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    ones_of
+};
 
 impl Lanes for Avx512 {
     const LEN: usize = 16;
@@ -311,6 +341,13 @@ impl Lanes for Avx512 {
     fn anew(self, a: __m512i, b: __m512i, none: __m512i) -> u32 {
         // SAFETY: `self` exists only where the processor has the instructions.
         unsafe { u32::from(_mm512_cmpneq_epu32_mask(a, b) & _mm512_cmpneq_epu32_mask(a, none)) }
+    }
+
+    #[inline(always)]
+    fn compress(self, to: &mut [u32], at: usize, values: __m512i, lanes: u32) {
+        // SAFETY: `self` exists only where the processor has the instruction.
+        let chosen = unsafe { _mm512_maskz_compress_epi32(lanes as u16, values) };
+        self.store(to, at, chosen);
     }
 }
 
