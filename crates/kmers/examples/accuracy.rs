@@ -116,13 +116,13 @@ fn host(random: &mut Random) -> Vec<u8> {
 
 fn reverse_complement(bases: &mut [u8]) {
     bases.reverse();
-    for base in bases {
-        *base = match base {
+    for base in bases.iter_mut() {
+        *base = match *base {
             b'A' => b'T',
             b'C' => b'G',
             b'G' => b'C',
             b'T' => b'A',
-            other => *other,
+            other => other,
         };
     }
 }
