@@ -222,7 +222,11 @@ fn plot(lines: &[(String, Vec<(f64, f64)>)]) -> String {
     }
     for ((name, points), color) in lines.iter().zip(COLORS) {
         let path: Vec<String> = points.iter().map(|&(rate, share)| format!("{:.1},{:.1}", x(rate), y(share))).collect();
-        let _ = writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>", path.join(" "));
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
+            path.join(" ")
+        );
         let place = lines.iter().position(|(other, _)| other == name).unwrap_or(0) as f64;
         let _ = writeln!(
             svg,

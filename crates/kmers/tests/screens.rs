@@ -281,8 +281,7 @@ fn reads_are_split_by_the_rule() {
         ] {
             let [yes, no] = ["yes", "no"].map(|name| files.path(&format!("{name}.{output}")));
             let screening = Screening::by_index(&index).rule(rule).prefix(prefix).threads(threads);
-            let screened =
-                screening.clone().matched(&yes).unmatched(&no).run(&[files.path(input)]).unwrap();
+            let screened = screening.clone().matched(&yes).unmatched(&no).run(&[files.path(input)]).unwrap();
             assert_eq!((screened.matched, screened.unmatched), (wanted[0].len() as u64, wanted[1].len() as u64));
             for (path, wanted) in [yes, no].iter().zip(&wanted) {
                 let found = match output {
@@ -510,7 +509,8 @@ fn the_program_indexes_and_screens() {
     }
     let (summary, counts) = (name("summary.json"), name("counts.tsv"));
     let options = ["--interleaved", "--min-hits", "1", "--min-share", "0.5", "--prefix", "90", "--compression", "9"];
-    let outputs = ["--summary", &summary, "--counts", &counts, "--matched", &name("y.gz"), "--matched-mates", &name("z.gz")];
+    let outputs =
+        ["--summary", &summary, "--counts", &counts, "--matched", &name("y.gz"), "--matched-mates", &name("z.gz")];
     done(&[&["screen", &name("index"), &reads_file][..], &options, &outputs].concat());
     let summary: serde_json::Value = serde_json::from_slice(&fs::read(&summary).unwrap()).unwrap();
     let lines = fs::read_to_string(&counts).unwrap();

@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn decisions_are_those_of_the_cpu() {
         let folder = tempfile::tempdir().unwrap();
-        let [host, first, second, saved] = ["host.fa", "1.fq", "2.fq", "host.index"].map(|name| folder.path().join(name));
+        let [host, first, second, saved] =
+            ["host.fa", "1.fq", "2.fq", "host.index"].map(|name| folder.path().join(name));
         let (genome, other) = (genome(1, 20_000), genome(2, 20_000));
         std::fs::write(&host, [b">host\n", &genome[..], b"\n"].concat()).unwrap();
         std::fs::write(&first, reads([&genome, &other], 3, 300)).unwrap();

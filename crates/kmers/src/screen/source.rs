@@ -103,7 +103,8 @@ impl<'s, 'e: 's> Source<'s, 'e> {
                 Current::Plain(plain) => {
                     let failed = |source| Error::Read { path: plain.path.to_owned(), source };
                     let begin = plain.at;
-                    plain.at = cut(&mut plain.file, plain.format, begin + self.bytes as u64, plain.len).map_err(failed)?;
+                    plain.at =
+                        cut(&mut plain.file, plain.format, begin + self.bytes as u64, plain.len).map_err(failed)?;
                     let (path, format, range) = (plain.path, plain.format, (begin, plain.at, plain.at == plain.len));
                     state.next += 1;
                     let number = state.next - 1;
