@@ -66,20 +66,20 @@ impl Shape {
         Some(Shape { k, s, m })
     }
 
-    /// Lengths that suit `kmers` different k-mers of `k` bases: s-mers of `k - 5` bases unless so many of these are in
-    /// the filter that others are there by chance, and minimizers as short as that leaves them sixteen times as many as
-    /// k-mers.
+    /// Lengths that suit `kmers` different k-mers of `k` bases: s-mers of `k - 4` bases unless so many of these are in
+    /// the filter that others are there by chance, and the minimizers of [`minimizer_for`](Shape::minimizer_for).
     pub const fn for_kmers(k: u32, kmers: u64) -> Option<Shape> {
         if k < LEAST_K || k > MOST_K {
             return None;
         }
         let bits = u64::BITS - kmers.leading_zeros();
-        let s = at_least(k - 5, (bits + 6) / 2);
+        let s = at_least(k - 4, (bits + 6) / 2);
         let s = if s < k { s } else { k };
         Shape::new(k, s, Shape::minimizer_for(s, kmers))
     }
 
-    /// The length of minimizers that suits `kmers` different k-mers with s-mers of `s` bases.
+    /// The length of minimizers that suits `kmers` different k-mers with s-mers of `s` bases: so short that runs are long,
+    /// but with eight times as many m-mers, or more, as there are k-mers.
     pub const fn minimizer_for(s: u32, kmers: u64) -> u32 {
         let m = at_least((u64::BITS - kmers.leading_zeros()).div_ceil(2) + 2, LEAST_M);
         if m < s { m } else { at_least(s - 1, LEAST_M) }
@@ -188,6 +188,9 @@ impl Span {
     #[inline(always)]
     pub const fn hash(self, first: Both, last: Both) -> u32 {
         let unused = self.unused();
+        if unused == 0 {
+            return mix(first.word, last.word).wrapping_mul(mix(last.other, first.other));
+        }
         let mask = u32::MAX >> unused;
         // Of fewer than sixteen bases the reverse complement is in the upper part: others are before it.
         let u = mix(first.word & mask, last.word & mask);
@@ -201,10 +204,12 @@ const fn mix(first: u32, last: u32) -> u32 {
     first.wrapping_mul(A).wrapping_add(last.wrapping_mul(B)).wrapping_add(C)
 }
 
-/// The block, below `blocks`, of s-mers whose m-mers' least hash this is; `blocks` is at most [`MAX_BLOCKS`].
+/// The block, below `blocks`, of s-mers whose m-mers' least hash this is; `blocks` is from 1 to [`MAX_BLOCKS`].
 #[inline(always)]
 pub const fn block_of(least: u32, blocks: u64) -> u64 {
-    (least.wrapping_mul(D) as u64 * blocks) >> 32
+    // `x * blocks >> 32` by a factor of 32 bits.
+    let (x, last) = (least.wrapping_mul(D) as u64, blocks.wrapping_sub(1) as u32);
+    (x * last as u64 + x) >> 32
 }
 
 /// The 32-bit word, below 8, that holds the bits of an s-mer with this hash.
@@ -303,7 +308,7 @@ mod tests {
             }
         }
         let shape = Shape::for_kmers(31, 100_000_000).unwrap();
-        assert_eq!((shape.s(), shape.m(), shape.window(), shape.smers()), (26, 16, 11, 6));
+        assert_eq!((shape.s(), shape.m(), shape.window(), shape.smers()), (27, 16, 12, 5));
         assert_eq!(Shape::for_kmers(9, 1000).unwrap().s(), 8);
         assert!(Shape::for_kmers(8, 1).is_none() && Shape::for_kmers(33, 1).is_none());
     }
@@ -312,7 +317,8 @@ mod tests {
     fn blocks_stay_in_range() {
         for blocks in [1, 2, 1 << 24, (1 << 24) + 1, MAX_BLOCKS - 1, MAX_BLOCKS] {
             for least in [0, 1, u32::MAX, 0x8000_0000, 77] {
-                assert!(block_of(least, blocks) < blocks);
+                let wanted = (u128::from(least.wrapping_mul(D)) * u128::from(blocks)) >> 32;
+                assert!(block_of(least, blocks) < blocks && u128::from(block_of(least, blocks)) == wanted);
             }
         }
         // Different ones, past the size at which a number of bits no longer fits 32 bits.

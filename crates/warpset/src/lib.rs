@@ -18,6 +18,7 @@
 //! | [`StandardQuotientFilter`] | quotient filter | remove keys, merge sizes, grow without the keys |
 //! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
 //! | [`BinaryFuse8`] and wider | binary fuse filter | keep known keys in 9, 18 or 36 bits, also in the arrays of others |
+//! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
@@ -57,6 +58,7 @@
 //! [`Consensus`]: recsplit::Consensus
 //! [`StaticFilter`]: recsplit::StaticFilter
 //! [`Minimizers`]: sequence::Minimizers
+//! [`SequenceFilter`]: sequence::SequenceFilter
 //! [`StaticSet`]: static_sets::StaticSet
 //! [`StaticMap`]: static_sets::StaticMap
 
@@ -130,6 +132,10 @@ pub mod prelude {
         Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, MappedConsensus, MappedConsensusFilter,
         MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
     };
+    #[cfg(all(feature = "sequence", feature = "mmap"))]
+    pub use crate::sequence::MappedSequenceFilter;
+    #[cfg(feature = "sequence")]
+    pub use crate::sequence::{PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
     #[cfg(all(feature = "static", feature = "mmap"))]
     pub use crate::static_sets::{MappedStaticMap, MappedStaticSet};
     #[cfg(feature = "static")]

@@ -86,32 +86,28 @@ unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit
     }
 }
 
-/// Inserts all s-mers.
+/// Inserts the s-mers of the block's tile.
 ///
 /// # Safety
 /// The contract of the kernels here.
 #[inline(always)]
-unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl Source, sequence_words: usize) {
+unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl Source) {
     let (tile, warp) = (Tile::in_shared(), thread::thread_idx_x() / 32);
-    let mut first = thread::block_idx_x() as usize * OWN_WORDS;
-    while first < sequence_words {
-        // SAFETY: the block's threads go through the same tiles; s-mers of the word that is the next warp's too are left
-        // to it; blocks are below `blocks`.
-        unsafe {
-            tile.load(source, first, shape);
-            each_smer(tile, 1 + warp * OWN_ROUNDS, shape, blocks, |round, probes| {
-                for i in 0..ROUNDS {
-                    if probes[i].is_smer && round + (i as u32) < OWN_ROUNDS {
-                        atomic::reduce_or(words.at(probes[i].word), probes[i].mask);
-                    }
+    // SAFETY: all threads come here; s-mers of the word that is the next warp's too are left to it; blocks are below
+    // `blocks`.
+    unsafe {
+        tile.load(source, thread::block_idx_x() as usize * OWN_WORDS, shape);
+        each_smer(tile, 1 + warp * OWN_ROUNDS, shape, blocks, |round, probes| {
+            for i in 0..ROUNDS {
+                if probes[i].is_smer && round + (i as u32) < OWN_ROUNDS {
+                    atomic::reduce_or(words.at(probes[i].word), probes[i].mask);
                 }
-            });
-        }
-        first += thread::grid_dim_x() as usize * OWN_WORDS;
+            }
+        });
     }
 }
 
-/// Answers for all positions.
+/// Answers for the positions of the block's tile.
 ///
 /// # Safety
 /// The contract of the kernels here.
@@ -127,40 +123,35 @@ unsafe fn contains(
     with_kmers: u32,
 ) {
     let (tile, lane, warp) = (Tile::in_shared(), warp::lane_id(), thread::thread_idx_x() / 32);
-    let mut first = thread::block_idx_x() as usize * OWN_WORDS;
-    while first < sequence_words {
-        let begin = 1 + warp * OWN_ROUNDS;
-        // SAFETY: the block's threads go through the same tiles; blocks are below `blocks`; a lane writes the word of its
-        // own round, if there is one.
-        unsafe {
-            tile.load(source, first, shape);
-            let (mut before, mut own) = (0, 0);
-            each_smer(tile, begin, shape, blocks, |round, probes| {
-                let mut stored = [0; ROUNDS];
-                for i in 0..ROUNDS {
-                    if probes[i].is_smer {
-                        stored[i] = words.read_nc(probes[i].word);
-                    }
-                }
-                for i in 0..ROUNDS {
-                    let hit = probes[i].is_smer && stored[i] & probes[i].mask == probes[i].mask;
-                    let hits = warp::ballot(warp::FULL_MASK, hit);
-                    // Those of the word before are known now.
-                    if lane + 1 == round + i as u32 {
-                        own = all_of(before as u64 | (hits as u64) << 32, shape.smers()) as u32;
-                    }
-                    before = hits;
-                }
-            });
-            let word = first + (begin - 1 + lane) as usize;
-            if lane < OWN_ROUNDS && word < sequence_words {
-                found.write(word, own);
-                if with_kmers != 0 {
-                    kmers.write(word, tile.kmers(begin + lane, shape));
+    let (first, begin) = (thread::block_idx_x() as usize * OWN_WORDS, 1 + warp * OWN_ROUNDS);
+    // SAFETY: all threads come here; blocks are below `blocks`; a lane writes the word of its own round, if there is one.
+    unsafe {
+        tile.load(source, first, shape);
+        let mut own = 0;
+        each_smer(tile, begin, shape, blocks, |round, probes| {
+            let mut stored = [0; ROUNDS];
+            for i in 0..ROUNDS {
+                if probes[i].is_smer {
+                    stored[i] = words.read_nc(probes[i].word);
                 }
             }
+            for i in 0..ROUNDS {
+                // No word was read where there is no s-mer, and a mask has bits.
+                let hits = warp::ballot(warp::FULL_MASK, stored[i] & probes[i].mask == probes[i].mask);
+                if lane == round + i as u32 {
+                    own = hits;
+                }
+            }
+        });
+        let next = warp::shuffle_down(warp::FULL_MASK, own, 1);
+        let own = all_of(own as u64 | (next as u64) << 32, shape.smers()) as u32;
+        let word = first + (begin - 1 + lane) as usize;
+        if lane < OWN_ROUNDS && word < sequence_words {
+            found.write(word, own);
+            if with_kmers != 0 {
+                kmers.write(word, tile.kmers(begin + lane, shape));
+            }
         }
-        first += thread::grid_dim_x() as usize * OWN_WORDS;
     }
 }
 
@@ -168,7 +159,8 @@ kernel! {
     /// Inserts every k-mer of `n` letters, of which those that are no base end a sequence.
     ///
     /// # Safety
-    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
+    /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
+    ///   [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`; only accessed atomically while the kernel runs.
     /// - `letters`: valid for `n` reads, at a multiple of 16 if `aligned` is not 0; not written while the kernel runs.
     #[launch_bounds(256, 4)]
@@ -177,13 +169,14 @@ kernel! {
     ) {
         let source = Letters { letters, n, aligned: aligned != 0 };
         // SAFETY: the caller keeps this kernel's contract.
-        unsafe { insert(words, blocks, shape, source, n.div_ceil(32)) };
+        unsafe { insert(words, blocks, shape, source) };
     }
 
     /// Inserts every k-mer of packed bases, of which those at breaks are none and end a sequence.
     ///
     /// # Safety
-    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
+    /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
+    ///   [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`; only accessed atomically while the kernel runs.
     /// - `bases`, `breaks`: valid for `n` reads each, 32 positions per word; not written while the kernel runs.
     #[launch_bounds(256, 4)]
@@ -191,18 +184,19 @@ kernel! {
         words: GlobalMut<u32>, blocks: u64, shape: Shape, bases: Global<u64>, breaks: Global<u32>, n: usize,
     ) {
         // SAFETY: the caller keeps this kernel's contract.
-        unsafe { insert(words, blocks, shape, Packed { bases, breaks, words: n }, n) };
+        unsafe { insert(words, blocks, shape, Packed { bases, breaks, words: n }) };
     }
 
     /// Sets bit `i` of `found` exactly if a k-mer begins at letter `i` and may be in the filter, and bit `i` of `kmers`, if
     /// `with_kmers` is not 0, if a k-mer begins there; bits past the last letter are cleared.
     ///
     /// # Safety
-    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
+    /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
+    ///   [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`; not written while the kernel runs.
     /// - `letters`: valid for `n` reads, at a multiple of 16 if `aligned` is not 0; not written while the kernel runs.
     /// - `found`, and `kmers` if `with_kmers` is not 0: valid for `n.div_ceil(32)` words; no other thread accesses them.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn sequence_contains_letters(
         words: Global<u32>, blocks: u64, shape: Shape, letters: Global<u8>, n: usize, aligned: u32,
         found: GlobalMut<u32>, kmers: GlobalMut<u32>, with_kmers: u32,
@@ -215,11 +209,12 @@ kernel! {
     /// [`sequence_contains_letters`] for packed bases.
     ///
     /// # Safety
-    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
+    /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
+    ///   [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`; not written while the kernel runs.
     /// - `bases`, `breaks`: valid for `n` reads each, 32 positions per word; not written while the kernel runs.
     /// - `found`, and `kmers` if `with_kmers` is not 0: valid for `n` words; no other thread accesses them.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn sequence_contains_packed(
         words: Global<u32>, blocks: u64, shape: Shape, bases: Global<u64>, breaks: Global<u32>, n: usize,
         found: GlobalMut<u32>, kmers: GlobalMut<u32>, with_kmers: u32,

@@ -115,8 +115,6 @@ impl Tile {
     #[inline(always)]
     pub unsafe fn load(self, source: impl Source, first: usize, shape: Shape) {
         let t = thread::thread_idx_x();
-        // What read the tile before has ended.
-        thread::sync_threads();
         // SAFETY: two pairs and one word per thread, and barriers between writing and reading those of others; the rest
         // is the caller's promise.
         unsafe {

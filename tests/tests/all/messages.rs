@@ -17,8 +17,8 @@ use warpset_gpu::{CudaVersion, Device, Dim3, DriverCode, GpuError};
 use warpset_quotient::{Container, Duplicates};
 
 /// Crates whose errors users meet.
-const CRATES: [&str; 10] =
-    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "static"];
+const CRATES: [&str; 11] =
+    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "sequence", "static"];
 
 /// The messages, and of which errors.
 #[derive(Default)]
@@ -363,10 +363,28 @@ fn static_sets(messages: &mut Messages) {
     ];
 }
 
+fn sequence(messages: &mut Messages) {
+    use warpset_sequence::Error as E;
+    add![messages:
+        E::InvalidScheme { k: 33, w: 65 },
+        E::InvalidLengths { k: 31, s: 32, m: 16 },
+        E::ZeroCapacity,
+        E::InvalidBitsPerKmer { bits_per_kmer: 0.0 },
+        E::TooLarge { bytes: 1 << 40, limit: 1 << 37 },
+        E::Incompatible { field: "bases per s-mer", left: 26, right: 25 },
+        E::NotKmer { kmer: "GATTACAN".into(), k: 9 },
+        E::InvalidFraction { fraction: 1.5 },
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::File(FileError::BadMagic),
+        E::LengthMismatch(LengthMismatch { what: "places for answers", needed: 2, found: 1 }),
+        E::Gpu(GpuError::NoDevice),
+    ];
+}
+
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages::default();
-    for of in [base, bloom, fuse, gpu, kmers, lsm, primitives, quotient, recsplit, static_sets] {
+    for of in [base, bloom, fuse, gpu, kmers, lsm, primitives, quotient, recsplit, sequence, static_sets] {
         of(&mut messages);
     }
     let in_sources: BTreeSet<String> = CRATES.iter().flat_map(|of| names_in_sources(of)).collect();

@@ -17,6 +17,7 @@ mod progress;
 mod quotient;
 mod recsplit;
 mod screen;
+mod sequence_filter;
 mod static_sets;
 mod suite;
 mod table;
@@ -48,6 +49,7 @@ fn suites() -> Vec<Box<dyn Suite>> {
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),
         Box::new(recsplit::RecSplit),
+        Box::new(sequence_filter::SequenceFilters),
         Box::new(static_sets::StaticSets),
     ]
 }

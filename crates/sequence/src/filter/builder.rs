@@ -17,7 +17,7 @@ pub const DEFAULT_K: u32 = 31;
 /// use warpset_sequence::SequenceFilter;
 ///
 /// let filter = SequenceFilter::builder(1_000_000).k(31).bits_per_kmer(12.0).build()?;
-/// assert_eq!((filter.layout().k(), filter.layout().s()), (31, 26));
+/// assert_eq!((filter.layout().k(), filter.layout().s()), (31, 27));
 /// assert!(filter.expected_fpr(1_000_000) < 0.0001);
 /// # Ok::<(), warpset_sequence::Error>(())
 /// ```
@@ -44,7 +44,7 @@ impl SequenceFilterBuilder {
 
     /// Bases per s-mer, at most `k`: a k-mer is in the filter if its `k - s + 1` s-mers are. The more there are, the lower
     /// is the rate of false positives, as long as the s-mers of foreign sequences are seldom in the filter by chance.
-    /// Default: `k - 5`, or more where the filter has so many k-mers that shorter ones are there by chance.
+    /// Default: `k - 4`, or more where the filter has so many k-mers that shorter ones are there by chance.
     pub fn s(mut self, s: u32) -> Self {
         self.s = Some(s);
         self

@@ -206,7 +206,7 @@ impl SequenceFilter {
         let n = self.words.len();
         let (words, other) = (self.words.global_mut(), other.words.global());
         // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
-        unsafe { kernels::sequence_or { words, other, n }.launch(stream, self.grid(n, BLOCK as usize, 0))? };
+        unsafe { kernels::sequence_or { words, other, n }.launch(stream, self.grid(n, BLOCK as usize))? };
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl SequenceFilter {
         if n > 0 {
             let (words, letters) = (self.words.global_mut().cast(), letters.global());
             let aligned = is_aligned(letters.as_ptr());
-            let config = self.grid(n.div_ceil(32), OWN_WORDS, SHARED_BYTES);
+            let config = tiles(n.div_ceil(32));
             // SAFETY: the words are those of the layout; the rest is the caller's promise.
             unsafe {
                 kernels::sequence_insert_letters { words, blocks, shape, letters, n, aligned }.launch(stream, config)?;
@@ -279,7 +279,7 @@ impl SequenceFilter {
         if n > 0 {
             let words = self.words.global_mut().cast();
             let (bases, breaks) = (bases.global(), breaks.global());
-            let config = self.grid(n, OWN_WORDS, SHARED_BYTES);
+            let config = tiles(n);
             // SAFETY: the words are those of the layout; there are as many bases as breaks; the rest is the caller's
             // promise.
             unsafe {
@@ -328,7 +328,7 @@ impl SequenceFilter {
             let (words, letters) = (self.words.global().cast(), letters.global());
             let aligned = is_aligned(letters.as_ptr());
             let found = found.global_mut();
-            let config = self.grid(n.div_ceil(32), OWN_WORDS, SHARED_BYTES);
+            let config = tiles(n.div_ceil(32));
             // SAFETY: the words are those of the layout, and there is a bit per letter; nothing is written to `kmers`; the
             // rest is the caller's promise.
             unsafe {
@@ -400,7 +400,7 @@ impl SequenceFilter {
             let words = self.words.global().cast();
             let (bases, breaks) = (packed.bases.global(), packed.breaks.global());
             let (with_kmers, kmers) = (u32::from(kmers.is_some()), kmers.unwrap_or(found));
-            let config = self.grid(n, OWN_WORDS, SHARED_BYTES);
+            let config = tiles(n);
             // SAFETY: the words are those of the layout; the rest is the caller's promise.
             unsafe {
                 kernels::sequence_contains_packed { words, blocks, shape, bases, breaks, n, found, kmers, with_kmers }
@@ -417,10 +417,15 @@ impl SequenceFilter {
     }
 
     /// A grid for that many items, no larger than fits on the device several times.
-    fn grid(&self, items: usize, block_items: usize, shared_bytes: u32) -> LaunchConfig {
+    fn grid(&self, items: usize, block_items: usize) -> LaunchConfig {
         let resident = self.device.properties().multiprocessors as usize * RESIDENT;
-        LaunchConfig { shared_bytes, ..LaunchConfig::new(items.div_ceil(block_items).clamp(1, resident) as u32, BLOCK) }
+        LaunchConfig::new(items.div_ceil(block_items).clamp(1, resident) as u32, BLOCK)
     }
+}
+
+/// A block of threads for each tile of so many words of 32 positions.
+fn tiles(words: usize) -> LaunchConfig {
+    LaunchConfig { shared_bytes: SHARED_BYTES, ..LaunchConfig::new(words.div_ceil(OWN_WORDS) as u32, BLOCK) }
 }
 
 /// Whether 16 bytes can be read at once.

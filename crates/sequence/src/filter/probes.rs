@@ -42,7 +42,6 @@ macro_rules! with_vectors {
         $work($($argument),*)
     }};
 }
-pub(super) use with_vectors;
 
 /// The s-mers of some positions.
 pub(super) struct Probes {
@@ -112,12 +111,12 @@ fn fill_all(probes: &mut Probes, shape: Shape, blocks: u64, bases: &[u64; BASES 
     for i in 0..BASES {
         others[i] = reverse_complement(words[i]);
     }
-    let [least, scratch] = least;
+    let [mut least, mut scratch] = least.each_mut();
     hash_all(shape.minimizer_span(), words, others, least);
     let mut have = 1;
     while 2 * have <= shape.window() as usize {
         least_of_both(least, have, scratch);
-        least.copy_from_slice(scratch);
+        std::mem::swap(&mut least, &mut scratch);
         have *= 2;
     }
     least_of_both(least, shape.window() as usize - have, scratch);

@@ -196,7 +196,7 @@ impl SequenceFilter {
                     self.queue_packed(stream, packed, found.global_mut(), Some(kmers.global_mut()))?;
                     let (found, kmers) = (found.global(), kmers.global());
                     sequence_count { found, kmers, stretches, n, counts }
-                        .launch(stream, self.grid(n, BLOCK as usize / 32, 0))?;
+                        .launch(stream, self.grid(n, BLOCK as usize / 32))?;
                 }
                 Ok(())
             })?;
