@@ -41,7 +41,7 @@ impl Random {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        (u128::from(self.next()) * limit as u128 >> 64) as usize
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 
     fn chance(&mut self, probability: f64) -> bool {

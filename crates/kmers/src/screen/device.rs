@@ -241,8 +241,8 @@ mod tests {
         let index = Index::load(&saved).unwrap();
         for device in devices(12) {
             let screening = Screening::by_index(&index);
-            let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), &[reads_at.clone()], true);
-            assert!(written(screening.on(&device), folder.path(), &[reads_at.clone()], true) == wanted);
+            let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), std::slice::from_ref(&reads_at), true);
+            assert!(written(screening.on(&device), folder.path(), std::slice::from_ref(&reads_at), true) == wanted);
         }
     }
 
@@ -256,10 +256,10 @@ mod tests {
         let index = Indexing::new(31, 15).unwrap().run(&[host]).unwrap();
         for device in devices(13) {
             device.set_memory_limit(20_000);
-            let error = Screening::by_index(&index).on(&device).run(&[reads_at.clone()]).unwrap_err();
+            let error = Screening::by_index(&index).on(&device).run(std::slice::from_ref(&reads_at)).unwrap_err();
             assert!(matches!(error, Error::IndexTooLarge { free: 20_000, .. }) && error.asks_for_cpu(), "{error}");
             device.set_memory_limit(usize::MAX);
-            Screening::by_index(&index).on(&device).run(&[reads_at.clone()]).unwrap();
+            Screening::by_index(&index).on(&device).run(std::slice::from_ref(&reads_at)).unwrap();
         }
     }
 }

@@ -155,7 +155,10 @@ impl<'e> Plain<'e> {
 /// Where the first record begins from `at` on; `len` if none does.
 fn cut(file: &mut (impl Read + Seek), format: Format, at: u64, len: u64) -> io::Result<u64> {
     let mut window = WINDOW;
-    while at < len {
+    loop {
+        if at >= len {
+            return Ok(len);
+        }
         // The byte before may end a line.
         file.seek(SeekFrom::Start(at - 1))?;
         let mut text = Vec::with_capacity(window);
@@ -164,11 +167,10 @@ fn cut(file: &mut (impl Read + Seek), format: Format, at: u64, len: u64) -> io::
             return Ok(at - 1 + place as u64);
         }
         if at - 1 + text.len() as u64 >= len {
-            break;
+            return Ok(len);
         }
         window *= 4;
     }
-    Ok(len)
 }
 
 /// The first line that begins a record, after the first line end.
