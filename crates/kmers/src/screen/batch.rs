@@ -61,9 +61,8 @@ impl Format {
 }
 
 impl Batch {
-    /// No records yet, in memory that may have been used before.
+    /// No records yet, in memory that may have been used before; the text stays what it was, to be written over.
     pub(crate) fn clear(&mut self, is_paired: bool) {
-        self.text.clear();
         self.joined.clear();
         self.records.clear();
         self.is_paired = is_paired;
