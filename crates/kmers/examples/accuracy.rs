@@ -41,7 +41,7 @@ impl Random {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        (u128::from(self.next()) * limit as u128 >> 64) as usize
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 
     fn chance(&mut self, probability: f64) -> bool {
@@ -116,13 +116,13 @@ fn host(random: &mut Random) -> Vec<u8> {
 
 fn reverse_complement(bases: &mut [u8]) {
     bases.reverse();
-    for base in bases {
-        *base = match base {
+    for base in bases.iter_mut() {
+        *base = match *base {
             b'A' => b'T',
             b'C' => b'G',
             b'G' => b'C',
             b'T' => b'A',
-            other => *other,
+            other => other,
         };
     }
 }
@@ -222,7 +222,11 @@ fn plot(lines: &[(String, Vec<(f64, f64)>)]) -> String {
     }
     for ((name, points), color) in lines.iter().zip(COLORS) {
         let path: Vec<String> = points.iter().map(|&(rate, share)| format!("{:.1},{:.1}", x(rate), y(share))).collect();
-        let _ = writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>", path.join(" "));
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
+            path.join(" ")
+        );
         let place = lines.iter().position(|(other, _)| other == name).unwrap_or(0) as f64;
         let _ = writeln!(
             svg,

@@ -223,9 +223,23 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all(b"@a\nACGT\n+\nIIII\n").unwrap();
         let gzip = gzip.finish().unwrap();
-        for len in 2..gzip.len() {
-            let cut = Records::read(Path::new("x"), &gzip[..len]).and_then(|records| records.each(|_, _| Ok(())));
-            assert!(matches!(cut, Err(Error::Read { .. })), "{len}: {cut:?}");
+        let text = &b"@a\nACGT\n+\nIIII\n"[..];
+        let zstd = ruzstd::encoding::compress_to_vec(text, ruzstd::encoding::CompressionLevel::Fastest);
+        for (packed, known_by) in [(gzip, 2), (zstd, 4)] {
+            let read = |len: usize| {
+                let mut names = 0;
+                let records = Records::read(Path::new("x"), &packed[..len])?;
+                records.each(|_, _| {
+                    names += 1;
+                    Ok(())
+                })?;
+                Ok::<_, Error>(names)
+            };
+            for len in known_by..packed.len() {
+                let cut = read(len);
+                assert!(matches!(cut, Err(Error::Read { .. })), "{len}: {cut:?}");
+            }
+            assert_eq!(read(packed.len()).unwrap(), 1);
         }
     }
 }

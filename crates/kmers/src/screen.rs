@@ -319,7 +319,13 @@ impl<'a> Screening<'a> {
             for (sink, path) in sinks.iter_mut().zip(&self.outputs) {
                 *sink = path.as_ref().map(|path| Sink::create(path, self.level, threads)).transpose()?;
             }
-            let shared = Shared { source: &source, first, sinks: &sinks, failure: Mutex::new(None), stop: AtomicBool::new(false) };
+            let shared = Shared {
+                source: &source,
+                first,
+                sinks: &sinks,
+                failure: Mutex::new(None),
+                stop: AtomicBool::new(false),
+            };
             let counted = pool.broadcast(|_| {
                 let mut sum = Screened::default();
                 if let Err((number, error)) = shared.work(decider, &mut sum) {

@@ -281,8 +281,7 @@ fn reads_are_split_by_the_rule() {
         ] {
             let [yes, no] = ["yes", "no"].map(|name| files.path(&format!("{name}.{output}")));
             let screening = Screening::by_index(&index).rule(rule).prefix(prefix).threads(threads);
-            let screened =
-                screening.clone().matched(&yes).unmatched(&no).run(&[files.path(input)]).unwrap();
+            let screened = screening.clone().matched(&yes).unmatched(&no).run(&[files.path(input)]).unwrap();
             assert_eq!((screened.matched, screened.unmatched), (wanted[0].len() as u64, wanted[1].len() as u64));
             for (path, wanted) in [yes, no].iter().zip(&wanted) {
                 let found = match output {
@@ -314,7 +313,7 @@ fn mates_match_together() {
     let yes: Vec<[Read1; 2]> = pairs.iter().filter(is_match).cloned().collect();
     let first = files.write("first.fq", fastq(&of(&pairs, 0), "\n"));
     // Of other lines, and without the last line end.
-    let second = files.write("second.fa.gz", gzip(fasta(&of(&pairs, 1), "\r\n").trim_ascii_end()));
+    let second = files.write("second.fa.gz", gzip(fasta(&of(&pairs, 1), "\n").trim_ascii_end()));
     let both = files.write("both.fq", fastq(&reads, "\n"));
     let screening = Screening::by_index(&index).rule(rule);
     for threads in [1, 3] {
@@ -325,7 +324,7 @@ fn mates_match_together() {
         assert_eq!(screened.matched, 4 * yes.len() as u64);
         let twice = |mate| [of(&yes, mate), of(&yes, mate)].concat();
         assert!(fs::read(&one).unwrap() == fastq(&twice(0), "\n"));
-        assert!(fs::read(&two).unwrap().trim_ascii_end() == fasta(&twice(1), "\r\n").trim_ascii_end());
+        assert!(fs::read(&two).unwrap().trim_ascii_end() == fasta(&twice(1), "\n").trim_ascii_end());
         let interleaved = screening.pairing(Pairing::Interleaved).matched(&together);
         assert_eq!(interleaved.run(&[both.clone()]).unwrap().matched, 2 * yes.len() as u64);
         assert!(fs::read(&together).unwrap() == fastq(&yes.concat(), "\n"));
@@ -510,7 +509,8 @@ fn the_program_indexes_and_screens() {
     }
     let (summary, counts) = (name("summary.json"), name("counts.tsv"));
     let options = ["--interleaved", "--min-hits", "1", "--min-share", "0.5", "--prefix", "90", "--compression", "9"];
-    let outputs = ["--summary", &summary, "--counts", &counts, "--matched", &name("y.gz"), "--matched-mates", &name("z.gz")];
+    let outputs =
+        ["--summary", &summary, "--counts", &counts, "--matched", &name("y.gz"), "--matched-mates", &name("z.gz")];
     done(&[&["screen", &name("index"), &reads_file][..], &options, &outputs].concat());
     let summary: serde_json::Value = serde_json::from_slice(&fs::read(&summary).unwrap()).unwrap();
     let lines = fs::read_to_string(&counts).unwrap();

@@ -171,7 +171,7 @@ impl<F: Width> BinaryFuse<F> {
         }
         let layout = descriptor.layout::<F>(len)?;
         BinaryFuse::with_fingerprints(layout, |slots| {
-            let read = slots.len() * size_of::<F>();
+            let read = size_of_val(slots);
             read_exact(&mut reader, bytemuck::cast_slice_mut(slots), LEGACY_HEAD as u64, bytes)?;
             // What no key has.
             let mut unused = reader.take(rest - read as u64);

@@ -125,7 +125,9 @@ impl Indexing {
             // Parts of long sequences that have all windows between them.
             let parts = (0..batch.len()).flat_map(|record| {
                 let letters = batch.letters(record);
-                (0..letters.len()).step_by(TASK).map(move |begin| &letters[begin..letters.len().min(begin + TASK + window - 1)])
+                (0..letters.len())
+                    .step_by(TASK)
+                    .map(move |begin| &letters[begin..letters.len().min(begin + TASK + window - 1)])
             });
             let parts: Vec<&[u8]> = parts.collect();
             let of_parts: Vec<Vec<u64>> = parts
@@ -177,8 +179,12 @@ impl Index {
     pub(crate) fn from_kmers((k, w): (u32, u32), kmers: &[u64], kind: IndexKind) -> Result<Index, Error> {
         let members = match kind {
             IndexKind::Exact => StaticSet::builder().build_from(kmers).map(Members::Static).map_err(Error::of_index),
-            IndexKind::Fuse16 => BinaryFuse16::builder().build_from(kmers).map(Members::Fuse16).map_err(Error::of_index),
-            IndexKind::Fuse32 => BinaryFuse32::builder().build_from(kmers).map(Members::Fuse32).map_err(Error::of_index),
+            IndexKind::Fuse16 => {
+                BinaryFuse16::builder().build_from(kmers).map(Members::Fuse16).map_err(Error::of_index)
+            }
+            IndexKind::Fuse32 => {
+                BinaryFuse32::builder().build_from(kmers).map(Members::Fuse32).map_err(Error::of_index)
+            }
         };
         let front = if kind == IndexKind::Exact { Some(front::of(kmers)?) } else { None };
         Ok(Index { k, w, len: kmers.len() as u64, members: members?, front })

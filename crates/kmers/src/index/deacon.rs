@@ -128,7 +128,7 @@ fn exact(path: &Path, (k, bytes): (u32, usize), count: u64, front: &[AtomicU64])
 }
 
 /// Writes an exact index as Deacon does, minimizers ascending.
-pub(super) fn write_exact(k: u32, w: u32, kmers: &mut Vec<u64>, to: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_exact(k: u32, w: u32, kmers: &mut [u64], to: &mut impl Write) -> io::Result<()> {
     kmers.par_sort_unstable();
     to.write_all(&[EXACT, k as u8, w as u8])?;
     to.write_all(&(kmers.len() as u64).to_le_bytes())?;

@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use warpset_base::file::{FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, MappedWords, Replacement, Structure};
 use warpset_base::file;
+use warpset_base::file::{FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, MappedWords, Replacement, Structure};
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_static::{StaticSet, StaticSetView};
 
@@ -95,7 +95,9 @@ fn not_index(path: &Path, reason: impl ToString) -> Error {
 pub(super) fn begins_as_index(path: &Path) -> bool {
     path != Path::new("-")
         && open(path).is_ok_and(|(_, _, head)| {
-            head.starts_with(b"WARPSET\0") || head.starts_with(b"DBF") || head.first().is_some_and(|&version| version < 9)
+            head.starts_with(b"WARPSET\0")
+                || head.starts_with(b"DBF")
+                || head.first().is_some_and(|&version| version < 9)
         })
 }
 
@@ -158,22 +160,25 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let bytes = mapped.structure();
     let viewed = match kind {
         IndexKind::Exact => StaticSetView::<u64>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
-        IndexKind::Fuse16 => warpset_fuse::View::<u16>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
-        IndexKind::Fuse32 => warpset_fuse::View::<u32>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
+        IndexKind::Fuse16 => {
+            warpset_fuse::View::<u16>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string())
+        }
+        IndexKind::Fuse32 => {
+            warpset_fuse::View::<u32>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string())
+        }
     };
     viewed.map_err(|error| not_index(path, error))?;
     Ok(Index { k, w, len, members: Members::Mapped(mapped), front: None })
 }
 
 impl Index {
-    /// Minimizers that the set or filter says it has.
+    /// Minimizers that the set says it has.
     fn count(&self) -> u64 {
         match &self.members {
             Members::Lines(lines) => lines.len(),
             Members::Static(set) => set.len(),
-            Members::Fuse16(filter) => filter.len(),
-            Members::Fuse32(filter) => filter.len(),
-            Members::Mapped(_) => self.len,
+            // Those that come from Deacon's do not know it.
+            Members::Fuse16(_) | Members::Fuse32(_) | Members::Mapped(_) => self.len,
         }
     }
 }
@@ -195,9 +200,7 @@ fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::
 pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
     let set = match (&index.members, index.members.kmers()) {
         // Indexes of Deacon become our own.
-        (Members::Lines(_), Some(kmers)) => {
-            Some(StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?)
-        }
+        (Members::Lines(_), Some(kmers)) => Some(StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?),
         _ => None,
     };
     write(path, |to| {

@@ -38,12 +38,12 @@ pub(super) const fn words_for(kmers: u64) -> u64 {
 
 #[inline(always)]
 fn word_of(hash: u64, words: usize) -> usize {
-    (u128::from(hash) * words as u128 >> 64) as usize
+    ((u128::from(hash) * words as u128) >> 64) as usize
 }
 
 #[inline(always)]
 fn bits_of(hash: u64) -> u64 {
-    1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)
+    [0, 6, 12, 18].into_iter().fold(0, |bits, shift| bits | 1 << ((hash >> shift) & 63))
 }
 
 #[inline(always)]

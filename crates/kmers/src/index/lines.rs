@@ -49,7 +49,7 @@ pub(crate) struct Filling<'a> {
 #[inline(always)]
 fn place(kmer: u64, lines: u64) -> (usize, u32) {
     let hash = mix_spread(kmer, 0);
-    ((u128::from(hash) * u128::from(lines) >> 64) as usize, hash as u32 % 16)
+    (((u128::from(hash) * u128::from(lines)) >> 64) as usize, hash as u32 % 16)
 }
 
 /// The word of a line and the bit there of a mark.
@@ -148,8 +148,8 @@ impl Lines {
         for _ in 0..self.lines {
             let Some(words) = self.words.as_slice()[line * LINE..].first_chunk::<LINE>() else { return false };
             let mut equal = 0;
-            for i in 0..LINE {
-                equal |= u32::from((words[i] ^ kmer) << 2 == 0);
+            for word in words {
+                equal |= u32::from((word ^ kmer) << 2 == 0);
             }
             if equal != 0 {
                 return true;
@@ -193,7 +193,7 @@ impl Filling<'_> {
                     if held & FREE != FREE {
                         break;
                     }
-                    match slot.compare_exchange_weak(held, held & !FREE | kmer, Ordering::Relaxed, Ordering::Relaxed) {
+                    match slot.compare_exchange_weak(held, (held & !FREE) | kmer, Ordering::Relaxed, Ordering::Relaxed) {
                         Ok(_) => return true,
                         Err(now) => held = now,
                     }

@@ -61,9 +61,8 @@ impl Format {
 }
 
 impl Batch {
-    /// No records yet, in memory that may have been used before.
+    /// No records yet, in memory that may have been used before; the text stays what it was, to be written over.
     pub(crate) fn clear(&mut self, is_paired: bool) {
-        self.text.clear();
         self.joined.clear();
         self.records.clear();
         self.is_paired = is_paired;
@@ -121,13 +120,7 @@ impl Batch {
 
     /// Appends the records that begin at `at` to those of the batch, `most` of them, and says where the first one begins
     /// that is not whole. At the end of a file the last one needs no line end.
-    pub(crate) fn parse(
-        &mut self,
-        format: Format,
-        mut at: usize,
-        is_end: bool,
-        most: usize,
-    ) -> Result<usize, Fault> {
+    pub(crate) fn parse(&mut self, format: Format, mut at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
         let Batch { text, joined, records, .. } = self;
         for _ in 0..most {
             let record = match format {
@@ -212,7 +205,8 @@ fn fastq(text: &[u8], at: usize, is_end: bool) -> Result<Option<Record>, Fault> 
         None => return Ok(None),
     };
     let letters_end = without_return(text, name + 1, letters);
-    let (letters, qualities) = (letters_end - (name + 1), without_return(text, separator + 1, qualities) - (separator + 1));
+    let (letters, qualities) =
+        (letters_end - (name + 1), without_return(text, separator + 1, qualities) - (separator + 1));
     if letters != qualities {
         let is_last = is_end && end == text.len() && qualities < letters;
         let is_cut = is_last && (separator + 1 == text.len() || text.last() != Some(&b'\n'));

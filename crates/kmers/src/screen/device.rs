@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn decisions_are_those_of_the_cpu() {
         let folder = tempfile::tempdir().unwrap();
-        let [host, first, second, saved] = ["host.fa", "1.fq", "2.fq", "host.index"].map(|name| folder.path().join(name));
+        let [host, first, second, saved] =
+            ["host.fa", "1.fq", "2.fq", "host.index"].map(|name| folder.path().join(name));
         let (genome, other) = (genome(1, 20_000), genome(2, 20_000));
         std::fs::write(&host, [b">host\n", &genome[..], b"\n"].concat()).unwrap();
         std::fs::write(&first, reads([&genome, &other], 3, 300)).unwrap();
@@ -240,8 +241,8 @@ mod tests {
         let index = Index::load(&saved).unwrap();
         for device in devices(12) {
             let screening = Screening::by_index(&index);
-            let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), &[reads_at.clone()], true);
-            assert!(written(screening.on(&device), folder.path(), &[reads_at.clone()], true) == wanted);
+            let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), std::slice::from_ref(&reads_at), true);
+            assert!(written(screening.on(&device), folder.path(), std::slice::from_ref(&reads_at), true) == wanted);
         }
     }
 
@@ -255,10 +256,10 @@ mod tests {
         let index = Indexing::new(31, 15).unwrap().run(&[host]).unwrap();
         for device in devices(13) {
             device.set_memory_limit(20_000);
-            let error = Screening::by_index(&index).on(&device).run(&[reads_at.clone()]).unwrap_err();
+            let error = Screening::by_index(&index).on(&device).run(std::slice::from_ref(&reads_at)).unwrap_err();
             assert!(matches!(error, Error::IndexTooLarge { free: 20_000, .. }) && error.asks_for_cpu(), "{error}");
             device.set_memory_limit(usize::MAX);
-            Screening::by_index(&index).on(&device).run(&[reads_at.clone()]).unwrap();
+            Screening::by_index(&index).on(&device).run(std::slice::from_ref(&reads_at)).unwrap();
         }
     }
 }

@@ -134,7 +134,9 @@ impl Finder<'_> {
             let unit = &mut units[unit];
             let found = &found[begin..begin + asked];
             begin += asked;
-            for (i, _) in found.iter().enumerate().filter(|(_, found)| **found) {
+            // Most reads that do not match have no hit at all, which is seen many answers at a time.
+            let hits = if found.contains(&true) { found } else { &[] };
+            for (i, _) in hits.iter().enumerate().filter(|(_, found)| **found) {
                 let (at, hits) = (unit.at + i, unit.begin + unit.hits as usize);
                 if unit.needed > FEW || !kmers[unit.begin..hits].contains(&kmers[at]) {
                     // What is there has been looked up, and is none of the hits.

@@ -103,7 +103,8 @@ impl<'s, 'e: 's> Source<'s, 'e> {
                 Current::Plain(plain) => {
                     let failed = |source| Error::Read { path: plain.path.to_owned(), source };
                     let begin = plain.at;
-                    plain.at = cut(&mut plain.file, plain.format, begin + self.bytes as u64, plain.len).map_err(failed)?;
+                    plain.at =
+                        cut(&mut plain.file, plain.format, begin + self.bytes as u64, plain.len).map_err(failed)?;
                     let (path, format, range) = (plain.path, plain.format, (begin, plain.at, plain.at == plain.len));
                     state.next += 1;
                     let number = state.next - 1;
@@ -154,7 +155,10 @@ impl<'e> Plain<'e> {
 /// Where the first record begins from `at` on; `len` if none does.
 fn cut(file: &mut (impl Read + Seek), format: Format, at: u64, len: u64) -> io::Result<u64> {
     let mut window = WINDOW;
-    while at < len {
+    loop {
+        if at >= len {
+            return Ok(len);
+        }
         // The byte before may end a line.
         file.seek(SeekFrom::Start(at - 1))?;
         let mut text = Vec::with_capacity(window);
@@ -163,11 +167,10 @@ fn cut(file: &mut (impl Read + Seek), format: Format, at: u64, len: u64) -> io::
             return Ok(at - 1 + place as u64);
         }
         if at - 1 + text.len() as u64 >= len {
-            break;
+            return Ok(len);
         }
         window *= 4;
     }
-    Ok(len)
 }
 
 /// The first line that begins a record, after the first line end.

@@ -95,8 +95,7 @@ impl<'a> Input<'a> {
             if is_filled || self.is_end {
                 break;
             }
-            self.read(batch.text_mut(), bytes)
-                .map_err(|source| self.failed(source, batch.len()))?;
+            self.read(batch.text_mut(), bytes).map_err(|source| self.failed(source, batch.len()))?;
         }
         if !batch.len().is_multiple_of(mates) {
             if self.is_end {

@@ -41,8 +41,7 @@ impl Screening<'_> {
     /// bases.
     pub fn summary(&self, files: &[PathBuf], screened: &Screened, time: Duration) -> String {
         let output = |which: usize| self.outputs[which].as_ref();
-        let (reads, bases) =
-            (screened.matched + screened.unmatched, screened.matched_bases + screened.unmatched_bases);
+        let (reads, bases) = (screened.matched + screened.unmatched, screened.matched_bases + screened.unmatched_bases);
         let seconds = time.as_secs_f64();
         let (k, w, kind) = match self.by {
             super::By::Table(table) => (table.k().get(), None, "table".to_owned()),
