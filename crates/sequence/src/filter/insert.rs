@@ -65,8 +65,8 @@ pub(super) fn insert<S: Sequences + ?Sized>(layout: &SequenceFilterLayout, words
         return;
     }
     let shared = std::ptr::from_mut(words) as *const [AtomicU64];
-    // SAFETY: an `AtomicU64` has the size and alignment of a `u64`, and the mutable borrow, which lasts until all threads
-    // have ended, keeps accesses that are not atomic out.
+    // SAFETY: an `AtomicU64` has the size and alignment of a `u64`, and the mutable borrow, which lasts until all
+    // threads have ended, keeps accesses that are not atomic out.
     let shared = unsafe { &*shared };
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let parts = starts.zip(&ends).map(|(start, &end)| &pieces[start..end]);

@@ -117,7 +117,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn letters_are_read_back(sequences in prop::collection::vec("[ACGTacgt]{0,70}[ACGTNn\\-@\n]{0,9}[ACGT]{0,64}", 0..5)) {
+        fn letters_are_read_back(
+            sequences in prop::collection::vec("[ACGTacgt]{0,70}[ACGTNn\\-@\n]{0,9}[ACGT]{0,64}", 0..5),
+        ) {
             let mut packed = PackedSequences::new();
             sequences.iter().for_each(|sequence| packed.push(sequence.as_bytes()));
             prop_assert_eq!(packed.len(), sequences.len());
