@@ -38,7 +38,9 @@ pub enum Error {
     /// No sequence filter has these lengths.
     #[error(
         "k-mers of {k} bases, s-mers of {s} and minimizers of {m}: k is from {} to {}, s at most k, and m from {} to s",
-        LEAST_K, MOST_K, LEAST_M
+        LEAST_K,
+        MOST_K,
+        LEAST_M
     )]
     InvalidLengths {
         /// Bases per k-mer.
@@ -58,7 +60,9 @@ pub enum Error {
         bits_per_kmer: f64,
     },
     /// No filter is so large.
-    #[error("a filter of {bytes} bytes: the largest has {limit}; ask for fewer bits per k-mer, or divide the k-mers among several")]
+    #[error(
+        "a filter of {bytes} bytes: the largest has {limit}; ask for fewer bits per k-mer, or divide the k-mers among several"
+    )]
     TooLarge {
         /// Bytes asked for.
         bytes: u64,

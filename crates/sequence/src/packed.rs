@@ -160,7 +160,8 @@ mod tests {
             portable.push_by(&letters[..len], pack);
             assert_eq!(portable.breaks(), &packed.breaks()[words.clone()]);
             for (i, &breaks) in portable.breaks().iter().enumerate() {
-                let masked = |bases: u64| (0..32).filter(|at| breaks >> at & 1 == 0).map(move |at| bases >> (2 * at) & 3);
+                let masked =
+                    |bases: u64| (0..32).filter(|at| breaks >> at & 1 == 0).map(move |at| bases >> (2 * at) & 3);
                 assert!(masked(portable.bases()[i]).eq(masked(packed.bases()[words.start + i])));
             }
         }
