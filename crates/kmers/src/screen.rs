@@ -276,7 +276,8 @@ impl<'a> Screening<'a> {
         match &self.place {
             Executor::Device(device) => OnDevice::new(index, device, how).map(Some),
             Executor::Backend(Backend::Cuda) => found().map(Some),
-            Executor::Backend(Backend::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => match found() {
+            Executor::Backend(Backend::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => match found()
+            {
                 Err(error) if error.asks_for_cpu() => Ok(None),
                 decider => decider.map(Some),
             },

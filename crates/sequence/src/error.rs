@@ -12,9 +12,7 @@ use warpset_core::sequence_filter::{LEAST_K, LEAST_M};
 #[non_exhaustive]
 pub enum Error {
     /// No k-mer or window has such a length.
-    #[error(
-        "windows of {w} k-mers of {k} bases: choose k from 1 to {MOST_K}, and w from 1 to {MOST_W}"
-    )]
+    #[error("windows of {w} k-mers of {k} bases: choose k from 1 to {MOST_K}, and w from 1 to {MOST_W}")]
     InvalidScheme {
         /// Bases per k-mer.
         k: u32,

@@ -138,7 +138,8 @@ fn on_device(session: &mut Session, device: &Device, bases: usize, len: usize) -
     let mut count = device.alloc_zeroed::<u64>(1)?;
     let mut wanted = Vec::new();
     minimizers.kmers_into(&text, &mut wanted);
-    let inputs = [("from letters", DeviceText::Letters(letters.as_slice())), ("from packed bases", packed_there.text())];
+    let inputs =
+        [("from letters", DeviceText::Letters(letters.as_slice())), ("from packed bases", packed_there.text())];
     for (by, there) in inputs {
         let seconds = gpu_limits::repeated(device, &stream, session.effort, || {
             let (to, count) = ((positions.as_mut_slice(), kmers.as_mut_slice()), count.as_mut_slice());

@@ -199,9 +199,8 @@ impl Lanes for Avx2 {
     fn compress(self, to: &mut [u32], at: usize, values: __m256i, lanes: u32) {
         let order = u64::from_le_bytes(ONES_OF[lanes as usize & 0xff]);
         // SAFETY: `self` exists only where the processor has the instructions.
-        let chosen = unsafe {
-            _mm256_permutevar8x32_epi32(values, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order as i64)))
-        };
+        let chosen =
+            unsafe { _mm256_permutevar8x32_epi32(values, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order as i64))) };
         self.store(to, at, chosen);
     }
 }
@@ -432,9 +431,10 @@ impl Avx2 {
             let codes = _mm256_setr_epi64x(eight(0), eight(1), eight(2), eight(3));
             let counts = _mm256_and_si256(_mm256_srli_epi16::<1>(codes), _mm256_set1_epi8(1));
             // Byte `i` gets the byte of `breaks` that has its bit.
-            let spread = _mm256_shuffle_epi8(_mm256_set1_epi32(breaks as i32), _mm256_setr_epi64x(
-                0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303,
-            ));
+            let spread = _mm256_shuffle_epi8(
+                _mm256_set1_epi32(breaks as i32),
+                _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303),
+            );
             let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
             let is_break = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
             (Bytes(codes), Bytes(_mm256_blendv_epi8(counts, _mm256_set1_epi8(other as i8), is_break)))
