@@ -127,9 +127,9 @@ pub const fn codes_of_eight(letters: u64) -> (u16, u8) {
     let (low, high) = (letters >> 1 & ONES, letters >> 2 & ONES);
     // The letter that has such a code: bit 0 is set but in T, bit 4 in T alone, and the code is bits 1 and 2.
     let t = high & !low;
-    let known = 0x40 * ONES | t << 4 | (t ^ ONES) | low << 1 | high << 2;
+    let known = (0x40 * ONES) | t << 4 | (t ^ ONES) | low << 1 | high << 2;
     let differs = (letters ^ known) & !(0x20 * ONES);
-    let broken = (((differs & 0x7f * ONES) + 0x7f * ONES | differs) >> 7) & ONES;
+    let broken = ((((differs & (0x7f * ONES)) + 0x7f * ONES) | differs) >> 7) & ONES;
     let codes = low | high << 1;
     let codes = (codes | codes >> 6) & 0x000f_000f_000f_000f;
     let codes = (codes | codes >> 12) & 0x0000_00ff_0000_00ff;

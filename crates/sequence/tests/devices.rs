@@ -35,7 +35,7 @@ fn letters(seed: u64, len: usize) -> Vec<u8> {
 
 fn found(device: &Device, text: DeviceText<'_>, minimizers: Minimizers) -> Vec<Minimizer> {
     let found = minimizers.find_device(text).unwrap();
-    assert_eq!(found.is_empty(), found.len() == 0);
+    assert!(!found.is_empty() || found.kmers().is_empty());
     device.synchronize().unwrap();
     let (positions, kmers) = (found.positions().to_vec().unwrap(), found.kmers().to_vec().unwrap());
     positions.into_iter().zip(kmers).map(|(position, kmer)| Minimizer { position: position as usize, kmer }).collect()

@@ -199,11 +199,8 @@ fn orders<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, kmers: usiz
     let turns = turns(scheme);
     let rest = lanes.splat((scheme.k - 1) * scheme.rotation % 32);
     let (upper, lower, below) = (lanes.splat(0xffff_0000), lanes.splat(0xffff), lanes.splat(31));
-    let mut numbers = [0; 16];
-    for i in 1..16 {
-        numbers[i] = i as u32;
-    }
-    let numbers = lanes.load(&numbers, 0);
+    const NUMBERS: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    let numbers = lanes.load(&NUMBERS, 0);
     for step in (0..kmers).step_by(STEP) {
         for part in (0..STEP).step_by(L::LEN) {
             let (at, turn) = (step + part, lanes.load(&turns, part));
