@@ -105,10 +105,10 @@ pub(super) fn reads(count: u64, most: usize, seed: u64) -> Vec<Vec<u8>> {
             _ => random_letters((random >> 8) % most as u64, random),
         };
         if random >> 40 & 1 == 1 {
-            for j in 0..read.len() {
+            for (j, letter) in read.iter_mut().enumerate() {
                 match mix(j as u64, random) % 97 {
-                    0 => read[j] = b'N',
-                    1..50 => read[j] = read[j].to_ascii_lowercase(),
+                    0 => *letter = b'N',
+                    1..50 => letter.make_ascii_lowercase(),
                     _ => {}
                 }
             }
