@@ -358,6 +358,7 @@ struct Shared<'a, 's, 'e> {
 impl Shared<'_, '_, '_> {
     /// One thread's part, until there is nothing more or some thread has failed.
     fn work(&self, decider: &dyn Decider, sum: &mut Screened) -> Result<(), (u64, Error)> {
+        let _unless_it_panics = Panicking(self);
         let mut worker = decider.worker().map_err(|error| (0, error))?;
         let (mut batch, mut decisions) = (Batch::default(), Vec::new());
         while !self.stop.load(Ordering::Relaxed) {
@@ -392,6 +393,18 @@ impl Shared<'_, '_, '_> {
         }
         self.stop.store(true, Ordering::Relaxed);
         self.sinks.iter().flatten().for_each(Sink::give_up);
+    }
+}
+
+/// Lets the other threads end where one panics, so that the panic is seen.
+struct Panicking<'a, 'b, 's, 'e>(&'a Shared<'b, 's, 'e>);
+
+impl Drop for Panicking<'_, '_, '_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop.store(true, Ordering::Relaxed);
+            self.0.sinks.iter().flatten().for_each(Sink::give_up);
+        }
     }
 }
 
