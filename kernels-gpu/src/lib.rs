@@ -321,6 +321,19 @@ pub mod recsplit {
     pub mod two_group_leaves;
 }
 
+/// Sequences: minimizers, decisions on reads, filters.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "sequence"))]
+pub mod sequence {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
+    pub mod filter;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_minimizers"))]
+    pub mod minimizers;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_screen"))]
+    pub mod screen;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
+    pub mod tile;
+}
+
 /// Exact static sets and maps.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "static"))]
 pub mod static_set {
@@ -458,6 +471,9 @@ modules! {
     "recsplit_rotated_splittings",
     "recsplit_two_group_leaves",
     "selftest",
+    "sequence_filter",
+    "sequence_minimizers",
+    "sequence_screen",
     "static_set_build",
     "static_set_lookup",
     #[cfg(feature = "papers")]

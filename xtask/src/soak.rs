@@ -20,7 +20,7 @@ use crate::dist::{Executable, parse_messages};
 
 /// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain
 /// seeds.)
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "warpset-kernels",
     "warpset-primitives",
     "warpset-bloom",
@@ -28,6 +28,7 @@ const PACKAGES: [&str; 10] = [
     "warpset-fuse",
     "warpset-lsm",
     "warpset-recsplit",
+    "warpset-sequence",
     "warpset-static",
     "warpset-kmers",
     "warpset-tests",

@@ -36,7 +36,7 @@ pub use error::{FileError, SavedError, at_path};
 pub use map::{InMap, MappedWords, map};
 pub use payload::Payload;
 use payload::{save_payload, write_payload_to};
-pub use replace::replace;
+pub use replace::{Replacement, replace};
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
 pub use structure::{SIGNED, SavedType, Structure};
@@ -51,6 +51,9 @@ const MAGIC: [u8; 8] = *b"WARPSET\0";
 const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
+
+/// Words from this many bytes on are asked for at random, so that they belong into huge pages.
+const HUGE_BYTES: u64 = 1 << 25;
 
 /// A structure that can be saved: words, and parameters that say how many and what they mean.
 pub trait Saved: Sized {
@@ -230,6 +233,9 @@ pub fn read_words<T: Pod>(
     let size = size_of::<T>() as u64;
     let needed = before + size * len;
     let mut words = AlignedWords::zeroed(len.min(available.max(FIRST_READ_BYTES) / size))?;
+    if size * len >= HUGE_BYTES {
+        words = words.in_huge_pages();
+    }
     let mut filled = 0;
     loop {
         let free = &mut words.as_mut_slice()[filled..];

@@ -9,10 +9,12 @@
 //! - [`hash`]: hashes of integers and byte strings.
 //! - [`bloom`]: addressing and bit patterns of the Bloom filters.
 //! - [`lsm`]: capacities of levels and bits of their filters.
+//! - [`minimizer`]: bases, k-mers and canonical minimizers of DNA.
 //! - [`scan`]: operators of scans, associative and not.
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
 //! - [`consensus`]: seeds and trees of Consensus.
+//! - [`sequence_filter`]: shapes, hashes and bits of sequence filters.
 //! - [`static_set`]: shards, groups and buckets of exact static sets.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,7 +25,9 @@ pub mod consensus;
 pub mod fuse;
 pub mod hash;
 pub mod lsm;
+pub mod minimizer;
 pub mod quotient;
 pub mod recsplit;
 pub mod scan;
+pub mod sequence_filter;
 pub mod static_set;

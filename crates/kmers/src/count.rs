@@ -93,7 +93,7 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
 }
 
 /// Bytes of all texts, where all of them can be read twice.
-fn bytes_of(texts: &[Text<'_>]) -> Option<u64> {
+pub(crate) fn bytes_of(texts: &[Text<'_>]) -> Option<u64> {
     let bytes = |text: &Text<'_>| match text {
         Text::Bytes(bytes) => Some(bytes.len() as u64),
         Text::File(path) if *path == Path::new("-") => None,

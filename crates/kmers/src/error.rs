@@ -13,7 +13,7 @@ pub enum Error {
         /// What was asked for.
         k: u32,
     },
-    /// A file could not be opened or read, or its gzip stream is damaged.
+    /// A file could not be opened or read, or its compressed stream is damaged.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
@@ -30,7 +30,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file is neither FASTA nor FASTQ, or breaks off within a record.
-    #[error("{} is not sound FASTA or FASTQ, plain or gzip: {reason}; mend the file or fetch it again", path.display())]
+    #[error("{} is not sound FASTA or FASTQ, plain, gzip or Zstandard: {reason}; mend the file or fetch it again", path.display())]
     NotSequence {
         /// The file.
         path: PathBuf,
@@ -96,6 +96,86 @@ pub enum Error {
         /// Bases per k-mer of the other.
         right: u32,
     },
+    /// An index has windows of an odd number of k-mers, of an odd number of bases each.
+    #[error(
+        "windows of {w} {k}-mers: choose an odd k from 1 to 31 and an odd w from 1 to 63, so that both strands have the same \
+         minimizers"
+    )]
+    InvalidWindow {
+        /// Bases per k-mer.
+        k: u32,
+        /// K-mers per window.
+        w: u32,
+    },
+    /// A file is no index, or a damaged one.
+    #[error("{} cannot be used as an index: {reason}", path.display())]
+    NotIndex {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Indexes of different windows do not go together.
+    #[error("{} has windows of {found_w} {found_k}-mers, not of {w} {k}-mers: index its sequences with the same -k and -w", path.display())]
+    DifferentWindow {
+        /// The file.
+        path: PathBuf,
+        /// Bases per k-mer of the file.
+        found_k: u32,
+        /// K-mers per window of the file.
+        found_w: u32,
+        /// Bases per k-mer of the others, or as asked for.
+        k: u32,
+        /// K-mers per window of the others.
+        w: u32,
+    },
+    /// A filter does not have its minimizers any more.
+    #[error("{} is a filter, which cannot be taken apart: pass an exact index, or the sequences", path.display())]
+    OnlyFilter {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An index could not be built, read or written; the error names its file where there is one.
+    #[error(transparent)]
+    Index(Box<dyn std::error::Error + Send + Sync>),
+    /// No read matches by such a rule, or all do.
+    #[error("{hits} hits and a share of {share}: choose at least one hit, and a share from 0 to 1")]
+    InvalidRule {
+        /// The least number of hits.
+        hits: u64,
+        /// The least share.
+        share: f64,
+    },
+    /// Two files of mates do not have the same number of reads.
+    #[error("{} ends after {reads} reads, and {} goes on: fetch both files of mates again", path.display(), mates.display())]
+    Unpaired {
+        /// The shorter file.
+        path: PathBuf,
+        /// The file of their mates.
+        mates: PathBuf,
+        /// Its reads.
+        reads: u64,
+    },
+    /// A file of interleaved mates has an odd number of reads.
+    #[error("{} has {reads} reads, an odd number: the last one has no mate; fetch the file again, or screen single reads", path.display())]
+    OddReads {
+        /// The file.
+        path: PathBuf,
+        /// Its reads.
+        reads: u64,
+    },
+    /// Files of mates are named in pairs.
+    #[error("{files} files cannot be read in pairs: name the two files of mates one after the other")]
+    OddFiles {
+        /// Files that were named.
+        files: usize,
+    },
+    /// Mates are written apart only if they are read in pairs.
+    #[error("{} is for second mates, and reads are single ones: pass pairs, or leave it out", path.display())]
+    NoMates {
+        /// The file.
+        path: PathBuf,
+    },
     /// A k-mer was asked for that is none of the table's.
     #[error("{kmer:?} is no {k}-mer: pass {k} letters A, C, G or T")]
     NotKmer {
@@ -122,6 +202,23 @@ pub enum Error {
         /// Threads asked for.
         threads: usize,
     },
+    /// An index does not fit into the memory of a device.
+    #[error(
+        "an index of {bytes} bytes, where the device has {free} free: make a smaller one with `--kind fuse16` or `fuse32`, or \
+         screen with `--backend cpu`"
+    )]
+    IndexTooLarge {
+        /// Bytes of the index.
+        bytes: u64,
+        /// Bytes of device memory that are free.
+        free: u64,
+    },
+    /// Tables of k-mers are looked up on the CPU.
+    #[error("tables of k-mers are screened by on the CPU: pass `--backend cpu`, or make an index with `kmers index`")]
+    TableOnDevice,
+    /// Reads could not be decided on a device.
+    #[error(transparent)]
+    Sequence(Box<warpset_sequence::Error>),
     /// The device could not be opened, or refused an allocation, a copy or a launch.
     #[error(transparent)]
     Device(Box<warpset_gpu::GpuError>),
@@ -137,6 +234,7 @@ impl Error {
     /// Whether there is no device, or not enough memory on it, so that the CPU is the answer.
     pub(crate) fn asks_for_cpu(&self) -> bool {
         let why = match self {
+            Error::IndexTooLarge { .. } => return true,
             Error::Device(why) => why,
             Error::Primitives(error) => match &**error {
                 warpset_primitives::Error::Gpu(why) => why,
@@ -152,6 +250,19 @@ impl Error {
     }
 }
 
+impl Error {
+    /// An error of what an index is made of.
+    pub(crate) fn of_index(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Index(error.into())
+    }
+}
+
+impl From<warpset_base::words::OutOfMemory> for Error {
+    fn from(error: warpset_base::words::OutOfMemory) -> Error {
+        Error::of_index(error)
+    }
+}
+
 // In boxes, so that results stay small.
 macro_rules! from {
     ($($source:ty => $variant:ident;)*) => {$(
@@ -162,6 +273,33 @@ macro_rules! from {
         }
     )*};
 }
+impl From<warpset_sequence::Error> for Error {
+    fn from(error: warpset_sequence::Error) -> Error {
+        match error {
+            warpset_sequence::Error::Gpu(error) => error.into(),
+            other => Error::Sequence(Box::new(other)),
+        }
+    }
+}
+
+impl From<warpset_static::Error> for Error {
+    fn from(error: warpset_static::Error) -> Error {
+        match error {
+            warpset_static::Error::Gpu(error) => error.into(),
+            other => Error::Index(Box::new(other)),
+        }
+    }
+}
+
+impl From<warpset_fuse::Error> for Error {
+    fn from(error: warpset_fuse::Error) -> Error {
+        match error {
+            warpset_fuse::Error::Gpu(error) => error.into(),
+            other => Error::Index(Box::new(other)),
+        }
+    }
+}
+
 from! {
     warpset_gpu::GpuError => Device;
     warpset_primitives::Error => Primitives;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use warpset_kmers::{Backend, Error, Progress, Screening, Settings, Table, count_files};
+use warpset_kmers::{
+    Backend, Error, Index, IndexKind, Indexing, Pairing, Progress, Rule, Screening, Settings, Table, count_files,
+};
 
 /// Counts the k-mers of genomes and reads exactly, and screens reads by them
 #[derive(Parser)]
@@ -18,10 +20,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Count the canonical k-mers of FASTA and FASTQ files, plain or gzip
+    /// Count the canonical k-mers of FASTA and FASTQ files, plain, gzip or Zstandard
     Count(Count),
-    /// Split reads by how many of their k-mers a table has
+    /// Index the minimizers of sequences, or unite indexes
+    Index(IndexArgs),
+    /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table has
     Screen(Screen),
+    /// Say what an index or a table has
+    Info(Info),
     /// Add up tables
     Merge(Merge),
     /// Print how many different k-mers there are with each number of copies
@@ -76,24 +82,103 @@ impl From<On> for Backend {
 }
 
 #[derive(Args)]
-struct Screen {
-    /// A table that `count` or `merge` wrote
-    table: PathBuf,
-    /// Files of reads; `-` is the standard input
+struct IndexArgs {
+    /// Sequences (`-` is the standard input), and exact indexes of this program or of Deacon
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The file for reads that match
+    /// The file for the index
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Bases per k-mer, odd, 1 to 31
+    #[arg(short, long, default_value_t = 31)]
+    k: u32,
+    /// K-mers per window, of which one is taken: odd, 1 to 63
+    #[arg(short, long, default_value_t = 15)]
+    w: u32,
+    /// How the index answers
+    #[arg(long, value_enum, default_value_t = Kind::Exact)]
+    kind: Kind,
+    /// Leave out the minimizers of this file, sequences or an exact index; may be given several times
     #[arg(long)]
-    matched: Option<PathBuf>,
-    /// The file for reads that do not
+    without: Vec<PathBuf>,
+    /// Write an index that Deacon reads
     #[arg(long)]
-    unmatched: Option<PathBuf>,
-    /// How many k-mers of a read the table must have for it to match
-    #[arg(long, default_value_t = 1)]
-    min_hits: u64,
+    for_deacon: bool,
     /// Threads; default: all
     #[arg(short, long)]
     threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    /// Exactly, 72 bits per minimizer
+    Exact,
+    /// With a rate of false positives of 2^-16, 18 bits
+    Fuse16,
+    /// With a rate of false positives of 2^-32, 36 bits
+    Fuse32,
+}
+
+#[derive(Args)]
+struct Screen {
+    /// An index that `index` or Deacon wrote, or a table that `count` or `merge` wrote
+    index: PathBuf,
+    /// Files of reads; `-` is the standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The file for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
+    #[arg(long)]
+    matched: Option<PathBuf>,
+    /// The file for second mates that match; default: they follow the first ones
+    #[arg(long, requires = "matched")]
+    matched_mates: Option<PathBuf>,
+    /// The file for reads that do not match
+    #[arg(long)]
+    unmatched: Option<PathBuf>,
+    /// The file for second mates that do not; default: they follow the first ones
+    #[arg(long, requires = "unmatched")]
+    unmatched_mates: Option<PathBuf>,
+    /// The file for the hits of each read: name, hits, all that was looked up, whether it matches
+    #[arg(long)]
+    counts: Option<PathBuf>,
+    /// The file for a summary as JSON
+    #[arg(long)]
+    summary: Option<PathBuf>,
+    /// How many different minimizers of a read the index must have for it to match, or how many k-mers the table
+    /// [default: 2, of a table 1]
+    #[arg(long)]
+    min_hits: Option<u64>,
+    /// Which share of its minimizers the index must have, or of its k-mers the table [default: 0.01, of a table 0]
+    #[arg(long)]
+    min_share: Option<f64>,
+    /// Bases of each read that are looked at, from its start; 0 for all
+    #[arg(long, default_value_t = 0)]
+    prefix: usize,
+    /// Files are named two by two, with mates in both
+    #[arg(long, conflicts_with = "interleaved")]
+    paired: bool,
+    /// Mates follow one another in each file
+    #[arg(long)]
+    interleaved: bool,
+    /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
+    #[arg(long)]
+    map: bool,
+    /// What decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and more,
+    /// if the index fits into its memory
+    #[arg(long, value_enum, default_value_t = On::Auto)]
+    backend: On,
+    /// How hard gzip compresses
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=9))]
+    compression: u32,
+    /// Threads; default: all
+    #[arg(short, long)]
+    threads: Option<usize>,
+}
+
+#[derive(Args)]
+struct Info {
+    /// An index or a table
+    file: PathBuf,
 }
 
 #[derive(Args)]
@@ -145,7 +230,9 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Count(args) => count(&args),
+        Command::Index(args) => index(&args),
         Command::Screen(args) => screen(&args),
+        Command::Info(args) => info(&args),
         Command::Merge(args) => merge(&args),
         Command::Histogram(args) => histogram(&args),
         Command::List(args) => list(&args),
@@ -187,22 +274,100 @@ fn say(table: &Table, path: &Path) {
     eprintln!("{}: {distinct} different {k}-mers, {total} in all, {bytes} bytes", path.display());
 }
 
-fn screen(args: &Screen) -> Result<(), Error> {
-    let table = Table::load(&args.table)?;
+fn index(args: &IndexArgs) -> Result<(), Error> {
+    let start = Instant::now();
     let progress = Progress::of_files(&args.files);
-    let mut screening = Screening::new(&table).min_hits(args.min_hits).progress(progress.clone());
-    if let Some(path) = &args.matched {
-        screening = screening.matched(path);
+    let kind = match args.kind {
+        Kind::Exact => IndexKind::Exact,
+        Kind::Fuse16 => IndexKind::Fuse16,
+        Kind::Fuse32 => IndexKind::Fuse32,
+    };
+    let indexing = Indexing::new(args.k, args.w)?.kind(kind).without(args.without.iter().cloned());
+    let indexing = indexing.threads(args.threads.unwrap_or(0)).progress(progress.clone());
+    let indexed = indexing.run(&args.files);
+    progress.finish();
+    let index = indexed?;
+    if args.for_deacon { index.save_for_deacon(&args.output) } else { index.save(&args.output) }?;
+    say_index(&index, &args.output);
+    eprintln!("{:.2} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn say_index(index: &Index, path: &Path) {
+    let (len, k, w, kind, bytes) = (index.len(), index.k().get(), index.w(), index.kind(), index.memory_bytes());
+    eprintln!("{}: {len} minimizers, k = {k}, w = {w}, {kind}, {bytes} bytes", path.display());
+}
+
+/// What reads are screened by.
+enum Loaded {
+    Table(Table),
+    Index(Index),
+}
+
+fn load(path: &Path, map: bool) -> Result<Loaded, Error> {
+    if Table::is_in(path) {
+        return Table::load(path).map(Loaded::Table);
     }
-    if let Some(path) = &args.unmatched {
-        screening = screening.unmatched(path);
+    // SAFETY: whoever asks for it has been told that the file must not change.
+    let index = if map { unsafe { Index::map(path) } } else { Index::load(path) };
+    index.map(Loaded::Index)
+}
+
+fn info(args: &Info) -> Result<(), Error> {
+    match load(&args.file, false)? {
+        Loaded::Table(table) => say(&table, &args.file),
+        Loaded::Index(index) => say_index(&index, &args.file),
     }
-    if let Some(threads) = args.threads {
-        screening = screening.threads(threads);
+    Ok(())
+}
+
+fn screen(args: &Screen) -> Result<(), Error> {
+    let start = Instant::now();
+    // A driver takes some tenths of a second to start, in which the index is read; the device stays open to the end.
+    let bytes = args.index.metadata().map_or(0, |file| file.len());
+    let asks = match args.backend {
+        On::Auto => Screening::pays_on_device(bytes, &args.files),
+        On::Cpu => false,
+        On::Cuda => true,
+    };
+    let opening = asks.then(|| std::thread::spawn(warpset_gpu::Backend::auto));
+    let loaded = load(&args.index, args.map)?;
+    let mut screening = match &loaded {
+        Loaded::Table(table) => Screening::new(table),
+        Loaded::Index(index) => Screening::by_index(index),
+    };
+    let rule = screening.current_rule();
+    let rule = Rule::new(args.min_hits.unwrap_or(rule.hits()), args.min_share.unwrap_or(rule.share()))?;
+    let progress = Progress::of_files(&args.files);
+    let pairing = match (args.paired, args.interleaved) {
+        (true, _) => Pairing::Files,
+        (_, true) => Pairing::Interleaved,
+        _ => Pairing::Single,
+    };
+    screening = screening.rule(rule).prefix(args.prefix).pairing(pairing).compression(args.compression);
+    screening = screening.threads(args.threads.unwrap_or(0)).progress(progress.clone()).backend(args.backend.into());
+    type Output<'a> = fn(Screening<'a>, PathBuf) -> Screening<'a>;
+    let outputs: [(&Option<PathBuf>, Output<'_>); 5] = [
+        (&args.matched, Screening::matched),
+        (&args.matched_mates, Screening::matched_mates),
+        (&args.unmatched, Screening::unmatched),
+        (&args.unmatched_mates, Screening::unmatched_mates),
+        (&args.counts, Screening::counts),
+    ];
+    for (path, output) in outputs {
+        if let Some(path) = path {
+            screening = output(screening, path.clone());
+        }
     }
+    let opened = opening.map(std::thread::JoinHandle::join);
     let screened = screening.run(&args.files);
+    drop(opened);
     progress.finish();
     let screened = screened?;
+    if let Some(path) = &args.summary {
+        let summary = screening.summary(&args.files, &screened, start.elapsed()) + "\n";
+        std::fs::write(path, summary).map_err(|source| Error::Write { path: path.clone(), source })?;
+    }
     eprintln!("{} reads match, {} do not", screened.matched, screened.unmatched);
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! FASTA and FASTQ, plain or gzip, as batches of letters.
+//! FASTA and FASTQ, plain or compressed, as batches of letters.
 
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
 use needletail::FastxReader;
 use needletail::errors::{ParseError, ParseErrorKind};
 use needletail::parser::Format;
 
+use crate::packing::unpacked;
 use crate::roll::{K, is_line_end};
 use crate::{Error, Progress};
 
@@ -21,7 +21,7 @@ pub(crate) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Opens a file; gzip is detected by its first bytes.
+    /// Opens a file; what compressed it is known by its first bytes.
     pub(crate) fn open(path: &'a Path, progress: &Progress) -> Result<Records<'a>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         Records::read(path, progress.open(path).map_err(failed)?)
@@ -30,15 +30,8 @@ impl<'a> Records<'a> {
     /// The records of anything that can be read; `path` is for messages.
     pub(crate) fn read(path: &'a Path, input: impl Read + Send + 'a) -> Result<Records<'a>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let mut input = BufReader::with_capacity(1 << 18, input);
-        let magic = first_two(&mut input).map_err(failed)?;
-        let is_gzip = magic == [0x1f, 0x8b];
-        let input = Cursor::new(magic).chain(input);
-        let mut input: Box<dyn Read + Send> = if is_gzip {
-            Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(input)))
-        } else {
-            Box::new(input)
-        };
+        // Whoever counts has a thread per file, and no more for it.
+        let mut input = unpacked(input, 1).map_err(failed)?;
         let unsound = |reason| Error::NotSequence { path: path.to_owned(), reason };
         let first = first_two(&mut input).map_err(failed)?;
         let format = first.first().copied();
@@ -230,9 +223,23 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all(b"@a\nACGT\n+\nIIII\n").unwrap();
         let gzip = gzip.finish().unwrap();
-        for len in 2..gzip.len() {
-            let cut = Records::read(Path::new("x"), &gzip[..len]).and_then(|records| records.each(|_, _| Ok(())));
-            assert!(matches!(cut, Err(Error::Read { .. })), "{len}: {cut:?}");
+        let text = &b"@a\nACGT\n+\nIIII\n"[..];
+        let zstd = ruzstd::encoding::compress_to_vec(text, ruzstd::encoding::CompressionLevel::Fastest);
+        for (packed, known_by) in [(gzip, 2), (zstd, 4)] {
+            let read = |len: usize| {
+                let mut names = 0;
+                let records = Records::read(Path::new("x"), &packed[..len])?;
+                records.each(|_, _| {
+                    names += 1;
+                    Ok(())
+                })?;
+                Ok::<_, Error>(names)
+            };
+            for len in known_by..packed.len() {
+                let cut = read(len);
+                assert!(matches!(cut, Err(Error::Read { .. })), "{len}: {cut:?}");
+            }
+            assert_eq!(read(packed.len()).unwrap(), 1);
         }
     }
 }

@@ -1,81 +1,199 @@
-//! Reads split by how many of their k-mers a table has.
+//! Reads split by how much of them a table of k-mers or an index of minimizers has.
 //!
-//! One thread parses, all others look k-mers up, a batch of reads at a time, and the reads are written in their order.
+//! Threads take batches of reads ([`source`]), decide them ([`decide`]), and bring what is written of them to the sinks
+//! ([`sink`]), which put everything into its order again.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+mod batch;
+mod decide;
+mod device;
+mod minimizers;
+mod rule;
+mod sink;
+mod source;
+mod stream;
+mod summary;
+mod windows;
+
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use rayon::prelude::*;
 use warpset_base::parallel::threads_for;
+use warpset_gpu::{Backend as Found, Device};
 
-use crate::count::{pieces_of_work, pool};
+use crate::count::{bytes_of, pieces_of_work, pool};
 use crate::pieces::Text;
-use crate::reads::Records;
-use crate::{Error, Progress, Roll, Table};
+use crate::settings::Executor;
+use crate::{Backend, Error, Index, Progress, Table};
 
-/// Bytes of reads that are looked up together, about.
-const BATCH: usize = 1 << 22;
-/// Bytes of reads that one thread looks up at a time, about.
-const SHARE: usize = 1 << 16;
+pub(crate) use batch::Batch;
+use decide::{Decider, Decision};
+use device::OnDevice;
+use minimizers::ByMinimizers;
+pub use rule::Rule;
+use sink::Sink;
+pub use source::Pairing;
+pub(crate) use source::Source;
+use windows::ByWindows;
+
+/// What reads are looked up in.
+#[derive(Clone, Copy, Debug)]
+enum By<'a> {
+    Table(&'a Table),
+    Index(&'a Index),
+}
 
 /// How to split reads; each setter states its default.
+///
+/// ```
+/// use warpset_kmers::{Indexing, Screening};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let [host, reads, clean] = ["host.fa", "reads.fq", "clean.fq"].map(|name| folder.path().join(name));
+/// # let letters = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACGTTCAAACGTC";
+/// # std::fs::write(&host, format!(">host\n{letters}\n"))?;
+/// # std::fs::write(&reads, format!("@host\n{letters}\n+\n{letters}\n@other\nACGT\n+\nIIII\n"))?;
+/// let index = Indexing::new(31, 15)?.run(&[host])?;
+/// let screened = Screening::by_index(&index).unmatched(&clean).run(&[reads])?;
+/// assert_eq!((screened.matched, screened.unmatched), (1, 1));
+/// assert_eq!(std::fs::read_to_string(clean)?, "@other\nACGT\n+\nIIII\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is screened until `run`"]
 pub struct Screening<'a> {
-    table: &'a Table,
-    min_hits: u64,
-    matched: Option<PathBuf>,
-    unmatched: Option<PathBuf>,
+    by: By<'a>,
+    rule: Rule,
+    prefix: usize,
+    pairing: Pairing,
+    outputs: [Option<PathBuf>; OUTPUTS],
+    level: u32,
     threads: usize,
     progress: Progress,
+    place: Executor,
 }
 
-/// How many reads there were.
+/// Bytes of input from which on it pays to open a GPU, if the index to be copied to it is not larger.
+const LEAST_FOR_DEVICE: u64 = 1 << 30;
+
+/// Reads that match, their mates, reads that do not, their mates, counts.
+const OUTPUTS: usize = 5;
+const MATCHED: usize = 0;
+const UNMATCHED: usize = 2;
+const COUNTS: usize = 4;
+
+/// How many reads and bases there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screened {
-    /// Reads with at least as many k-mers of the table as asked for.
+    /// Reads that match, both mates of pairs.
     pub matched: u64,
-    /// Reads with fewer.
+    /// Reads that do not.
     pub unmatched: u64,
-}
-
-/// Reads as they stand in their file, and their letters.
-#[derive(Default)]
-struct Reads {
-    bytes: Vec<u8>,
-    /// For each read, the end of its bytes, and where its letters begin and end.
-    ends: Vec<(usize, usize, usize)>,
+    /// Letters of reads that match.
+    pub matched_bases: u64,
+    /// Letters of reads that do not.
+    pub unmatched_bases: u64,
 }
 
 impl<'a> Screening<'a> {
-    /// By the k-mers of this table.
+    fn new_by(by: By<'a>, rule: Rule) -> Screening<'a> {
+        Screening {
+            by,
+            rule,
+            prefix: usize::MAX,
+            pairing: Pairing::Single,
+            outputs: Default::default(),
+            level: 2,
+            threads: 0,
+            progress: Progress::hidden(),
+            place: Executor::Backend(Backend::default()),
+        }
+    }
+
+    /// By the k-mers of this table: all windows of `k` bases are looked up. A read matches with one hit unless
+    /// [told otherwise](Screening::rule).
     pub fn new(table: &'a Table) -> Screening<'a> {
-        Screening { table, min_hits: 1, matched: None, unmatched: None, threads: 0, progress: Progress::hidden() }
+        Screening::new_by(By::Table(table), Rule::ONE)
     }
 
-    /// How many windows of a read must be k-mers of the table for the read to match. Default: 1.
+    /// By the minimizers of this index: a read matches if the index has two different minimizers of it, and 1 % of them,
+    /// unless [told otherwise](Screening::rule).
+    pub fn by_index(index: &'a Index) -> Screening<'a> {
+        Screening::new_by(By::Index(index), Rule::DEACON)
+    }
+
+    /// When a read matches. Default: one hit in a table; two in an index, and 1 %.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// How many hits a read needs to match; 0 for all reads to match. The share stays what it is. Default: as that of
+    /// [`rule`](Screening::rule).
     pub fn min_hits(mut self, min_hits: u64) -> Self {
-        self.min_hits = min_hits;
+        self.rule = self.rule.with_hits(min_hits);
         self
     }
 
-    /// The file for reads that match. Default: they are only counted.
-    pub fn matched(mut self, path: impl Into<PathBuf>) -> Self {
-        self.matched = Some(path.into());
+    /// The rule that is set.
+    pub fn current_rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// Looks at this many bases of each read, from its start; 0 for all. Default: all.
+    pub fn prefix(mut self, bases: usize) -> Self {
+        self.prefix = if bases == 0 { usize::MAX } else { bases };
         self
     }
 
-    /// The file for reads that do not. Default: they are only counted.
-    pub fn unmatched(mut self, path: impl Into<PathBuf>) -> Self {
-        self.unmatched = Some(path.into());
+    /// Which reads are mates, which match or do not match together: by all hits of both. Default: none.
+    pub fn pairing(mut self, pairing: Pairing) -> Self {
+        self.pairing = pairing;
         self
     }
 
-    /// Threads that look k-mers up; 0 for all of the machine. No more are started than one for every 4 KiB of input,
-    /// nor than share a batch of reads, 64. Default: all of the machine.
+    /// The file for reads that match: `.gz` and `.zst` are compressed, `-` is the standard output. Default: they are only
+    /// counted.
+    pub fn matched(self, path: impl Into<PathBuf>) -> Self {
+        self.output(MATCHED, path)
+    }
+
+    /// The file for second mates that match. Default: they follow the first ones in [`matched`](Screening::matched).
+    pub fn matched_mates(self, path: impl Into<PathBuf>) -> Self {
+        self.output(MATCHED + 1, path)
+    }
+
+    /// The file for reads that do not match. Default: they are only counted.
+    pub fn unmatched(self, path: impl Into<PathBuf>) -> Self {
+        self.output(UNMATCHED, path)
+    }
+
+    /// The file for second mates that do not match. Default: they follow the first ones in
+    /// [`unmatched`](Screening::unmatched).
+    pub fn unmatched_mates(self, path: impl Into<PathBuf>) -> Self {
+        self.output(UNMATCHED + 1, path)
+    }
+
+    /// The file for counts: a line per read or pair with its name, hits, all that was looked up, and whether it matches,
+    /// 1 or 0, with tabs between them. All minimizers are looked up then. Default: none.
+    pub fn counts(self, path: impl Into<PathBuf>) -> Self {
+        self.output(COUNTS, path)
+    }
+
+    fn output(mut self, which: usize, path: impl Into<PathBuf>) -> Self {
+        self.outputs[which] = Some(path.into());
+        self
+    }
+
+    /// How hard gzip compresses, 1 to 9; Zstandard has one level. Default: 2.
+    pub fn compression(mut self, level: u32) -> Self {
+        self.level = level.clamp(1, 9);
+        self
+    }
+
+    /// Threads that look up and compress; 0 for all of the machine. Compressed files and pipes are parsed by one thread
+    /// more. No more are started than one for every 4 KiB of input. Default: all of the machine.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -87,12 +205,35 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Reads all files and writes each read, as it stands there, to one of the two.
+    /// What decides; all decide alike. Only an index of minimizers can be asked on a GPU. [`Backend::Auto`] takes one for
+    /// a gigabyte of files and an index of no more bytes than they have, if CUDA answers and its memory holds the index.
+    /// Default: [`Backend::Auto`].
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.place = Executor::Backend(backend);
+        self
+    }
+
+    /// Whether [`Backend::Auto`] looks for a GPU with an index of so many bytes: whoever opens one while the index is
+    /// still being read finds it open then.
+    pub fn pays_on_device(index_bytes: u64, files: &[PathBuf]) -> bool {
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+        bytes_of(&texts).is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE.max(index_bytes))
+    }
+
+    /// This device decides, instead of one that is opened for it.
+    pub fn on(mut self, device: &Device) -> Self {
+        self.place = Executor::Device(device.clone());
+        self
+    }
+
+    /// Reads all files and writes each read, as it stands there, to one of the outputs. They get their names when all is
+    /// written; after an error none does.
     ///
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::Read`],
-    /// [`Error::NotSequence`], [`Error::Write`]; [`Error::Threads`] if the threads cannot be started;
-    /// [`Error::Interrupted`].
+    /// [`Error::NotSequence`], [`Error::Write`]; [`Error::OddFiles`], [`Error::OddReads`], [`Error::Unpaired`],
+    /// [`Error::NoMates`] for pairs; [`Error::Threads`] if the threads cannot be started; [`Error::Interrupted`];
+    /// [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and [`Error::Device`] where a GPU is asked for.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
         self.progress.outcome(self.screen(files))
     }
@@ -101,137 +242,237 @@ impl<'a> Screening<'a> {
         if files.is_empty() {
             return Err(Error::NoInput);
         }
+        if self.pairing == Pairing::Files && files.len() % 2 == 1 {
+            return Err(Error::OddFiles { files: files.len() });
+        }
+        if let Some(path) = self.outputs[MATCHED + 1].as_ref().or(self.outputs[UNMATCHED + 1].as_ref())
+            && self.pairing == Pairing::Single
+        {
+            return Err(Error::NoMates { path: path.clone() });
+        }
         self.check_files(files)?;
-        // Before anything is written: a file that is no FASTA at all leaves the outputs alone.
-        let first = Records::open(&files[0], &self.progress)?;
-        let mut outputs = [Output::create(self.matched.as_deref())?, Output::create(self.unmatched.as_deref())?];
-        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
-        let pool = pool(threads_for(self.threads, pieces_of_work(&texts).min((BATCH / SHARE) as u64)))?;
-        let mut screened = Screened::default();
-        self.progress.say("screening");
-        thread::scope(|scope| {
-            let (sender, receiver) = sync_channel(2);
-            let parser = scope.spawn(move || self.parse(first, &files[1..], &sender));
-            for reads in receiver {
-                let answers = pool.install(|| self.answers(&reads));
-                for (i, &matches) in answers.iter().enumerate() {
-                    *(if matches { &mut screened.matched } else { &mut screened.unmatched }) += 1;
-                    outputs[usize::from(!matches)].write(reads.read(i))?;
-                }
+        match self.by {
+            By::Table(_) if matches!(self.place, Executor::Device(_) | Executor::Backend(Backend::Cuda)) => {
+                Err(Error::TableOnDevice)
             }
-            parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
-        outputs.into_iter().try_for_each(Output::finish)?;
-        Ok(screened)
+            By::Table(table) => self.decided(files, &ByWindows { table, rule: self.rule, prefix: self.prefix }),
+            By::Index(index) => match self.on_device(index, files)? {
+                Some(decider) => self.decided(files, &decider),
+                None => {
+                    let counts = self.outputs[COUNTS].is_some();
+                    self.decided(files, &ByMinimizers { index, rule: self.rule, prefix: self.prefix, counts })
+                }
+            },
+        }
+    }
+
+    /// The index on a device, if one is to decide.
+    fn on_device<'i>(&self, index: &'i Index, files: &[PathBuf]) -> Result<Option<OnDevice<'i>>, Error> {
+        let how = (self.rule, self.prefix, self.outputs[COUNTS].is_some());
+        let found = || match Found::auto() {
+            Found::Cuda(device) => OnDevice::new(index, &device, how),
+            Found::Cpu(why) => Err(why.into()),
+        };
+        match &self.place {
+            Executor::Device(device) => OnDevice::new(index, device, how).map(Some),
+            Executor::Backend(Backend::Cuda) => found().map(Some),
+            Executor::Backend(Backend::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => match found()
+            {
+                Err(error) if error.asks_for_cpu() => Ok(None),
+                decider => decider.map(Some),
+            },
+            Executor::Backend(Backend::Cpu | Backend::Auto) => Ok(None),
+        }
     }
 
     /// An error if an output is named twice, or is an input.
     fn check_files(&self, files: &[PathBuf]) -> Result<(), Error> {
-        let outputs = [&self.matched, &self.unmatched];
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let mut named: Vec<PathBuf> = files.iter().map(|path| real(path)).collect();
-        for path in outputs.into_iter().flatten() {
+        let is_file = |path: &&PathBuf| *path != Path::new("-");
+        let mut named: Vec<PathBuf> = files.iter().filter(is_file).map(|path| real(path)).collect();
+        for path in self.outputs.iter().flatten() {
             // It may not exist yet, but its folder does.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let path_of = path.file_name().map(|name| real(folder).join(name)).unwrap_or_else(|| path.clone());
             if named.contains(&real(path)) || named.contains(&path_of) {
                 return Err(Error::SameFile { path: path.clone() });
             }
-            named.push(path_of);
+            // Devices may be written twice.
+            if path.metadata().map_or(true, |there| there.is_file()) {
+                named.push(path_of);
+            }
         }
         Ok(())
     }
 
-    fn parse(&self, first: Records<'_>, files: &[PathBuf], sender: &SyncSender<Reads>) -> Result<(), Error> {
-        let mut reads = Reads::default();
-        self.parse_one(first, &mut reads, sender)?;
-        for path in files {
-            self.parse_one(Records::open(path, &self.progress)?, &mut reads, sender)?;
-        }
-        send(sender, reads)
-    }
-
-    fn parse_one(&self, records: Records<'_>, reads: &mut Reads, sender: &SyncSender<Reads>) -> Result<(), Error> {
-        records.each(|bytes, letters| {
-            reads.push(bytes, letters);
-            if reads.bytes.len() >= BATCH {
-                send(sender, std::mem::take(reads))?;
+    /// Runs the threads.
+    fn decided(&self, files: &[PathBuf], decider: &dyn Decider) -> Result<Screened, Error> {
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+        let pool = pool(threads_for(self.threads, pieces_of_work(&texts)))?;
+        let threads = pool.current_num_threads();
+        self.progress.say("screening");
+        thread::scope(|scope| {
+            let source = Source::new(scope, files, self.pairing, (decider.batch_bytes(), threads), &self.progress);
+            // Before anything is written: what is no FASTA at all leaves the outputs alone, whatever they are.
+            let mut first = Batch::default();
+            let first = Mutex::new(source.next(&mut first)?.map(|number| (number, first)));
+            let mut sinks: [Option<Sink>; OUTPUTS] = Default::default();
+            for (sink, path) in sinks.iter_mut().zip(&self.outputs) {
+                *sink = path.as_ref().map(|path| Sink::create(path, self.level, threads)).transpose()?;
             }
-            Ok(())
+            let shared = Shared {
+                source: &source,
+                first,
+                sinks: &sinks,
+                failure: Mutex::new(None),
+                stop: AtomicBool::new(false),
+            };
+            let counted = pool.broadcast(|_| {
+                let mut sum = Screened::default();
+                if let Err((number, error)) = shared.work(decider, &mut sum) {
+                    shared.fail(number, error);
+                }
+                sum
+            });
+            if let Some((_, error)) = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                // What is parsed ahead is not needed any more.
+                drop(source);
+                return Err(error);
+            }
+            sinks.into_iter().flatten().try_for_each(Sink::finish)?;
+            Ok(counted.into_iter().fold(Screened::default(), Screened::plus))
         })
     }
+}
 
-    /// Whether each read matches.
-    fn answers(&self, reads: &Reads) -> Vec<bool> {
-        let share = (reads.ends.len() * SHARE / reads.bytes.len().max(1)).max(1);
-        let of_share = |(i, ends): (usize, &[(usize, usize, usize)])| {
-            let (mut kmers, mut lens) = (Vec::new(), Vec::with_capacity(ends.len()));
-            for i in i * share..i * share + ends.len() {
-                Roll::new(self.table.k()).each(reads.letters(i), |kmer| kmers.push(kmer));
-                lens.push(kmers.len());
+/// What the threads share.
+struct Shared<'a, 's, 'e> {
+    source: &'a Source<'s, 'e>,
+    first: Mutex<Option<(u64, Batch)>>,
+    sinks: &'a [Option<Sink>; OUTPUTS],
+    /// The error that the first batch of all that failed has.
+    failure: Mutex<Option<(u64, Error)>>,
+    stop: AtomicBool,
+}
+
+impl Shared<'_, '_, '_> {
+    /// One thread's part, until there is nothing more or some thread has failed.
+    fn work(&self, decider: &dyn Decider, sum: &mut Screened) -> Result<(), (u64, Error)> {
+        let _unless_it_panics = Panicking(self);
+        let mut worker = decider.worker().map_err(|error| (0, error))?;
+        let (mut batch, mut decisions) = (Batch::default(), Vec::new());
+        while !self.stop.load(Ordering::Relaxed) {
+            let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let number = match first {
+                Some((number, parsed)) => {
+                    batch = parsed;
+                    number
+                }
+                None => match self.source.next(&mut batch).map_err(|error| (u64::MAX, error))? {
+                    Some(number) => number,
+                    None => break,
+                },
+            };
+            decisions.clear();
+            worker.decide(&batch, &mut decisions).map_err(|error| (number, error))?;
+            sum.add(&batch, &decisions);
+            let texts = written(&batch, &decisions, self.sinks);
+            for (sink, text) in self.sinks.iter().zip(texts) {
+                if let Some(sink) = sink {
+                    sink.put(number, text).map_err(|error| (number, error))?;
+                }
             }
-            let hits = self.table.filter().contains_bulk(&kmers);
-            let mut begin = 0;
-            lens.into_iter()
-                .map(|end| {
-                    let hits = hits[std::mem::replace(&mut begin, end)..end].iter().filter(|hit| **hit).count();
-                    hits as u64 >= self.min_hits
-                })
-                .collect::<Vec<bool>>()
-        };
-        reads.ends.par_chunks(share).enumerate().flat_map_iter(of_share).collect()
-    }
-}
-
-/// Where nobody receives any more, writing has failed, which is the error that counts; this one only stops the parser.
-fn send(sender: &SyncSender<Reads>, reads: Reads) -> Result<(), Error> {
-    sender.send(reads).map_err(|_| Error::NoInput)
-}
-
-impl Reads {
-    fn push(&mut self, bytes: &[u8], letters: &[u8]) {
-        let begin = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        if self.bytes.last() != Some(&b'\n') {
-            self.bytes.push(b'\n');
         }
-        // The letters are a part of the bytes, so their place is known by the addresses.
-        let at = begin + (letters.as_ptr() as usize).saturating_sub(bytes.as_ptr() as usize).min(bytes.len());
-        self.ends.push((self.bytes.len(), at, (at + letters.len()).min(self.bytes.len())));
+        Ok(())
     }
 
-    fn read(&self, i: usize) -> &[u8] {
-        let begin = if i == 0 { 0 } else { self.ends[i - 1].0 };
-        &self.bytes[begin..self.ends[i].0]
-    }
-
-    fn letters(&self, i: usize) -> &[u8] {
-        let (_, begin, end) = self.ends[i];
-        &self.bytes[begin..end]
+    fn fail(&self, number: u64, error: Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.as_ref().is_none_or(|(earlier, _)| number < *earlier) {
+            *failure = Some((number, error));
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        self.sinks.iter().flatten().for_each(Sink::give_up);
     }
 }
 
-/// A file for reads, or none.
-struct Output<'p> {
-    file: Option<(&'p Path, BufWriter<File>)>,
+/// Lets the other threads end where one panics, so that the panic is seen.
+struct Panicking<'a, 'b, 's, 'e>(&'a Shared<'b, 's, 'e>);
+
+impl Drop for Panicking<'_, '_, '_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop.store(true, Ordering::Relaxed);
+            self.0.sinks.iter().flatten().for_each(Sink::give_up);
+        }
+    }
 }
 
-impl<'p> Output<'p> {
-    fn create(path: Option<&'p Path>) -> Result<Output<'p>, Error> {
-        let create = |path: &'p Path| match File::create(path) {
-            Ok(file) => Ok((path, BufWriter::with_capacity(1 << 18, file))),
-            Err(source) => Err(Error::Write { path: path.to_owned(), source }),
+/// What goes to each output.
+fn written(batch: &Batch, decisions: &[Decision], sinks: &[Option<Sink>; OUTPUTS]) -> [Vec<u8>; OUTPUTS] {
+    let mut texts: [Vec<u8>; OUTPUTS] = Default::default();
+    for (first, mate) in [(MATCHED, false), (MATCHED, true), (UNMATCHED, false), (UNMATCHED, true)] {
+        let which = first + usize::from(mate);
+        if sinks[which].is_none() {
+            continue;
+        }
+        // Mates are written together unless they have a file of their own.
+        let of_unit: &[usize] = match (batch.mates(), mate, sinks[first + 1].is_some()) {
+            (1, false, _) | (2, false, true) => &[0],
+            (2, false, false) => &[0, 1],
+            (2, true, _) => &[1],
+            _ => &[],
         };
-        Ok(Output { file: path.map(create).transpose()? })
+        let matches = first == MATCHED;
+        let text = &mut texts[which];
+        // Records that lie one after the other are copied together.
+        let mut run = (0, 0);
+        for (unit, _) in decisions.iter().enumerate().filter(|(_, decision)| decision.matches == matches) {
+            for mate in of_unit {
+                let (begin, end) = batch.bytes(unit * batch.mates() + mate);
+                if begin == run.1 {
+                    run.1 = end;
+                } else {
+                    text.extend_from_slice(&batch.text()[run.0..run.1]);
+                    run = (begin, end);
+                }
+            }
+        }
+        text.extend_from_slice(&batch.text()[run.0..run.1]);
+        if text.last().is_some_and(|&last| last != b'\n') {
+            text.push(b'\n');
+        }
+    }
+    if sinks[COUNTS].is_some() {
+        let text = &mut texts[COUNTS];
+        for (unit, decision) in decisions.iter().enumerate() {
+            let Decision { matches, hits, total } = *decision;
+            text.extend_from_slice(batch.name(unit * batch.mates()));
+            text.extend_from_slice(format!("\t{hits}\t{total}\t{}\n", u8::from(matches)).as_bytes());
+        }
+    }
+    texts
+}
+
+impl Screened {
+    fn add(&mut self, batch: &Batch, decisions: &[Decision]) {
+        for (unit, decision) in decisions.iter().enumerate() {
+            let bases = batch.letters_of_unit(unit).map(|letters| letters.len() as u64).sum::<u64>();
+            let (reads, letters) = match decision.matches {
+                true => (&mut self.matched, &mut self.matched_bases),
+                false => (&mut self.unmatched, &mut self.unmatched_bases),
+            };
+            *reads += batch.mates() as u64;
+            *letters += bases;
+        }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let Some((path, file)) = &mut self.file else { return Ok(()) };
-        file.write_all(bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
-    }
-
-    fn finish(self) -> Result<(), Error> {
-        let Some((path, mut file)) = self.file else { return Ok(()) };
-        file.flush().map_err(|source| Error::Write { path: path.to_owned(), source })
+    fn plus(self, other: Screened) -> Screened {
+        Screened {
+            matched: self.matched + other.matched,
+            unmatched: self.unmatched + other.unmatched,
+            matched_bases: self.matched_bases + other.matched_bases,
+            unmatched_bases: self.unmatched_bases + other.unmatched_bases,
+        }
     }
 }

@@ -5,8 +5,11 @@
 //! makes the number odd: short k-mers are dense, and a filter of 2k bits, whose remainders have a bit or two then, has
 //! no room for all of them and their counters.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
+use warpset_base::file::Structure;
 use warpset_kernels::kmers::letters::CLASSES;
 use warpset_quotient::{Container, Duplicates, Layout, RankSelectBuilder, RankSelectQuotientFilter};
 
@@ -77,6 +80,14 @@ impl Table {
             Some(k) => Ok(Table { k, filter, distinct: None }),
             None => Err(Error::NotTable { path: path.to_owned() }),
         }
+    }
+
+    /// Whether a file begins as tables do; [`Table::load`] says what is wrong with one that is damaged.
+    pub fn is_in(path: impl AsRef<Path>) -> bool {
+        let mut head = [0; 12];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+        let number = u16::from_le_bytes([head[10], head[11]]);
+        read.is_ok() && head.starts_with(b"WARPSET\0") && number == Structure::RANK_SELECT_QUOTIENT_FILTER.number
     }
 
     /// A table of no k-mers yet, to merge others into.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use warpset_kmers::{
-    Error, K, Progress, Screened, Screening, Settings, Table, canonical, count_bytes, count_files, count_sequences,
+    Error, K, Progress, Screening, Settings, Table, canonical, count_bytes, count_files, count_sequences,
 };
 
 type Model = BTreeMap<String, u64>;
@@ -197,7 +197,7 @@ fn any_number_of_threads_and_bytes() {
             Err(error) => assert!(matches!(error, Error::BudgetTooSmall { threads: 1, .. }), "{error}"),
         }
         let screened = Screening::new(&wanted).threads(number).run(&[files.path("a.fa")]).unwrap();
-        assert_eq!(screened, Screened { matched: 1, unmatched: 0 });
+        assert_eq!((screened.matched, screened.unmatched), (1, 0));
     }
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
@@ -331,7 +331,9 @@ fn reads_are_split_by_their_hits() {
             screening.clone().matched(&matched).unmatched(&unmatched).run(std::slice::from_ref(&input)).unwrap();
         let yes = hits.iter().filter(|hits| **hits >= min_hits).count() as u64;
         assert!(yes > REPEATED as u64 && yes < reads.len() as u64);
-        assert_eq!(screened, Screened { matched: yes, unmatched: reads.len() as u64 - yes });
+        assert_eq!((screened.matched, screened.unmatched), (yes, reads.len() as u64 - yes));
+        let bases = reads.iter().map(|read| read.len() as u64).sum::<u64>();
+        assert_eq!(screened.matched_bases + screened.unmatched_bases, bases);
         // Each record begins with its mark; qualities here never do.
         let records = |bytes: &[u8]| -> Vec<String> {
             let text = String::from_utf8(bytes.to_vec()).unwrap();

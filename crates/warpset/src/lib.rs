@@ -18,6 +18,7 @@
 //! | [`StandardQuotientFilter`] | quotient filter | remove keys, merge sizes, grow without the keys |
 //! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
 //! | [`BinaryFuse8`] and wider | binary fuse filter | keep known keys in 9, 18 or 36 bits, also in the arrays of others |
+//! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
@@ -25,6 +26,7 @@
 //! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
 //! | [`StaticSet`] | exact set of integers that never changes | ask whether known keys are there, without a false positive |
 //! | [`StaticMap`] | the same with a value per key | look values of known keys up |
+//! | [`Minimizers`] | canonical minimizers of DNA | sample k-mers of reads and genomes |
 //!
 //! The [`guide`] goes from the choice of a structure to a pipeline on a GPU, and says what each can do and what is
 //! promised. [`prelude`] has what most programs need.
@@ -36,7 +38,7 @@
 //!
 //! | feature | brings |
 //! | --- | --- |
-//! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `static` | one structure each, for the CPU (default) |
+//! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `sequence`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
@@ -55,6 +57,8 @@
 //! [`RecSplit`]: recsplit::RecSplit
 //! [`Consensus`]: recsplit::Consensus
 //! [`StaticFilter`]: recsplit::StaticFilter
+//! [`Minimizers`]: sequence::Minimizers
+//! [`SequenceFilter`]: sequence::SequenceFilter
 //! [`StaticSet`]: static_sets::StaticSet
 //! [`StaticMap`]: static_sets::StaticMap
 
@@ -74,6 +78,8 @@ pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
 #[cfg(feature = "recsplit")]
 pub use warpset_recsplit as recsplit;
+#[cfg(feature = "sequence")]
+pub use warpset_sequence as sequence;
 #[cfg(feature = "static")]
 pub use warpset_static as static_sets;
 
@@ -126,6 +132,10 @@ pub mod prelude {
         Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, MappedConsensus, MappedConsensusFilter,
         MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
     };
+    #[cfg(all(feature = "sequence", feature = "mmap"))]
+    pub use crate::sequence::MappedSequenceFilter;
+    #[cfg(feature = "sequence")]
+    pub use crate::sequence::{PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
     #[cfg(all(feature = "static", feature = "mmap"))]
     pub use crate::static_sets::{MappedStaticMap, MappedStaticSet};
     #[cfg(feature = "static")]

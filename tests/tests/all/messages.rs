@@ -17,8 +17,8 @@ use warpset_gpu::{CudaVersion, Device, Dim3, DriverCode, GpuError};
 use warpset_quotient::{Container, Duplicates};
 
 /// Crates whose errors users meet.
-const CRATES: [&str; 10] =
-    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "static"];
+const CRATES: [&str; 11] =
+    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "sequence", "static"];
 
 /// The messages, and of which errors.
 #[derive(Default)]
@@ -228,10 +228,23 @@ fn kmers(messages: &mut Messages) {
         E::NotTable { path: "counts.kmers".into() },
         E::Table(Box::new(FileError::BadMagic.into())),
         E::DifferentK { left: 21, right: 31 },
+        E::InvalidWindow { k: 30, w: 15 },
+        E::NotIndex { path: "host.index".into(), reason: "it is no regular file".into() },
+        E::DifferentWindow { path: "host.index".into(), found_k: 31, found_w: 15, k: 21, w: 11 },
+        E::OnlyFilter { path: "host.pidx".into() },
+        E::Index(Box::new(OutOfMemory { bytes: 1 << 40 })),
+        E::InvalidRule { hits: 0, share: 0.01 },
+        E::Unpaired { path: path(), mates: "mates.fastq.gz".into(), reads: 1000 },
+        E::OddReads { path: path(), reads: 1999 },
+        E::OddFiles { files: 3 },
+        E::NoMates { path: path() },
         E::NotKmer { kmer: "ACGU".into(), k: 4 },
         E::Interrupted { bytes: 1 << 20 },
         E::SameFile { path: path() },
         E::Threads { threads: 100_000 },
+        E::IndexTooLarge { bytes: 1 << 40, free: 80 << 30 },
+        E::TableOnDevice,
+        E::Sequence(Box::new(warpset_sequence::Error::TooLong { positions: 1 << 32, most: 4_294_901_759 })),
         E::Device(Box::new(GpuError::NoDevice)),
         E::Primitives(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
         E::Filter(Box::new(OutOfMemory { bytes: 1 << 40 }.into())),
@@ -353,10 +366,32 @@ fn static_sets(messages: &mut Messages) {
     ];
 }
 
+fn sequence(messages: &mut Messages) {
+    use warpset_sequence::Error as E;
+    add![messages:
+        E::InvalidScheme { k: 33, w: 65 },
+        E::TooLong { positions: 1 << 32, most: 4_294_901_759 },
+        E::InvalidUnits { words: 4 },
+        E::InvalidLengths { k: 31, s: 32, m: 16 },
+        E::ZeroCapacity,
+        E::InvalidBitsPerKmer { bits_per_kmer: 0.0 },
+        E::TooLarge { bytes: 1 << 40, limit: 1 << 37 },
+        E::Incompatible { field: "bases per s-mer", left: 26, right: 25 },
+        E::NotKmer { kmer: "GATTACAN".into(), k: 9 },
+        E::InvalidFraction { fraction: 1.5 },
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::File(FileError::BadMagic),
+        E::LengthMismatch(LengthMismatch { what: "places for answers", needed: 2, found: 1 }),
+        E::Gpu(GpuError::NoDevice),
+        E::Filter(Box::new(OutOfMemory { bytes: 1 << 40 })),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages::default();
-    for of in [base, bloom, fuse, gpu, kmers, lsm, primitives, quotient, recsplit, static_sets] {
+    for of in [base, bloom, fuse, gpu, kmers, lsm, primitives, quotient, recsplit, sequence, static_sets] {
         of(&mut messages);
     }
     let in_sources: BTreeSet<String> = CRATES.iter().flat_map(|of| names_in_sources(of)).collect();

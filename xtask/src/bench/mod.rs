@@ -12,11 +12,13 @@ mod gpu_limits;
 mod limits;
 mod lsm;
 mod machine;
+mod minimizers;
 mod primitives;
 mod progress;
 mod quotient;
 mod recsplit;
 mod screen;
+mod sequence_filter;
 mod static_sets;
 mod suite;
 mod table;
@@ -45,9 +47,11 @@ fn suites() -> Vec<Box<dyn Suite>> {
         Box::new(bloom::Bloom),
         Box::new(fuse::Fuse),
         Box::new(lsm::Lsm),
+        Box::new(minimizers::OfSequences),
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),
         Box::new(recsplit::RecSplit),
+        Box::new(sequence_filter::SequenceFilters),
         Box::new(static_sets::StaticSets),
     ]
 }

@@ -31,11 +31,12 @@ const DARK: [(usize, &str); 6] =
     [(0, "#4aa3df"), (1, "#ff8a3d"), (2, "#2fc79a"), (6, "#f0f0f0"), (7, "#c98b7e"), (12, "#f06292")];
 
 /// The sections: how the names of their figures and tables begin, and the title.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 8] = [
     ("filters", "Which filter to take"),
     ("bloom", "Bloom filters"),
     ("quotient", "Quotient filters"),
     ("fuse", "Binary fuse filters"),
+    ("sequence-filter", "Sequence filters"),
     ("lsm", "Ordered dictionaries"),
     ("recsplit", "Minimal perfect hash functions"),
     ("", "Primitives"),

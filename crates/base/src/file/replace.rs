@@ -11,17 +11,90 @@ use super::{FileError, SavedError, at_path};
 /// Symbolic links that may follow one another; Linux follows as many.
 const MAX_LINKS: usize = 40;
 
-/// Lets `write` write a file. What stands there as a regular file, or as a link to one, is replaced at once: the bytes
-/// go to a file next to it, which is then renamed. Anything else that stands there, such as a pipe, a device or
-/// `/dev/stdout`, gets the bytes as they come.
+/// Lets `write` write a file, as [`Replacement`] does, and waits until it is on the disk.
 ///
 /// # Errors
 /// [`FileError::At`] with the errors of the system and of `write`.
 pub fn replace<E: SavedError>(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
-    at_path(path, "write", || match target(path).map_err(FileError::from)? {
-        Some(target) => rename_over(&target, write),
-        None => write_through(path, write),
+    at_path(path, "write", || {
+        let mut replacement = Replacement::create(path).map_err(FileError::from)?;
+        write(&mut replacement.file)?;
+        replacement.sync().and_then(|()| replacement.finish()).map_err(FileError::from)?;
+        Ok(())
     })
+}
+
+/// A file that is being written. What stands under its name as a regular file, or as a link to one, is replaced at
+/// once: the bytes go to a file next to it, which [`finish`](Replacement::finish) renames; unless it is called, that
+/// file is removed and the old one stays. Anything else that stands there, such as a pipe, a device or `/dev/stdout`,
+/// gets the bytes as they come.
+#[derive(Debug)]
+pub struct Replacement {
+    file: File,
+    /// The file next to it and the name it gets, unless the bytes go through.
+    part: Option<(PathBuf, PathBuf)>,
+}
+
+impl Replacement {
+    /// Opens a file to be written under this name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(path: &Path) -> io::Result<Replacement> {
+        /// Tells the threads of this process apart.
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        let Some(target) = target(path)? else { return Ok(Replacement { file: open_through(path)?, part: None }) };
+        if target.is_dir() {
+            // Nothing but an error comes of it, and that is the system's.
+            OpenOptions::new().write(true).open(&target)?;
+        }
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.{}.part", process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed)));
+        let part = target.with_file_name(name);
+        Ok(Replacement { file: File::create(&part)?, part: Some((part, target)) })
+    }
+
+    /// The file to write to.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Waits until what was written is on the disk; pipes and terminals have nothing to wait for.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&self) -> io::Result<()> {
+        match self.file.sync_all() {
+            Err(error)
+                if self.part.is_none() && matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) =>
+            {
+                Ok(())
+            }
+            synced => synced,
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// What the system says; the old file stays then.
+    pub fn finish(mut self) -> io::Result<()> {
+        let Some((part, target)) = self.part.take() else { return Ok(()) };
+        let renamed = fs::rename(&part, target);
+        if renamed.is_err() {
+            self.part = Some((part, PathBuf::new()));
+        }
+        renamed
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some((part, _)) = &self.part {
+            // Nothing to add to the error that made it.
+            let _ = fs::remove_file(part);
+        }
+    }
 }
 
 /// The path of the regular file that `path` leads to, there already or not; `None` if that is not one.
@@ -45,44 +118,13 @@ fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::new(ErrorKind::InvalidInput, "too many symbolic links"))
 }
 
-fn rename_over<E: SavedError>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
-    /// Tells the threads of this process apart.
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.{}.part", process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed)));
-    let part = target.with_file_name(name);
-    let write = || -> Result<(), E> {
-        let mut file = File::create(&part).map_err(FileError::from)?;
-        write(&mut file)?;
-        file.sync_all().and_then(|()| fs::rename(&part, target)).map_err(FileError::from)?;
-        Ok(())
-    };
-    let written = write();
-    if written.is_err() {
-        // Nothing to add to the error that is returned.
-        let _ = fs::remove_file(&part);
+/// What is no regular file, or an open one under another name, which may hold something already.
+fn open_through(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    if file.metadata()?.is_file() {
+        file.seek(SeekFrom::End(0))?;
     }
-    written
-}
-
-fn write_through<E: SavedError>(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
-    let open = || {
-        let mut file = OpenOptions::new().write(true).open(path)?;
-        if file.metadata()?.is_file() {
-            // An open file under another name, which may hold something already.
-            file.seek(SeekFrom::End(0))?;
-        }
-        Ok::<_, io::Error>(file)
-    };
-    let mut file = open().map_err(FileError::from)?;
-    write(&mut file)?;
-    match file.sync_all() {
-        // Pipes and terminals have nothing to wait for.
-        Err(error) if !matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            Err(FileError::from(error).into())
-        }
-        _ => Ok(()),
-    }
+    Ok(file)
 }
 
 #[cfg(all(test, unix, not(miri)))]

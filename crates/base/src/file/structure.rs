@@ -53,6 +53,12 @@ impl Structure {
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: Structure = Structure { has_elements: true, ..Structure::new(48, 1, "StaticMap") };
 
+    /// `SequenceFilter`.
+    pub const SEQUENCE_FILTER: Structure = Structure::new(56, 1, "SequenceFilter");
+
+    /// `warpset_kmers::Index`: a header without a payload, then the set or filter.
+    pub const KMERS_INDEX: Structure = Structure::new(64, 1, "warpset_kmers::Index");
+
     /// All structures, in the order of their numbers.
     pub const ALL: &[Structure] = &[
         Structure::SPLIT_BLOCK_BLOOM,
@@ -69,6 +75,8 @@ impl Structure {
         Structure::BINARY_FUSE_16,
         Structure::BINARY_FUSE_32,
         Structure::STATIC_MAP,
+        Structure::SEQUENCE_FILTER,
+        Structure::KMERS_INDEX,
     ];
 
     /// A structure without elements.

@@ -1,6 +1,10 @@
 //! The bytes that the crate `bincode` makes of filters of `xorf`: parameters, then the number of fingerprints and these,
 //! one after the other.
 
+use std::io::Read;
+
+use warpset_base::file::{FileError, read_exact};
+
 use super::{XorfArray, XorfDescriptor};
 use crate::width::Width;
 use crate::{BinaryFuse, Error};
@@ -124,6 +128,56 @@ impl<F: Width> BinaryFuse<F> {
             0 => Ok(filter),
             value => Err(Error::InvalidArray { what: "the number of bytes after its end", value }),
         }
+    }
+}
+
+/// Bytes before the fingerprints where integers have all of their bytes.
+const LEGACY_HEAD: usize = 28;
+
+impl<F: Width> BinaryFuse<F> {
+    /// A filter of `xorf` from a reader of what `bincode` made of it, with integers in all of their bytes
+    /// ([`Bincode::Legacy`]): the next `bytes` of it. Fingerprints go where they stay, without a second copy.
+    ///
+    /// ```
+    /// use warpset_fuse::{BinaryFuse16, Bincode};
+    ///
+    /// let filter = BinaryFuse16::builder().build_from(&[2u64, 3, 5])?;
+    /// let bytes = filter.to_xorf_bincode(Bincode::Legacy)?;
+    /// let again = BinaryFuse16::read_xorf_bincode(&bytes[..], bytes.len() as u64)?;
+    /// assert!(again.contains(5u64) && again.fingerprints() == filter.fingerprints());
+    /// # Ok::<(), warpset_fuse::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArray`] as for [`from_xorf_bincode`](Self::from_xorf_bincode), before memory is taken;
+    /// [`Error::OutOfMemory`]; [`Error::File`] if the reader fails or ends early.
+    pub fn read_xorf_bincode(mut reader: impl Read, bytes: u64) -> Result<BinaryFuse<F>, Error> {
+        let invalid = |what, value| Err(Error::InvalidArray { what, value });
+        let Some(rest) = bytes.checked_sub(LEGACY_HEAD as u64) else {
+            return invalid("the number of missing bytes", LEGACY_HEAD as u64 - bytes);
+        };
+        let mut head = [0; LEGACY_HEAD];
+        read_exact(&mut reader, &mut head, 0, bytes)?;
+        let integer = |at: usize, len: usize| little_endian(&head[at..at + len]);
+        let descriptor = XorfDescriptor {
+            seed: integer(0, 8),
+            segment_length: integer(8, 4) as u32,
+            segment_length_mask: integer(12, 4) as u32,
+            segment_count_length: integer(16, 4) as u32,
+        };
+        let len = integer(20, 8);
+        if len.checked_mul(size_of::<F>() as u64) != Some(rest) {
+            return invalid("the number of fingerprints", len);
+        }
+        let layout = descriptor.layout::<F>(len)?;
+        BinaryFuse::with_fingerprints(layout, |slots| {
+            let read = size_of_val(slots);
+            read_exact(&mut reader, bytemuck::cast_slice_mut(slots), LEGACY_HEAD as u64, bytes)?;
+            // What no key has.
+            let mut unused = reader.take(rest - read as u64);
+            std::io::copy(&mut unused, &mut std::io::sink()).map_err(FileError::from)?;
+            Ok(())
+        })
     }
 }
 

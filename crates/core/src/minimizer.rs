@@ -1,0 +1,378 @@
+//! Canonical minimizers of DNA: bases, k-mers, hashes and the choice within a window, one copy for every backend.
+//!
+//! A *window* is `w` consecutive k-mers, so `k + w - 1` bases. Its *minimizer* is the k-mer with the least [`order`] of
+//! its [hash](Strands); of several with the same one the leftmost if the window is on its *canonical strand*, which it is
+//! if more than half of its bases are G or T, and the rightmost otherwise. The hash of a k-mer is that of its reverse
+//! complement, and of an odd number of bases either the window or its reverse complement is canonical, so that both
+//! strands of DNA choose the same k-mer in every window. With an even number `k + w - 1` this holds except in windows
+//! with exactly as many G and T as A and C *and* several least k-mers: these take the rightmost.
+//!
+//! ```text
+//! base    2 bits, bits 1 and 2 of its letter in ASCII: A 0, C 1, T 2, G 3; its complement is `base ^ 2`
+//! k-mer   u64, 2 bits per base, the first base lowest
+//! hash    u32, the sum of both strands' hashes; the order is that of its upper 16 bits
+//! ```
+//!
+//! Sources: Roberts, Hayes, Hunt, Mount, Yorke, "Reducing storage requirements for biological sequence comparison",
+//! Bioinformatics 2004 (minimizers); Mohamadi, Chu, Vandervalk, Birol, "ntHash", Bioinformatics 2016 (the hash); Groot
+//! Koerkamp, Martayan, "SimdMinimizers", SEA 2025 (32 bits of ntHash, its sum over both strands, the strand of a
+//! window, the order by 16 bits). Chosen so that positions and k-mers are those of the crate `simd-minimizers` 3.1, and
+//! with [`DEACON_ROTATION`] of Deacon 0.19. Departure: the hash of a k-mer comes from two prefixes of the sequence
+//! ([`Prefix`]) where that is faster than rolling.
+
+/// Bases per k-mer, at most: its value has 64 bits.
+pub const MOST_K: u32 = 32;
+/// K-mers per window, at most.
+pub const MOST_W: u32 = 64;
+/// Bits by which the hash is rotated per base unless said otherwise: few bits of neighbouring k-mers are related.
+pub const ROTATION: u32 = 7;
+/// Bits by which Deacon rotates.
+pub const DEACON_ROTATION: u32 = 1;
+
+/// The hash of each base: the lower halves of ntHash's seeds.
+const SEEDS: [u32; 4] = [0x95c6_0474, 0x62a0_2b4c, 0x8257_2324, 0x4be2_4456];
+/// The letter of each base.
+const LETTERS: [u8; 4] = *b"ACTG";
+
+/// What minimizers are chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Scheme {
+    /// Bases per k-mer, 1 to [`MOST_K`].
+    pub k: u32,
+    /// K-mers per window, 1 to [`MOST_W`].
+    pub w: u32,
+    /// Bits by which the hash is rotated per base, below 32.
+    pub rotation: u32,
+}
+
+const _: () = assert!(size_of::<Scheme>() == 12);
+
+impl Scheme {
+    /// Windows of `w` k-mers with [`ROTATION`]; `None` outside of 1 to [`MOST_K`] and 1 to [`MOST_W`].
+    pub const fn new(k: u32, w: u32) -> Option<Scheme> {
+        if k == 0 || k > MOST_K || w == 0 || w > MOST_W {
+            return None;
+        }
+        Some(Scheme { k, w, rotation: ROTATION })
+    }
+
+    /// The scheme with hashes rotated by another number of bits, taken modulo 32.
+    pub const fn rotated_by(self, rotation: u32) -> Scheme {
+        Scheme { rotation: rotation % 32, ..self }
+    }
+
+    /// Bases of a window.
+    #[inline(always)]
+    pub const fn window(self) -> u32 {
+        self.k + self.w - 1
+    }
+
+    /// Whether both strands choose the same k-mers in every window.
+    pub const fn is_strand_symmetric(self) -> bool {
+        self.window() % 2 == 1
+    }
+
+    /// Whether a window with so many G and T takes the leftmost of several least k-mers.
+    #[inline(always)]
+    pub const fn takes_leftmost(self, gs_and_ts: u32) -> bool {
+        2 * gs_and_ts > self.window()
+    }
+}
+
+/// The two bits of a base; of another letter those of some base.
+#[inline(always)]
+pub const fn code(letter: u8) -> u8 {
+    letter >> 1 & 3
+}
+
+/// Whether a letter is A, C, G or T, in either case.
+#[inline(always)]
+pub const fn is_base(letter: u8) -> bool {
+    letter & !0x20 == LETTERS[code(letter) as usize]
+}
+
+/// The letter of a base, upper case.
+#[inline(always)]
+pub const fn letter(base: u8) -> u8 {
+    LETTERS[base as usize & 3]
+}
+
+/// The complement of a base.
+#[inline(always)]
+pub const fn complement(base: u8) -> u8 {
+    base ^ 2
+}
+
+/// The hash of one base.
+#[inline(always)]
+pub const fn seed(base: u8) -> u32 {
+    seeds(base).0
+}
+
+/// The hash of a base, and that of its complement: chosen, since a table would lie in a device's memory.
+#[inline(always)]
+const fn seeds(base: u8) -> (u32, u32) {
+    let (low, high) = if base & 1 == 0 { (SEEDS[0], SEEDS[2]) } else { (SEEDS[1], SEEDS[3]) };
+    if base & 2 == 0 { (low, high) } else { (high, low) }
+}
+
+/// A bit in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The codes of eight letters, two bits each, and a bit for each letter that is no base; the first letter is the lowest
+/// byte. What has no base has some code.
+#[inline(always)]
+pub const fn codes_of_eight(letters: u64) -> (u16, u8) {
+    let (low, high) = (letters >> 1 & ONES, letters >> 2 & ONES);
+    // The letter that has such a code: bit 0 is set but in T, bit 4 in T alone, and the code is bits 1 and 2.
+    let t = high & !low;
+    let known = (0x40 * ONES) | t << 4 | (t ^ ONES) | low << 1 | high << 2;
+    let differs = (letters ^ known) & !(0x20 * ONES);
+    let broken = ((((differs & (0x7f * ONES)) + 0x7f * ONES) | differs) >> 7) & ONES;
+    let codes = low | high << 1;
+    let codes = (codes | codes >> 6) & 0x000f_000f_000f_000f;
+    let codes = (codes | codes >> 12) & 0x0000_00ff_0000_00ff;
+    // The product brings bit 0 of byte `i` to bit `56 + i`.
+    ((codes | codes >> 24) as u16, (broken.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8)
+}
+
+/// What is compared of a hash: its upper half.
+#[inline(always)]
+pub const fn order(hash: u32) -> u32 {
+    hash >> 16
+}
+
+/// The `k` bases of a k-mer complemented and in reverse.
+#[inline(always)]
+pub const fn reverse_complement(kmer: u64, k: u32) -> u64 {
+    let pairs = if cfg!(target_arch = "nvptx64") {
+        // All bits reversed puts the last base first, and the two bits of each base the wrong way round.
+        let turned = kmer.reverse_bits();
+        (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555
+    } else {
+        // Processors of hosts reverse bytes in one instruction, and no bits.
+        let bytes = kmer.swap_bytes();
+        let halves = (bytes & 0x0f0f_0f0f_0f0f_0f0f) << 4 | (bytes >> 4) & 0x0f0f_0f0f_0f0f_0f0f;
+        (halves & 0x3333_3333_3333_3333) << 2 | (halves >> 2) & 0x3333_3333_3333_3333
+    };
+    (pairs ^ 0xaaaa_aaaa_aaaa_aaaa) >> (64 - 2 * k)
+}
+
+/// The smaller of a k-mer and its reverse complement: its value in sets, Deacon's too.
+#[inline(always)]
+pub const fn canonical(kmer: u64, k: u32) -> u64 {
+    let other = reverse_complement(kmer, k);
+    if kmer < other { kmer } else { other }
+}
+
+/// Hashes of k-mers on both strands while a window of `k` bases moves on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Strands {
+    forward: u32,
+    reverse: u32,
+}
+
+impl Strands {
+    /// Takes the next base in. After `k` bases, with each base taken [out](Strands::leave) before the `k`-th after it
+    /// comes, [`hash`](Strands::hash) is that of the last `k`.
+    #[inline(always)]
+    pub const fn enter(&mut self, base: u8, scheme: Scheme) {
+        let Scheme { k, rotation, .. } = scheme;
+        self.forward = self.forward.rotate_left(rotation) ^ seed(base);
+        let last = seed(complement(base)).rotate_left((k - 1) * rotation);
+        self.reverse = self.reverse.rotate_right(rotation) ^ last;
+    }
+
+    /// Takes the first base of the k-mer out.
+    #[inline(always)]
+    pub const fn leave(&mut self, base: u8, scheme: Scheme) {
+        let Scheme { k, rotation, .. } = scheme;
+        self.forward ^= seed(base).rotate_left((k - 1) * rotation);
+        self.reverse ^= seed(complement(base));
+    }
+
+    /// The hash of the k-mer, which is its reverse complement's too.
+    #[inline(always)]
+    pub const fn hash(self) -> u32 {
+        self.forward.wrapping_add(self.reverse)
+    }
+}
+
+/// The hash of one k-mer.
+pub const fn hash(kmer: u64, scheme: Scheme) -> u32 {
+    let mut strands = Strands { forward: 0, reverse: 0 };
+    let mut i = 0;
+    while i < scheme.k {
+        strands.enter((kmer >> (2 * i)) as u8 & 3, scheme);
+        i += 1;
+    }
+    strands.hash()
+}
+
+/// The hashes of the first bases of a sequence, from two of which follows the hash of the k-mer between them: so all
+/// hashes come from one scan by exclusive or, whose order is free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prefix {
+    /// Exclusive or of the seeds, rotated right by `rotation` per position.
+    pub forward: u32,
+    /// Exclusive or of the complements' seeds, rotated left by `rotation` per position.
+    pub reverse: u32,
+}
+
+impl Prefix {
+    /// What the base at a position adds.
+    #[inline(always)]
+    pub const fn term(base: u8, position: u32, rotation: u32) -> Prefix {
+        let turn = position.wrapping_mul(rotation);
+        Prefix { forward: seed(base).rotate_right(turn % 32), reverse: seed(complement(base)).rotate_left(turn % 32) }
+    }
+
+    /// Both together.
+    #[inline(always)]
+    pub const fn with(self, other: Prefix) -> Prefix {
+        Prefix { forward: self.forward ^ other.forward, reverse: self.reverse ^ other.reverse }
+    }
+
+    /// The hash of the k-mer that begins at `position`, if `self` has all terms before it and `end` those of its bases
+    /// too.
+    #[inline(always)]
+    pub const fn hash(self, end: Prefix, position: u32, scheme: Scheme) -> u32 {
+        let between = self.with(end);
+        let turn = position.wrapping_mul(scheme.rotation);
+        let last = turn.wrapping_add((scheme.k - 1) * scheme.rotation);
+        between.forward.rotate_left(last % 32).wrapping_add(between.reverse.rotate_right(turn % 32))
+    }
+}
+
+/// Hits that are enough for a read to match, of `total` different minimizers, by Deacon's rule: `hits`, and the least
+/// number whose quotient by `total` is not below `share`, in floating point, on every backend. It does not fall as
+/// `total` grows. Without minimizers no read matches.
+#[inline(always)]
+pub const fn needed_hits(hits: u64, share: f64, total: u64) -> u64 {
+    if total == 0 {
+        return u64::MAX;
+    }
+    let below = (share * total as f64) as u64;
+    let by_share = if (below as f64 / total as f64) < share { below + 1 } else { below };
+    let by_share = if by_share == 0 { 1 } else { by_share };
+    if by_share > hits { by_share } else { hits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheme(k: u32, w: u32, rotation: u32) -> Scheme {
+        Scheme::new(k, w).unwrap().rotated_by(rotation)
+    }
+
+    fn kmers() -> impl Iterator<Item = u64> {
+        (0..200).map(crate::hash::finalise).chain([0, !0, 0x1b1b_1b1b_1b1b_1b1b])
+    }
+
+    #[test]
+    fn letters_are_bases_in_either_case() {
+        for byte in 0..=255u8 {
+            assert_eq!(is_base(byte), b"ACGTacgt".contains(&byte), "{byte}");
+            if is_base(byte) {
+                assert_eq!(letter(code(byte)), byte.to_ascii_uppercase());
+            }
+        }
+        for (base, other) in [(b'A', b'T'), (b'C', b'G'), (b'G', b'C'), (b'T', b'A')] {
+            assert_eq!(letter(complement(code(base))), other);
+        }
+    }
+
+    #[test]
+    fn eight_letters_are_as_one_by_one() {
+        for byte in 0..=255u8 {
+            for place in 0..8 {
+                let mut letters = *b"ACGTtgca";
+                letters[place] = byte;
+                let (codes, broken) = codes_of_eight(u64::from_le_bytes(letters));
+                for (i, &letter) in letters.iter().enumerate() {
+                    assert_eq!(broken >> i & 1 == 0, is_base(letter), "{byte} {place}");
+                    assert!(!is_base(letter) || (codes >> (2 * i)) as u8 & 3 == code(letter), "{byte} {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hits_that_are_enough() {
+        assert_eq!(needed_hits(2, 0.01, 0), u64::MAX);
+        assert_eq!((needed_hits(2, 0.01, 1), needed_hits(2, 0.01, 200), needed_hits(2, 0.01, 201)), (2, 2, 3));
+        // A tenth of thirty is three, though the product is a little more.
+        assert_eq!((needed_hits(1, 0.1, 30), needed_hits(1, 0.49, 5), needed_hits(1, 0.0, 5)), (3, 3, 1));
+        for share in [0.0, 0.01, 0.1, 0.5, 0.99, 1.0] {
+            assert!((1..20_000).map(|total| needed_hits(1, share, total)).is_sorted(), "{share}");
+        }
+    }
+
+    /// Base by base.
+    #[test]
+    fn reverse_complements() {
+        for k in 1..=32 {
+            for kmer in kmers().map(|kmer| kmer & (!0 >> (64 - 2 * k))) {
+                let base = |i: u32| (kmer >> (2 * i)) as u8 & 3;
+                let wanted = (0..k).fold(0, |other, i| other << 2 | u64::from(complement(base(i))));
+                assert_eq!(reverse_complement(kmer, k), wanted, "{k} {kmer:x}");
+                assert_eq!(reverse_complement(wanted, k), kmer);
+                assert_eq!(canonical(kmer, k), canonical(wanted, k));
+            }
+        }
+    }
+
+    #[test]
+    fn both_strands_hash_alike() {
+        for k in 1..=32 {
+            for rotation in [0, 1, 7, 31] {
+                let scheme = scheme(k, 5, rotation);
+                for kmer in kmers().map(|kmer| kmer & (!0 >> (64 - 2 * k))) {
+                    assert_eq!(
+                        hash(kmer, scheme),
+                        hash(reverse_complement(kmer, k), scheme),
+                        "{k} {rotation} {kmer:x}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Rolled, from prefixes, and each by itself.
+    #[test]
+    fn hashes_of_a_sequence() {
+        let bases: [u8; 200] = core::array::from_fn(|i| crate::hash::finalise(i as u64) as u8 & 3);
+        for k in [1, 2, 15, 31, 32] {
+            for rotation in [1, 7] {
+                let scheme = scheme(k, 1, rotation);
+                let k = k as usize;
+                let mut prefixes = [Prefix::default(); 201];
+                for (i, &base) in bases.iter().enumerate() {
+                    prefixes[i + 1] = prefixes[i].with(Prefix::term(base, i as u32, rotation));
+                }
+                let mut strands = Strands::default();
+                for (end, &base) in bases.iter().enumerate() {
+                    strands.enter(base, scheme);
+                    let Some(start) = (end + 1).checked_sub(k) else { continue };
+                    let kmer = (start..=end).rev().fold(0u64, |kmer, i| kmer << 2 | u64::from(bases[i]));
+                    let wanted = hash(kmer, scheme);
+                    assert_eq!(strands.hash(), wanted, "{k} {start}");
+                    assert_eq!(prefixes[start].hash(prefixes[end + 1], start as u32, scheme), wanted, "{k} {start}");
+                    strands.leave(bases[start], scheme);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schemes_have_bounds() {
+        for (k, w) in [(0, 1), (33, 1), (1, 0), (1, 65)] {
+            assert!(Scheme::new(k, w).is_none());
+        }
+        assert!(scheme(31, 15, 1).is_strand_symmetric() && scheme(31, 15, 1).window() == 45);
+        assert!(!scheme(31, 16, 1).is_strand_symmetric());
+        assert!(scheme(31, 15, 1).takes_leftmost(23) && !scheme(31, 15, 1).takes_leftmost(22));
+    }
+}

@@ -1,0 +1,179 @@
+//! Indexes of minimizers: which there are, and how they are saved and read.
+
+mod build;
+mod deacon;
+mod format;
+mod front;
+mod lines;
+mod members;
+
+use std::fmt;
+use std::path::Path;
+
+use warpset_base::words::AlignedWords;
+use warpset_sequence::Minimizers;
+
+use crate::{Error, K};
+use front::{Front, PART, Passed};
+
+pub use build::Indexing;
+pub use members::IndexKind;
+pub(crate) use members::Members;
+
+/// The minimizers of sequences, to screen reads by ([`Screening::by_index`](crate::Screening::by_index)).
+///
+/// Of every window of `w` k-mers one is taken: [`Minimizers::deacon`]. Indexes come from sequences or from other indexes
+/// ([`Indexing`]), from files that [`save`](Index::save) wrote, and from files of Deacon.
+///
+/// ```
+/// use warpset_kmers::{Index, IndexKind, Indexing};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let (fasta, saved) = (folder.path().join("genome.fa"), folder.path().join("genome.index"));
+/// # std::fs::write(&fasta, ">g\nGATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG\n")?;
+/// let index = Indexing::new(31, 15)?.run(&[fasta])?;
+/// index.save(&saved)?;
+/// let index = Index::load(&saved)?;
+/// assert_eq!((index.k().get(), index.w(), index.kind()), (31, 15, IndexKind::Exact));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Memory: [`IndexKind`] says how many bits per minimizer; exact indexes of Deacon take 81.
+pub struct Index {
+    k: u32,
+    w: u32,
+    len: u64,
+    members: Members,
+    /// The words of what turns k-mers away, of an exact index that is not mapped.
+    front: Option<AlignedWords<u64>>,
+}
+
+/// The windows, if an index can have them.
+fn check(k: u32, w: u32) -> Result<(u32, u32), Error> {
+    let is_odd = k % 2 == 1 && w % 2 == 1;
+    if is_odd && k <= 31 && w <= 63 { Ok((k, w)) } else { Err(Error::InvalidWindow { k, w }) }
+}
+
+impl Index {
+    /// Reads a file that [`save`](Index::save) wrote, and checks all of it; or one of Deacon, exact (version 3) or a
+    /// binary fuse filter (version 1), on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// [`Error::Read`]; [`Error::NotIndex`] if the file is damaged, or none; [`Error::InvalidWindow`] for an index of
+    /// Deacon of more than 31 bases or 63 k-mers; [`Error::Index`] if there is no memory.
+    pub fn load(path: impl AsRef<Path>) -> Result<Index, Error> {
+        format::load(path.as_ref())
+    }
+
+    /// Maps a file that [`save`](Index::save) wrote into memory, and reads its header only: takes milliseconds, and
+    /// processes that map the same file share its memory. Damage makes wrong answers, nothing worse. Indexes of Deacon
+    /// are read.
+    ///
+    /// # Errors
+    /// As of [`load`](Index::load).
+    ///
+    /// # Safety
+    /// No process changes or cuts the file until the index is dropped. To replace it, as `save` does, or to remove it is
+    /// allowed.
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<Index, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { format::map(path.as_ref()) }
+    }
+
+    /// Writes a file. A regular file that stands there is replaced at once, when all is written.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; [`Error::Index`] if there is no memory.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        format::save(self, path.as_ref())
+    }
+
+    /// Writes a file that Deacon reads: an exact index as `deacon index build` does, a filter as `deacon index freeze`.
+    ///
+    /// # Errors
+    /// [`Error::Write`], also for a filter without any minimizer.
+    pub fn save_for_deacon(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        format::save_for_deacon(self, path.as_ref())
+    }
+
+    /// Bases per k-mer.
+    pub fn k(&self) -> K {
+        K::new(self.k).expect("an index has k from 1 to 31")
+    }
+
+    /// K-mers per window.
+    pub fn w(&self) -> u32 {
+        self.w
+    }
+
+    /// Different minimizers.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no minimizers.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How the index answers.
+    pub fn kind(&self) -> IndexKind {
+        self.members.kind()
+    }
+
+    /// Bytes of memory that it takes, or of the file that is mapped.
+    pub fn memory_bytes(&self) -> u64 {
+        self.members.memory_bytes() + self.front.as_ref().map_or(0, |words| 8 * words.as_slice().len() as u64)
+    }
+
+    /// What finds minimizers in sequences as the index has them.
+    pub fn minimizers(&self) -> Minimizers {
+        Minimizers::deacon(self.k, self.w).expect("an index has windows that minimizers have")
+    }
+
+    /// Whether the index has each of these canonical k-mers, numbers as [`Minimizers`] gives them; of a filter it may say
+    /// so of others.
+    pub fn contains_bulk(&self, kmers: &[u64]) -> Vec<bool> {
+        let mut found = vec![false; kmers.len()];
+        self.contains_into(kmers, &mut found);
+        found
+    }
+
+    /// Looks k-mers up on this thread, some thousands at a time.
+    pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
+        let parts = kmers.chunks(PART).zip(found.chunks_mut(PART));
+        let Some(front) = self.front() else {
+            return parts.for_each(|(kmers, found)| self.members.contains_into(kmers, found));
+        };
+        let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
+        let mut there = [false; PART];
+        for (kmers, found) in parts {
+            let count = front.pass(kmers, &mut passed);
+            self.members.contains_into(&passed.kmers[..count], &mut there[..count]);
+            found.fill(false);
+            passed.at[..count].iter().zip(&there).for_each(|(&at, &there)| found[usize::from(at)] = there);
+        }
+    }
+
+    fn front(&self) -> Option<Front<'_>> {
+        let words = match (&self.front, &self.members) {
+            (Some(words), _) => words.as_slice(),
+            (None, Members::Mapped(mapped)) => mapped.front(),
+            (None, _) => &[],
+        };
+        (!words.is_empty()).then(|| Front::new(words))
+    }
+
+    /// What the minimizers are held in.
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (k, w, len) = (self.k, self.w, self.len);
+        let kind = self.kind();
+        f.debug_struct("Index").field("k", &k).field("w", &w).field("len", &len).field("kind", &kind).finish()
+    }
+}

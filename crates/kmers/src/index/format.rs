@@ -1,0 +1,248 @@
+//! Files of indexes: a header that says which windows there are and what follows, whose payload is the filter in front
+//! of an exact index; then the saved set or filter, with its own header and checksum. Byte for byte in
+//! `docs/formats.md`.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+use warpset_base::file;
+use warpset_base::file::{FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, MappedWords, Replacement, Structure};
+use warpset_fuse::{BinaryFuse16, BinaryFuse32};
+use warpset_static::{StaticSet, StaticSetView};
+
+use super::members::{Mapped, Members};
+use super::{Index, check, deacon, front};
+use crate::{Error, IndexKind};
+
+/// The number of the structure that follows the header, by the kind of index.
+fn structure(kind: IndexKind) -> Structure {
+    match kind {
+        IndexKind::Exact => Structure::STATIC_MAP,
+        IndexKind::Fuse16 => Structure::BINARY_FUSE_16,
+        IndexKind::Fuse32 => Structure::BINARY_FUSE_32,
+    }
+}
+
+const KINDS: [IndexKind; 3] = [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32];
+
+/// What the header says.
+struct Parameters {
+    k: u32,
+    w: u32,
+    len: u64,
+    kind: IndexKind,
+}
+
+impl Parameters {
+    fn of(index: &Index) -> Parameters {
+        Parameters { k: index.k, w: index.w, len: index.len, kind: index.kind() }
+    }
+
+    /// Words of the filter in front.
+    fn front(&self) -> u64 {
+        if self.kind == IndexKind::Exact { front::words_for(self.len) } else { 0 }
+    }
+
+    fn to_header(&self, front: &[u64]) -> HeaderBytes {
+        let mut fields = [0; FIELDS];
+        fields[..4].copy_from_slice(&[self.k.into(), self.w.into(), self.len, structure(self.kind).number.into()]);
+        let header = Header { payload_bytes: 8 * self.front(), fields, checksum: 0 };
+        let checksum = Header::checksum_of(&header.to_bytes(Structure::KMERS_INDEX), front);
+        Header { checksum, ..header }.to_bytes(Structure::KMERS_INDEX)
+    }
+
+    /// Everything but the checksum is checked.
+    fn parse(head: &HeaderBytes) -> Result<(Parameters, Header), FileError> {
+        let header = Header::parse(head, Structure::KMERS_INDEX)?;
+        let [k, w, len, number, unused @ ..] = header.fields;
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
+        let Some(kind) = KINDS.into_iter().find(|&kind| u64::from(structure(kind).number) == number) else {
+            return invalid("the structure of the minimizers", number);
+        };
+        let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let Ok((k, w)) = check(small(k), small(w)) else { return invalid("bases per k-mer", k) };
+        if let Some(value) = unused.into_iter().find(|&value| value != 0) {
+            return invalid("unused parameters", value);
+        }
+        let parameters = Parameters { k, w, len, kind };
+        match Some(header.payload_bytes) == parameters.front().checked_mul(8) {
+            true => Ok((parameters, header)),
+            false => invalid("payload bytes", header.payload_bytes),
+        }
+    }
+}
+
+/// A file that may be an index, and how it begins.
+fn open(path: &Path) -> Result<(File, u64, Vec<u8>), Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    // Asked before the file is opened, because opening a pipe waits for its other end.
+    let there = fs::metadata(path).map_err(failed)?;
+    if !there.is_file() && !there.is_dir() {
+        return Err(not_index(path, "it is no regular file".to_owned()));
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut head = Vec::new();
+    Read::by_ref(&mut file).take(HEADER_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+    Ok((file, there.len(), head))
+}
+
+fn not_index(path: &Path, reason: impl ToString) -> Error {
+    Error::NotIndex { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// Whether a file begins as an index does, ours or Deacon's, or another saved structure.
+pub(super) fn begins_as_index(path: &Path) -> bool {
+    path != Path::new("-")
+        && open(path).is_ok_and(|(_, _, head)| {
+            head.starts_with(b"WARPSET\0")
+                || head.starts_with(b"DBF")
+                || head.first().is_some_and(|&version| version < 9)
+        })
+}
+
+/// The parameters of a file of ours; `None` if it is none.
+fn parameters<'h>(path: &Path, head: &'h [u8]) -> Result<Option<(Parameters, Header, &'h HeaderBytes)>, Error> {
+    match head.first_chunk() {
+        Some(head) if head.starts_with(b"WARPSET\0") => match Parameters::parse(head) {
+            Ok((parameters, header)) => Ok(Some((parameters, header, head))),
+            Err(error) => Err(not_index(path, error)),
+        },
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn load(path: &Path) -> Result<Index, Error> {
+    let (mut file, len, head) = open(path)?;
+    let Some((parameters, header, head)) = parameters(path, &head)? else {
+        return match deacon::load(path, &mut file, &head, len)? {
+            Some(index) => Ok(index),
+            None => Err(not_index(path, "it is neither what `kmers index` nor what Deacon writes")),
+        };
+    };
+    let Parameters { k, w, len: minimizers, kind } = parameters;
+    let available = len.saturating_sub(HEADER_BYTES as u64);
+    let words = file::read_words::<u64>(&mut file, parameters.front(), available, HEADER_BYTES as u64);
+    let words = words.map_err(|error| not_index(path, error))?;
+    header.verify(head, words.as_slice()).map_err(|error| not_index(path, error))?;
+    let front = (kind == IndexKind::Exact).then_some(words);
+    let rest = available.saturating_sub(header.payload_bytes + HEADER_BYTES as u64);
+    let members = match kind {
+        IndexKind::Exact => file::read_from::<StaticSet<u64>>(&mut file, rest)
+            .map(Members::Static)
+            .map_err(|error| not_index(path, error))?,
+        IndexKind::Fuse16 => file::read_from::<BinaryFuse16>(&mut file, rest)
+            .map(Members::Fuse16)
+            .map_err(|error| not_index(path, error))?,
+        IndexKind::Fuse32 => file::read_from::<BinaryFuse32>(&mut file, rest)
+            .map(Members::Fuse32)
+            .map_err(|error| not_index(path, error))?,
+    };
+    let mut after = Vec::new();
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    file.take(1).read_to_end(&mut after).map_err(failed)?;
+    let index = Index { k, w, len: minimizers, members, front };
+    match after.is_empty() && index.count() == minimizers {
+        true => Ok(index),
+        false => Err(not_index(path, "its headers and its length do not agree: it is damaged, copy or build it again")),
+    }
+}
+
+/// # Safety
+/// As for [`Index::map`].
+pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
+    let (_, _, head) = open(path)?;
+    let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
+    let Parameters { k, w, len, kind } = parameters;
+    // SAFETY: the caller's promise.
+    let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
+    let mapped = Mapped { file, kind, front: parameters.front() as usize };
+    let bytes = mapped.structure();
+    let viewed = match kind {
+        IndexKind::Exact => StaticSetView::<u64>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
+        IndexKind::Fuse16 => {
+            warpset_fuse::View::<u16>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string())
+        }
+        IndexKind::Fuse32 => {
+            warpset_fuse::View::<u32>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string())
+        }
+    };
+    viewed.map_err(|error| not_index(path, error))?;
+    Ok(Index { k, w, len, members: Members::Mapped(mapped), front: None })
+}
+
+impl Index {
+    /// Minimizers that the set says it has.
+    fn count(&self) -> u64 {
+        match &self.members {
+            Members::Lines(lines) => lines.len(),
+            Members::Static(set) => set.len(),
+            // Those that come from Deacon's do not know it.
+            Members::Fuse16(_) | Members::Fuse32(_) | Members::Mapped(_) => self.len,
+        }
+    }
+}
+
+/// Lets `write` write a file, through a buffer.
+fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>) -> Result<(), Error> {
+    let written = || {
+        let mut replacement = Replacement::create(path)?;
+        let mut buffer = BufWriter::with_capacity(1 << 20, replacement.file());
+        write(&mut buffer)?;
+        buffer.flush()?;
+        drop(buffer);
+        replacement.sync()?;
+        replacement.finish()
+    };
+    written().map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
+    let set = match (&index.members, index.members.kmers()) {
+        // Indexes of Deacon become our own.
+        (Members::Lines(_), Some(kmers)) => Some(StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?),
+        _ => None,
+    };
+    write(path, |to| {
+        let front = match (&index.front, &index.members) {
+            (Some(words), _) => words.as_slice(),
+            (None, Members::Mapped(mapped)) => mapped.front(),
+            (None, _) => &[],
+        };
+        to.write_all(&Parameters::of(index).to_header(front))?;
+        to.write_all(bytemuck::cast_slice(front))?;
+        let failed = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
+        match (&set, &index.members) {
+            (Some(set), _) | (None, Members::Static(set)) => set.write_to(to).map_err(|error| failed(error.into())),
+            (None, Members::Fuse16(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
+            (None, Members::Fuse32(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
+            (None, Members::Mapped(mapped)) => to.write_all(mapped.structure()),
+            (None, Members::Lines(_)) => unreachable!("a set was built of them"),
+        }
+    })
+}
+
+pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
+    let of = (index.k, index.w, index.len);
+    if let Some(mut kmers) = index.members.kmers() {
+        return write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to));
+    }
+    write(path, |to| match &index.members {
+        Members::Fuse16(filter) => deacon::write_filter(of, filter, to),
+        Members::Fuse32(filter) => deacon::write_filter(of, filter, to),
+        Members::Mapped(mapped) => {
+            let failed = std::io::Error::other;
+            match mapped.kind {
+                IndexKind::Fuse16 => {
+                    let filter = BinaryFuse16::from_bytes(mapped.structure()).map_err(failed)?;
+                    deacon::write_filter(of, &filter, to)
+                }
+                _ => {
+                    let filter = BinaryFuse32::from_bytes(mapped.structure()).map_err(failed)?;
+                    deacon::write_filter(of, &filter, to)
+                }
+            }
+        }
+        Members::Lines(_) | Members::Static(_) => unreachable!("exact indexes have their minimizers"),
+    })
+}

@@ -1,0 +1,125 @@
+//! What an index holds its minimizers in. A new kind of set or filter is a variant here, and a number in `format`.
+
+use std::fmt;
+
+use warpset_base::file::{HEADER_BYTES, MappedWords};
+use warpset_fuse::{BinaryFuse16, BinaryFuse32};
+use warpset_static::{StaticSet, StaticSetView};
+
+use super::lines::Lines;
+
+/// How an index answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Exactly, in 80.4 bits per minimizer: a [`StaticSet`], and a filter in front of it that turns most others away.
+    #[default]
+    Exact,
+    /// With a rate of false positives of 2^-16, in 18.1 bits per minimizer: a [`BinaryFuse16`].
+    Fuse16,
+    /// With a rate of false positives of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
+    Fuse32,
+}
+
+impl fmt::Display for IndexKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            IndexKind::Exact => "exact",
+            IndexKind::Fuse16 => "fuse16",
+            IndexKind::Fuse32 => "fuse32",
+        })
+    }
+}
+
+pub(crate) enum Members {
+    /// Of an index of Deacon.
+    Lines(Lines),
+    Static(StaticSet<u64>),
+    Fuse16(BinaryFuse16),
+    Fuse32(BinaryFuse32),
+    Mapped(Mapped),
+}
+
+/// A saved index in a memory-mapped file: a header, then the saved structure, which has been looked at.
+pub(crate) struct Mapped {
+    pub(crate) file: MappedWords<u64>,
+    pub(crate) kind: IndexKind,
+    /// Words of what turns k-mers away, between the header and the structure.
+    pub(crate) front: usize,
+}
+
+impl Mapped {
+    /// The saved structure.
+    pub(crate) fn structure(&self) -> &[u8] {
+        self.file.bytes().get(HEADER_BYTES + 8 * self.front..).unwrap_or_default()
+    }
+
+    /// The words of what turns k-mers away; none of filters.
+    pub(crate) fn front(&self) -> &[u64] {
+        let words: &[u64] = self.file.as_ref();
+        words.get(HEADER_BYTES / 8..HEADER_BYTES / 8 + self.front).unwrap_or_default()
+    }
+
+    fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
+        use warpset_fuse::View;
+        let bytes = self.structure();
+        // The same bytes had a view when they were mapped; nothing is found in others.
+        let done = match self.kind {
+            IndexKind::Exact => StaticSetView::from_bytes_unverified(bytes)
+                .is_ok_and(|view: StaticSetView<'_, u64>| view.contains_bulk_into(kmers, found).is_ok()),
+            IndexKind::Fuse16 => View::<u16>::from_bytes_unverified(bytes)
+                .is_ok_and(|view| view.contains_bulk_into(kmers, found).is_ok()),
+            IndexKind::Fuse32 => View::<u32>::from_bytes_unverified(bytes)
+                .is_ok_and(|view| view.contains_bulk_into(kmers, found).is_ok()),
+        };
+        if !done {
+            found.fill(false);
+        }
+    }
+}
+
+impl Members {
+    pub(crate) fn kind(&self) -> IndexKind {
+        match self {
+            Members::Lines(_) | Members::Static(_) => IndexKind::Exact,
+            Members::Fuse16(_) => IndexKind::Fuse16,
+            Members::Fuse32(_) => IndexKind::Fuse32,
+            Members::Mapped(mapped) => mapped.kind,
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self {
+            Members::Lines(lines) => lines.memory_bytes(),
+            Members::Static(set) => set.memory_bytes(),
+            Members::Fuse16(filter) => filter.memory_bytes(),
+            Members::Fuse32(filter) => filter.memory_bytes(),
+            Members::Mapped(mapped) => mapped.file.bytes().len() as u64,
+        }
+    }
+
+    /// Whether each k-mer is there; few enough that it stays on this thread. The slices have the same length.
+    pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
+        debug_assert_eq!(kmers.len(), found.len());
+        let same_length = "slices of the same length";
+        match self {
+            Members::Lines(lines) => lines.contains_into(kmers, found),
+            Members::Static(set) => set.view().contains_bulk_into(kmers, found).expect(same_length),
+            Members::Fuse16(filter) => filter.view().contains_bulk_into(kmers, found).expect(same_length),
+            Members::Fuse32(filter) => filter.view().contains_bulk_into(kmers, found).expect(same_length),
+            Members::Mapped(mapped) => mapped.contains_into(kmers, found),
+        }
+    }
+
+    /// All k-mers; `None` of a filter, which does not have them.
+    pub(crate) fn kmers(&self) -> Option<Vec<u64>> {
+        match self {
+            Members::Lines(lines) => Some(lines.iter().collect()),
+            Members::Static(set) => Some(set.view().keys().collect()),
+            Members::Mapped(mapped) if mapped.kind == IndexKind::Exact => {
+                let view = StaticSetView::<u64>::from_bytes_unverified(mapped.structure()).ok()?;
+                Some(view.keys().collect())
+            }
+            Members::Fuse16(_) | Members::Fuse32(_) | Members::Mapped(_) => None,
+        }
+    }
+}

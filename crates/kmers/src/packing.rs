@@ -1,0 +1,168 @@
+//! Compressed files: what they are, their text, and compressed files that are written by several threads.
+//!
+//! | file | read | written |
+//! | --- | --- | --- |
+//! | gzip | one thread; blocked gzip by several | as blocked gzip (`bgzip`), by several threads |
+//! | Zstandard | one thread | in frames of a megabyte, by several threads |
+//!
+//! Blocked gzip is the form of the SAM specification, section 4.1: gzip members of at most 64 KiB, each with its size in
+//! its header, and an empty one at the end. Every program that reads gzip reads it.
+
+mod blocked;
+mod unpack;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use flate2::Crc;
+use flate2::write::DeflateEncoder;
+use ruzstd::encoding::CompressionLevel;
+
+pub(crate) use unpack::{Text, unpacked};
+
+/// How the bytes of a file are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// Bytes of text in a member of blocked gzip, which has at most 64 KiB.
+const MEMBER_TEXT: usize = 0xff00;
+/// The header of a member of blocked gzip, but for the last two bytes, which are its size, less one.
+const MEMBER_HEADER: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0];
+/// The empty member that ends a file.
+const LAST_MEMBER: [u8; 28] =
+    [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+impl Packing {
+    /// By the end of a file's name.
+    pub(crate) fn of_name(path: &Path) -> Packing {
+        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        match extension.as_deref() {
+            Some("gz" | "bgz" | "gzip") => Packing::Gzip,
+            Some("zst" | "zstd") => Packing::Zstd,
+            _ => Packing::Plain,
+        }
+    }
+
+    /// Packs text, so that what comes of several texts, one after the other, is the packed form of all.
+    pub(crate) fn pack(self, text: Vec<u8>, level: u32) -> io::Result<Vec<u8>> {
+        match self {
+            Packing::Plain => Ok(text),
+            Packing::Gzip => {
+                let mut packed = Vec::with_capacity(text.len() / 2);
+                text.chunks(MEMBER_TEXT).try_for_each(|text| member(text, level, &mut packed))?;
+                Ok(packed)
+            }
+            Packing::Zstd if text.is_empty() => Ok(text),
+            Packing::Zstd => Ok(ruzstd::encoding::compress_to_vec(&text[..], CompressionLevel::Fastest)),
+        }
+    }
+
+    /// What the file ends with.
+    pub(crate) fn end(self, is_empty: bool) -> Vec<u8> {
+        match self {
+            Packing::Gzip => LAST_MEMBER.to_vec(),
+            // No bytes at all would be no Zstandard file.
+            Packing::Zstd if is_empty => ruzstd::encoding::compress_to_vec(&[][..], CompressionLevel::Fastest),
+            Packing::Plain | Packing::Zstd => Vec::new(),
+        }
+    }
+}
+
+/// Appends a member of blocked gzip.
+fn member(text: &[u8], level: u32, packed: &mut Vec<u8>) -> io::Result<()> {
+    let begin = packed.len();
+    packed.extend_from_slice(&MEMBER_HEADER);
+    packed.extend_from_slice(&[0; 2]);
+    let mut deflate = DeflateEncoder::new(packed, flate2::Compression::new(level));
+    deflate.write_all(text)?;
+    let packed = deflate.finish()?;
+    let mut crc = Crc::new();
+    crc.update(text);
+    packed.extend_from_slice(&crc.sum().to_le_bytes());
+    packed.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    let Ok(size) = u16::try_from(packed.len() - begin - 1) else {
+        // Text that does not compress at all.
+        packed.truncate(begin);
+        let (first, second) = text.split_at(text.len() / 2);
+        return member(first, level, packed).and_then(|()| member(second, level, packed));
+    };
+    packed[begin + 16..begin + 18].copy_from_slice(&size.to_le_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// Letters like those of reads, and bytes that do not compress.
+    fn texts() -> Vec<Vec<u8>> {
+        let hash = |i: u64| warpset_core::hash::finalise(i);
+        let letters = (0..400_000).map(|i| b"ACGT"[(hash(i) & 3) as usize]).collect();
+        let noise = (0..300_000).map(|i| hash(i) as u8).collect();
+        vec![Vec::new(), b"@a\nACGT\n+\nIIII\n".to_vec(), letters, noise]
+    }
+
+    fn unpack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        unpacked(bytes, 3)?.read_to_end(&mut text).map(|_| text)
+    }
+
+    #[test]
+    fn what_is_packed_in_parts_is_unpacked() {
+        for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd] {
+            for level in [1, 2, 6, 9] {
+                let mut packed = Vec::new();
+                for text in texts() {
+                    packed.extend(packing.pack(text, level).unwrap());
+                }
+                packed.extend(packing.end(false));
+                assert!(unpack(&packed).unwrap() == texts().concat(), "{packing:?}");
+            }
+            if packing != Packing::Plain {
+                assert_eq!(unpack(&packing.end(true)).unwrap(), b"");
+            }
+        }
+    }
+
+    #[test]
+    fn packed_files_are_known_by_their_names() {
+        for (name, packing) in [
+            ("a.fq", Packing::Plain),
+            ("a.fq.gz", Packing::Gzip),
+            ("A.FQ.GZ", Packing::Gzip),
+            ("a.bgz", Packing::Gzip),
+            ("a.zst", Packing::Zstd),
+            ("gz", Packing::Plain),
+        ] {
+            assert_eq!(Packing::of_name(Path::new(name)), packing, "{name}");
+        }
+    }
+
+    /// Cut or changed anywhere, packed files are errors, never panics, or the same text.
+    #[test]
+    fn damage_is_an_error() {
+        let text = &texts()[2][..100_000];
+        for packing in [Packing::Gzip, Packing::Zstd] {
+            let mut packed = packing.pack(text.to_vec(), 2).unwrap();
+            if packing == Packing::Gzip {
+                packed.extend(LAST_MEMBER);
+            }
+            for len in (4..packed.len()).step_by(997).chain(packed.len() - 30..packed.len()) {
+                let unpacked = unpack(&packed[..len]);
+                let is_whole = packing == Packing::Gzip && len == packed.len() - LAST_MEMBER.len();
+                assert!(unpacked.is_err() || is_whole, "{packing:?} {len}");
+            }
+            for at in (0..packed.len()).step_by(313) {
+                let mut damaged = packed.clone();
+                damaged[at] ^= 0x10;
+                let _ = unpack(&damaged);
+            }
+        }
+    }
+}

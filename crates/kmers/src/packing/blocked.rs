@@ -1,0 +1,138 @@
+//! Blocked gzip, unpacked by several threads.
+//!
+//! One thread reads members, which say their sizes, and hands out groups of them; others unpack groups; whoever reads
+//! takes them in their order.
+
+use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use flate2::bufread::MultiGzDecoder;
+
+/// Bytes of a group of members, about.
+const GROUP: usize = 1 << 17;
+/// Groups on their way, per thread.
+const GROUPS_PER_THREAD: usize = 4;
+/// Bytes of a member's header up to where its size is, if the size is all that is added to it.
+const HEADER: usize = 18;
+
+/// Whether gzip that begins like this says the sizes of its members.
+pub(super) fn is_blocked(head: &[u8]) -> bool {
+    head.len() >= HEADER && head[3] & 4 != 0 && head[10..16] == [6, 0, b'B', b'C', 2, 0]
+}
+
+type Group = io::Result<Vec<u8>>;
+
+/// The text, in order.
+pub(super) struct Unpacked<'a> {
+    input: Option<Box<dyn Read + Send + 'a>>,
+    jobs: Option<SyncSender<(Vec<u8>, SyncSender<Group>)>>,
+    /// What is being unpacked, in order.
+    pending: std::collections::VecDeque<Receiver<Group>>,
+    most: usize,
+    current: Vec<u8>,
+    at: usize,
+    error: Option<io::Error>,
+}
+
+impl<'a> Unpacked<'a> {
+    pub(super) fn new(input: impl Read + Send + 'a, threads: usize) -> Unpacked<'a> {
+        let (jobs, receiver) = sync_channel::<(Vec<u8>, SyncSender<Group>)>(threads * GROUPS_PER_THREAD);
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..threads {
+            let receiver = receiver.clone();
+            // They end when nobody sends any more, and hold nothing but groups.
+            thread::spawn(move || {
+                loop {
+                    let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((packed, sender)) = job else { return };
+                    let mut text = Vec::with_capacity(4 * packed.len());
+                    let unpacked = MultiGzDecoder::new(&packed[..]).read_to_end(&mut text).map(|_| text);
+                    // Where nobody waits for it any more, it is not needed.
+                    let _ = sender.send(unpacked);
+                }
+            });
+        }
+        Unpacked {
+            input: Some(Box::new(input)),
+            jobs: Some(jobs),
+            pending: Default::default(),
+            most: threads * GROUPS_PER_THREAD,
+            current: Vec::new(),
+            at: 0,
+            error: None,
+        }
+    }
+
+    /// Hands out groups until enough are on their way.
+    fn hand_out(&mut self) {
+        while self.pending.len() < self.most {
+            let (Some(input), Some(jobs)) = (&mut self.input, &self.jobs) else { return };
+            let (group, end) = read_group(input);
+            if !group.is_empty() {
+                let (sender, receiver) = sync_channel(1);
+                if jobs.send((group, sender)).is_err() {
+                    self.error = Some(io::Error::other("the threads that unpack have ended"));
+                    self.input = None;
+                    return;
+                }
+                self.pending.push_back(receiver);
+            }
+            match end {
+                Ok(false) => {}
+                Ok(true) => (self.input, self.jobs) = (None, None),
+                Err(error) => (self.input, self.jobs, self.error) = (None, None, Some(error)),
+            }
+        }
+    }
+}
+
+/// Whole members, and whether the input has ended, or why it has before its end.
+fn read_group(input: &mut impl Read) -> (Vec<u8>, io::Result<bool>) {
+    let mut group = Vec::with_capacity(GROUP + (1 << 16));
+    while group.len() < GROUP {
+        let begin = group.len();
+        match input.by_ref().take(HEADER as u64).read_to_end(&mut group) {
+            Ok(0) => return (group, Ok(true)),
+            Ok(_) => {}
+            Err(error) => return cut(group, begin, error),
+        }
+        let head = &group[begin..];
+        if !is_blocked(head) {
+            // Members of another kind, or a member that is cut: one thread takes all that is left.
+            let rest = input.read_to_end(&mut group);
+            return (group, rest.map(|_| true));
+        }
+        let size = usize::from(u16::from_le_bytes([head[16], head[17]])) + 1;
+        let rest = size.saturating_sub(HEADER) as u64;
+        match input.by_ref().take(rest).read_to_end(&mut group) {
+            Ok(read) if read as u64 == rest => {}
+            Ok(_) => return cut(group, begin, io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => return cut(group, begin, error),
+        }
+    }
+    (group, Ok(false))
+}
+
+fn cut(mut group: Vec<u8>, begin: usize, error: io::Error) -> (Vec<u8>, io::Result<bool>) {
+    group.truncate(begin);
+    (group, Err(error))
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.current.len() {
+            self.hand_out();
+            let Some(next) = self.pending.pop_front() else {
+                return self.error.take().map_or(Ok(0), Err);
+            };
+            let unpacked = next.recv().map_err(|_| io::Error::other("a thread that unpacks has ended"));
+            (self.current, self.at) = (unpacked??, 0);
+        }
+        let read = buffer.len().min(self.current.len() - self.at);
+        buffer[..read].copy_from_slice(&self.current[self.at..self.at + read]);
+        self.at += read;
+        Ok(read)
+    }
+}

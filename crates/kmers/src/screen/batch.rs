@@ -1,0 +1,321 @@
+//! Batches of whole records, as they stand in their files, with their letters.
+
+use memchr::{memchr, memchr_iter};
+
+use crate::roll::is_line_end;
+
+/// Where a record and its letters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    /// The bytes as they stand in the file, line end included.
+    bytes: (usize, usize),
+    /// The letters: in the text, or in the joined lines.
+    letters: (usize, usize),
+    is_joined: bool,
+}
+
+/// Records to be decided: reads, or pairs of reads, whose mates stand one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    text: Vec<u8>,
+    /// Letters of records that have several lines of them, without the line ends.
+    joined: Vec<u8>,
+    records: Vec<Record>,
+    is_paired: bool,
+}
+
+/// What stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Fasta,
+    Fastq,
+}
+
+/// Why a text is not sound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Where the record begins.
+    pub(crate) at: usize,
+    /// Which of its lines, from 0 on.
+    pub(crate) line: usize,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Start,
+    Separator,
+    Lengths { letters: usize, qualities: usize },
+    End,
+}
+
+impl Format {
+    /// By the first byte of a text.
+    pub(crate) fn of(first: u8) -> Option<Format> {
+        match first {
+            b'>' => Some(Format::Fasta),
+            b'@' => Some(Format::Fastq),
+            _ => None,
+        }
+    }
+}
+
+impl Batch {
+    /// No records yet, in memory that may have been used before; the text stays what it was, to be written over.
+    pub(crate) fn clear(&mut self, is_paired: bool) {
+        self.joined.clear();
+        self.records.clear();
+        self.is_paired = is_paired;
+    }
+
+    /// The text, to be filled before it is parsed.
+    pub(crate) fn text_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Records.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// What is decided at a time: reads, or pairs of them.
+    pub(crate) fn units(&self) -> usize {
+        self.records.len() / self.mates()
+    }
+
+    /// Records per unit: 1, or 2 mates.
+    pub(crate) fn mates(&self) -> usize {
+        if self.is_paired { 2 } else { 1 }
+    }
+
+    /// The letters of a record, without line ends.
+    #[inline]
+    pub(crate) fn letters(&self, record: usize) -> &[u8] {
+        let Record { letters: (begin, end), is_joined, .. } = self.records[record];
+        if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] }
+    }
+
+    /// The letters of each record of a unit.
+    #[inline]
+    pub(crate) fn letters_of_unit(&self, unit: usize) -> impl Iterator<Item = &[u8]> {
+        let mates = self.mates();
+        (unit * mates..(unit + 1) * mates).map(|record| self.letters(record))
+    }
+
+    /// Where the bytes of a record are in the text; its line end is missing at most at the end of the text.
+    #[inline]
+    pub(crate) fn bytes(&self, record: usize) -> (usize, usize) {
+        self.records[record].bytes
+    }
+
+    /// The name of a record: its first line up to the first blank, without the mark.
+    pub(crate) fn name(&self, record: usize) -> &[u8] {
+        let (begin, end) = self.records[record].bytes;
+        name_of(&self.text[begin..end])
+    }
+
+    /// Appends the records that begin at `at` to those of the batch, `most` of them, and says where the first one begins
+    /// that is not whole. At the end of a file the last one needs no line end.
+    pub(crate) fn parse(&mut self, format: Format, mut at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
+        let Batch { text, joined, records, .. } = self;
+        for _ in 0..most {
+            let record = match format {
+                Format::Fasta => fasta(text, at, is_end, joined),
+                Format::Fastq => fastq(text, at, is_end),
+            };
+            let Some(record) = record? else { break };
+            at = record.bytes.1;
+            records.push(record);
+        }
+        Ok(at)
+    }
+
+    /// Takes the last record away, and says where it began.
+    pub(crate) fn pop(&mut self) -> usize {
+        self.records.pop().map_or(0, |record| record.bytes.0)
+    }
+
+    /// Appends the records of another batch after each of this one's: pairs of what were single records, as many here
+    /// as there.
+    pub(crate) fn pair_with(&mut self, other: &Batch) {
+        debug_assert_eq!(self.records.len(), other.records.len());
+        if !self.text.ends_with(b"\n") {
+            // The last record of a file.
+            self.text.push(b'\n');
+            if let Some(last) = self.records.last_mut() {
+                last.bytes.1 += 1;
+            }
+        }
+        let (text, joined) = (self.text.len(), self.joined.len());
+        self.text.extend_from_slice(&other.text);
+        self.joined.extend_from_slice(&other.joined);
+        let moved = |record: &Record| {
+            let by = if record.is_joined { joined } else { text };
+            let moved = |(begin, end): (usize, usize), by| (begin + by, end + by);
+            Record { bytes: moved(record.bytes, text), letters: moved(record.letters, by), ..*record }
+        };
+        let pairs = self.records.iter().zip(&other.records).flat_map(|(&first, second)| [first, moved(second)]);
+        self.records = pairs.collect();
+        self.is_paired = true;
+    }
+}
+
+/// The name in the first line of a record.
+pub(crate) fn name_of(record: &[u8]) -> &[u8] {
+    let line = record.split(|&byte| byte == b'\n' || byte == b'\r').next().unwrap_or_default();
+    let name = line.get(1..).unwrap_or_default();
+    name.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default()
+}
+
+/// The end of a line, without a carriage return.
+#[inline(always)]
+fn without_return(text: &[u8], begin: usize, end: usize) -> usize {
+    if end > begin && text[end - 1] == b'\r' { end - 1 } else { end }
+}
+
+#[inline(always)]
+fn fastq(text: &[u8], at: usize, is_end: bool) -> Result<Option<Record>, Fault> {
+    let fault = |line, what| Err(Fault { at, line, what });
+    match text.get(at) {
+        Some(b'@') => {}
+        // Empty lines may end a file.
+        None => return Ok(None),
+        Some(_) if text[at..].iter().all(|&byte| is_line_end(byte)) => {
+            return Ok(None);
+        }
+        Some(_) => return fault(0, What::Start),
+    }
+    let cut = |line| if is_end { fault(line, What::End) } else { Ok(None) };
+    let line = |begin: usize| memchr(b'\n', text.get(begin..).unwrap_or_default()).map(|len| begin + len);
+    let Some(name) = line(at + 1) else { return cut(0) };
+    let Some(letters) = line(name + 1) else { return cut(1) };
+    match text.get(letters + 1) {
+        Some(b'+') => {}
+        Some(_) => return fault(2, What::Separator),
+        None => return cut(2),
+    }
+    let Some(separator) = line(letters + 1) else { return cut(2) };
+    let (qualities, end) = match line(separator + 1) {
+        Some(end) => (end, end + 1),
+        None if is_end => (text.len(), text.len()),
+        None => return Ok(None),
+    };
+    let letters_end = without_return(text, name + 1, letters);
+    let (letters, qualities) =
+        (letters_end - (name + 1), without_return(text, separator + 1, qualities) - (separator + 1));
+    if letters != qualities {
+        let is_last = is_end && end == text.len() && qualities < letters;
+        let is_cut = is_last && (separator + 1 == text.len() || text.last() != Some(&b'\n'));
+        return fault(3, if is_cut { What::End } else { What::Lengths { letters, qualities } });
+    }
+    Ok(Some(Record { bytes: (at, end), letters: (name + 1, letters_end), is_joined: false }))
+}
+
+#[inline(always)]
+fn fasta(text: &[u8], at: usize, is_end: bool, joined: &mut Vec<u8>) -> Result<Option<Record>, Fault> {
+    match text.get(at) {
+        Some(b'>') => {}
+        None => return Ok(None),
+        Some(_) => return Err(Fault { at, line: 0, what: What::Start }),
+    }
+    let next = memchr_iter(b'>', &text[at + 1..]).map(|place| at + 1 + place).find(|&place| text[place - 1] == b'\n');
+    let end = match next {
+        Some(next) => next,
+        None if is_end => text.len(),
+        None => return Ok(None),
+    };
+    let name = memchr(b'\n', &text[at..end]).map_or(end, |len| at + len + 1);
+    let line = memchr(b'\n', &text[name..end]).map_or(end, |len| name + len);
+    let rest = &text[line..end];
+    if rest.iter().all(|&byte| is_line_end(byte)) {
+        let letters = (name, without_return(text, name, line));
+        return Ok(Some(Record { bytes: (at, end), letters, is_joined: false }));
+    }
+    let begin = joined.len();
+    let lines = text[name..end].split(|&byte| byte == b'\n');
+    lines.for_each(|line| joined.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line)));
+    Ok(Some(Record { bytes: (at, end), letters: (begin, joined.len()), is_joined: true }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(format: Format, text: &[u8], is_end: bool) -> Result<(Vec<(String, String)>, usize), Fault> {
+        let mut batch = Batch::default();
+        batch.text_mut().extend_from_slice(text);
+        let end = batch.parse(format, 0, is_end, usize::MAX)?;
+        let string = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let records = (0..batch.len()).map(|i| (string(batch.name(i)), string(batch.letters(i)))).collect();
+        Ok((records, end))
+    }
+
+    #[test]
+    fn fastq_is_parsed() {
+        let text = b"@a x\nACGT\n+\nIIII\n@b\r\nAC\r\n+b\r\n@+\r\n@\n\n+\n\n@d\nA\n+\nI";
+        let whole = |records: &[(&str, &str)]| -> Vec<(String, String)> {
+            records.iter().map(|(name, letters)| (name.to_string(), letters.to_string())).collect()
+        };
+        let all = whole(&[("a", "ACGT"), ("b", "AC"), ("", ""), ("d", "A")]);
+        assert_eq!(parsed(Format::Fastq, text, true), Ok((all.clone(), text.len())));
+        assert_eq!(parsed(Format::Fastq, text, false), Ok((all[..3].to_vec(), text.len() - 8)));
+        for end in [&b"\n"[..], b"\n\n", b"\r\n\r\n"] {
+            let (records, _) = parsed(Format::Fastq, &[&text[..], end].concat(), true).unwrap();
+            assert_eq!(records, all);
+        }
+        // Cut anywhere: the records before the cut, and never an error unless it is the end.
+        for len in 1..text.len() {
+            let (records, end) = parsed(Format::Fastq, &text[..len], false).unwrap();
+            assert!(end <= len && all.starts_with(&records), "{len}");
+            assert!(parsed(Format::Fastq, &text[..len], true).map_or_else(|fault| fault.what == What::End, |_| true));
+        }
+    }
+
+    #[test]
+    fn faults_say_what_and_where() {
+        for (text, at, line, what) in [
+            ("@a\nAC\n+\nI\n", 0, 3, What::Lengths { letters: 2, qualities: 1 }),
+            ("@a\nAC\n+\nIII\n", 0, 3, What::Lengths { letters: 2, qualities: 3 }),
+            ("@a\nAC\n+\nII\nx\n", 11, 0, What::Start),
+            ("@a\nAC\n+\nII\n\n@b\nA\n+\nI\n", 11, 0, What::Start),
+            ("@a\nAC\nII\n", 0, 2, What::Separator),
+            ("@a\nAC\n+\nI", 0, 3, What::End),
+            ("@a\nAC\n", 0, 2, What::End),
+            ("@a", 0, 0, What::End),
+        ] {
+            assert_eq!(parsed(Format::Fastq, text.as_bytes(), true), Err(Fault { at, line, what }), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn fasta_is_parsed() {
+        let text = b">a b\nAC>G\nTT\n>b\r\nAC\r\nG\r\n>c\n>\nA\n\n>d";
+        let (records, end) = parsed(Format::Fasta, text, true).unwrap();
+        let of = |name: &str, letters: &str| (name.to_owned(), letters.to_owned());
+        assert_eq!(records, [of("a", "AC>GTT"), of("b", "ACG"), of("c", ""), of("", "A"), of("d", "")]);
+        assert_eq!(end, text.len());
+        let (records, end) = parsed(Format::Fasta, text, false).unwrap();
+        assert_eq!((records.len(), end), (4, text.len() - 2));
+    }
+
+    #[test]
+    fn pairs_take_turns() {
+        let mut batches = [&b"@a/1\nAC\n+\nII\n@b/1\nA\n+\nI"[..], b"@a/2\nG\n+\nI\n@b/2\nTTT\n+\nIII\n"].map(|text| {
+            let mut batch = Batch::default();
+            batch.text_mut().extend_from_slice(text);
+            batch.parse(Format::Fastq, 0, true, usize::MAX).unwrap();
+            batch
+        });
+        let [first, second] = &mut batches;
+        first.pair_with(second);
+        let names: Vec<_> = (0..4).map(|i| (first.name(i), first.letters(i))).collect();
+        let wanted: [(&[u8], &[u8]); 4] = [(b"a/1", b"AC"), (b"a/2", b"G"), (b"b/1", b"A"), (b"b/2", b"TTT")];
+        assert_eq!((first.units(), names), (2, wanted.to_vec()));
+        let (begin, end) = first.bytes(2);
+        assert_eq!(&first.text()[begin..end], b"@b/1\nA\n+\nI\n");
+    }
+}

@@ -1,0 +1,180 @@
+//! Decisions by minimizers, of which an index has some.
+//!
+//! All minimizers of a batch are found first. Then those of all reads are looked up in rounds: the first few of each
+//! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
+//! enough of them to hide the time that memory takes.
+
+use warpset_sequence::Minimizers;
+
+use super::batch::Batch;
+use super::decide::{Decider, Decision, Worker};
+use super::rule::Rule;
+use crate::{Error, Index};
+
+/// Minimizers that are looked up together.
+const LOOKUPS: usize = 1 << 12;
+/// Lookups of a read in the first round, at least.
+const FIRST: usize = 4;
+/// Hits up to which a new one is compared with all others.
+const FEW: u64 = 64;
+
+/// Decides by the minimizers of an index.
+pub(crate) struct ByMinimizers<'a> {
+    pub(crate) index: &'a Index,
+    pub(crate) rule: Rule,
+    /// Bases of each read that are looked at.
+    pub(crate) prefix: usize,
+    /// Whether hits and minimizers are to be counted to the last.
+    pub(crate) counts: bool,
+}
+
+/// A read, or a pair, that is being decided.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    /// Its minimizers. The first `hits` of them are those that the index has, different ones if they are few.
+    begin: usize,
+    end: usize,
+    /// Where those begin that have not been looked up.
+    at: usize,
+    hits: u64,
+    /// Hits that are enough, whatever number of its minimizers are equal.
+    needed: u64,
+}
+
+struct Finder<'a> {
+    by: &'a ByMinimizers<'a>,
+    minimizers: Minimizers,
+    kmers: Vec<u64>,
+    units: Vec<Unit>,
+    /// Units that are not decided, and how many of their minimizers are looked up in this round.
+    open: Vec<(usize, usize)>,
+    asked: Vec<u64>,
+    found: Vec<bool>,
+    scratch: Vec<u64>,
+}
+
+impl Decider for ByMinimizers<'_> {
+    fn worker(&self) -> Result<Box<dyn Worker + '_>, Error> {
+        Ok(Box::new(Finder {
+            by: self,
+            minimizers: self.index.minimizers(),
+            kmers: Vec::new(),
+            units: Vec::new(),
+            open: Vec::new(),
+            asked: Vec::new(),
+            found: Vec::new(),
+            scratch: Vec::new(),
+        }))
+    }
+}
+
+impl Worker for Finder<'_> {
+    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
+        self.find(batch);
+        let mut round = 0;
+        while !self.open.is_empty() {
+            self.ask(round);
+            self.take();
+            round += 1;
+        }
+        let (rule, counts) = (self.by.rule, self.by.counts);
+        for unit in &self.units {
+            let mut total = (unit.end - unit.begin) as u64;
+            let is_open = unit.hits >= rule.hits() && unit.hits < rule.needed(total);
+            if counts || is_open {
+                total = distinct(&self.kmers[unit.begin..unit.end], &mut self.scratch);
+            }
+            decisions.push(Decision { matches: rule.matches(unit.hits, total), hits: unit.hits, total });
+        }
+        Ok(())
+    }
+}
+
+impl Finder<'_> {
+    /// Finds the minimizers of all units.
+    fn find(&mut self, batch: &Batch) {
+        self.kmers.clear();
+        self.units.clear();
+        self.open.clear();
+        for unit in 0..batch.units() {
+            let begin = self.kmers.len();
+            for letters in batch.letters_of_unit(unit) {
+                self.minimizers.kmers_into(&letters[..letters.len().min(self.by.prefix)], &mut self.kmers);
+            }
+            let end = self.kmers.len();
+            let needed = if self.by.counts { u64::MAX } else { self.by.rule.needed((end - begin) as u64) };
+            self.units.push(Unit { begin, end, at: begin, hits: 0, needed });
+            // Fewer minimizers than hits that it needs: it cannot match.
+            if begin < end && (self.by.counts || (end - begin) as u64 >= self.by.rule.hits()) {
+                self.open.push((unit, 0));
+            }
+        }
+    }
+
+    /// Looks up the next minimizers of all units that are not decided.
+    fn ask(&mut self, round: u32) {
+        self.asked.clear();
+        for (unit, asked) in &mut self.open {
+            let unit = &self.units[*unit];
+            let first = FIRST.max((unit.needed - unit.hits).saturating_mul(5).min(1 << 20) as usize / 4);
+            *asked = first.saturating_mul(4usize.saturating_pow(round)).min(unit.end - unit.at);
+            self.asked.extend_from_slice(&self.kmers[unit.at..unit.at + *asked]);
+        }
+        self.found.resize(self.asked.len(), false);
+        for (asked, found) in self.asked.chunks(LOOKUPS).zip(self.found.chunks_mut(LOOKUPS)) {
+            self.by.index.contains_into(asked, found);
+        }
+    }
+
+    /// Counts what was found, and keeps the units that are still not decided.
+    fn take(&mut self) {
+        let mut begin = 0;
+        let Finder { units, kmers, found, open, .. } = self;
+        open.retain(|&(unit, asked)| {
+            let unit = &mut units[unit];
+            let found = &found[begin..begin + asked];
+            begin += asked;
+            // Most reads that do not match have no hit at all, which is seen many answers at a time.
+            let hits = if found.contains(&true) { found } else { &[] };
+            for (i, _) in hits.iter().enumerate().filter(|(_, found)| **found) {
+                let (at, hits) = (unit.at + i, unit.begin + unit.hits as usize);
+                if unit.needed > FEW || !kmers[unit.begin..hits].contains(&kmers[at]) {
+                    // What is there has been looked up, and is none of the hits.
+                    kmers.swap(hits, at);
+                    unit.hits += 1;
+                    if unit.hits >= unit.needed && unit.needed <= FEW {
+                        return false;
+                    }
+                }
+            }
+            unit.at += asked;
+            let is_last = unit.at == unit.end;
+            if unit.needed > FEW && (is_last || unit.hits >= unit.needed) {
+                unit.hits = different_first(&mut kmers[unit.begin..unit.begin + unit.hits as usize]);
+            }
+            !is_last && unit.hits < unit.needed
+        });
+    }
+}
+
+/// Puts one of each kind first, and says how many kinds there are; all stay.
+fn different_first(kmers: &mut [u64]) -> u64 {
+    kmers.sort_unstable();
+    let mut kinds = 0;
+    for i in 0..kmers.len() {
+        if kinds == 0 || kmers[kinds - 1] != kmers[i] {
+            kmers.swap(kinds, i);
+            kinds += 1;
+        }
+    }
+    kinds as u64
+}
+
+/// How many different ones there are.
+fn distinct(kmers: &[u64], scratch: &mut Vec<u64>) -> u64 {
+    scratch.clear();
+    scratch.extend_from_slice(kmers);
+    scratch.sort_unstable();
+    scratch.dedup();
+    scratch.len() as u64
+}

@@ -1,0 +1,94 @@
+//! When a read matches.
+
+use warpset_core::minimizer::needed_hits;
+
+use crate::Error;
+
+/// When a read, or a pair of reads, matches: at least so many hits, and at least such a share of all that was looked up.
+///
+/// With an index, minimizers are looked up, and different ones are counted, those of both mates together. With a table
+/// of k-mers it is all windows of k bases.
+///
+/// ```
+/// use warpset_kmers::Rule;
+///
+/// let rule = Rule::new(2, 0.01)?; // Deacon's
+/// assert!(rule.matches(2, 150) && !rule.matches(1, 1));
+/// assert!(!rule.matches(2, 201)); // 1 % are more than 2
+/// # Ok::<(), warpset_kmers::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    hits: u64,
+    share: f64,
+}
+
+impl Rule {
+    /// At least `hits` hits, and `share` of what was looked up.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRule`] unless `hits` is at least 1 and `share` from 0 to 1.
+    pub fn new(hits: u64, share: f64) -> Result<Rule, Error> {
+        match hits > 0 && (0.0..=1.0).contains(&share) {
+            true => Ok(Rule { hits, share }),
+            false => Err(Error::InvalidRule { hits, share }),
+        }
+    }
+
+    /// One hit is enough.
+    pub(crate) const ONE: Rule = Rule { hits: 1, share: 0.0 };
+    /// Deacon's: two hits and 1 %.
+    pub(crate) const DEACON: Rule = Rule { hits: 2, share: 0.01 };
+
+    /// The rule with another number of hits; with none all reads match.
+    pub(crate) fn with_hits(self, hits: u64) -> Rule {
+        Rule { hits, ..self }
+    }
+
+    /// The least number of hits.
+    pub fn hits(self) -> u64 {
+        self.hits
+    }
+
+    /// The least share.
+    pub fn share(self) -> f64 {
+        self.share
+    }
+
+    /// Hits that are enough of `total`: the least integer whose quotient by `total` is not below the share, in floating
+    /// point. It does not fall as `total` grows.
+    #[inline]
+    pub(crate) fn needed(self, total: u64) -> u64 {
+        if total == 0 {
+            return self.hits;
+        }
+        needed_hits(self.hits, self.share, total)
+    }
+
+    /// Whether a read matches with this many hits of `total`. Without anything to look up none does.
+    #[inline]
+    pub fn matches(self, hits: u64, total: u64) -> bool {
+        self.hits == 0 || (total > 0 && hits >= self.needed(total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_least_ones() {
+        let rule = |hits, share| Rule::new(hits, share).unwrap();
+        assert_eq!(rule(1, 0.49).needed(5), 3);
+        // A tenth of thirty is three, though the product is a little more.
+        assert_eq!(rule(1, 0.1).needed(30), 3);
+        assert!(!rule(1, 0.0).matches(1, 0) && rule(1, 0.0).matches(1, 1) && rule(1, 1.0).matches(7, 7));
+        for share in [0.0, 0.01, 0.1, 0.5, 0.99, 1.0] {
+            let needed: Vec<u64> = (0..20_000).map(|total| rule(1, share).needed(total)).collect();
+            assert!(needed.is_sorted(), "{share}");
+        }
+        for (hits, share) in [(0, 0.5), (1, -0.1), (1, 1.1), (1, f64::NAN)] {
+            assert!(matches!(Rule::new(hits, share), Err(Error::InvalidRule { .. })));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What is written: reads in their order, packed by the threads that decided them.
+//!
+//! Texts arrive in any order, each with its number. Whoever brings the next one appends all that are ready, and packs
+//! what has gathered, about a megabyte at a time; packed bytes are put into order again, and written.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use warpset_base::file::Replacement;
+
+use crate::Error;
+use crate::packing::Packing;
+
+/// Bytes of text that are packed together, about.
+const GATHERED: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// Items by their numbers, handed out in order.
+struct Ordered<T> {
+    next: u64,
+    waiting: BTreeMap<u64, T>,
+}
+
+impl<T> Ordered<T> {
+    fn new() -> Ordered<T> {
+        Ordered { next: 0, waiting: BTreeMap::new() }
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let item = self.waiting.remove(&self.next)?;
+        self.next += 1;
+        Some(item)
+    }
+}
+
+/// A file for reads, written by several threads.
+pub(crate) struct Sink {
+    path: PathBuf,
+    packing: Packing,
+    level: u32,
+    gathering: Mutex<Gathering>,
+    writing: Mutex<Writing>,
+    /// Texts that may wait for an earlier one.
+    most_waiting: u64,
+    has_moved: Condvar,
+}
+
+struct Gathering {
+    texts: Ordered<Vec<u8>>,
+    gathered: Vec<u8>,
+    /// How often it was packed.
+    packed: u64,
+    is_empty: bool,
+    /// Whether some thread has failed, so that nobody may wait.
+    has_failed: bool,
+}
+
+struct Writing {
+    packed: Ordered<Vec<u8>>,
+    file: Destination,
+}
+
+enum Destination {
+    File(Replacement),
+    Standard(io::Stdout),
+}
+
+impl Destination {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Destination::File(file) => file.file().write_all(bytes),
+            Destination::Standard(output) => output.write_all(bytes),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Destination::File(file) => file.finish(),
+            Destination::Standard(mut output) => output.flush(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sink {
+    /// Opens a file, which gets its name when it is finished; `-` is the standard output.
+    pub(crate) fn create(path: &Path, level: u32, threads: usize) -> Result<Sink, Error> {
+        let file = match path == Path::new("-") {
+            true => Destination::Standard(io::stdout()),
+            false => {
+                let failed = |source| Error::Write { path: path.to_owned(), source };
+                Destination::File(Replacement::create(path).map_err(failed)?)
+            }
+        };
+        let (texts, gathered) = (Ordered::new(), Vec::new());
+        Ok(Sink {
+            path: path.to_owned(),
+            packing: Packing::of_name(path),
+            level,
+            gathering: Mutex::new(Gathering { texts, gathered, packed: 0, is_empty: true, has_failed: false }),
+            writing: Mutex::new(Writing { packed: Ordered::new(), file }),
+            most_waiting: 4 * threads as u64,
+            has_moved: Condvar::new(),
+        })
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Write { path: self.path.clone(), source }
+    }
+
+    /// Adds the text with this number. Each number comes once, and none is left out.
+    pub(crate) fn put(&self, number: u64, text: Vec<u8>) -> Result<(), Error> {
+        let mut gathering = lock(&self.gathering);
+        while number > gathering.texts.next + self.most_waiting && !gathering.has_failed {
+            gathering = self.has_moved.wait(gathering).unwrap_or_else(PoisonError::into_inner);
+        }
+        gathering.texts.waiting.insert(number, text);
+        let mut full = Vec::new();
+        while let Some(text) = gathering.texts.pop() {
+            gathering.is_empty &= text.is_empty();
+            if gathering.gathered.is_empty() {
+                gathering.gathered = text;
+            } else {
+                gathering.gathered.extend_from_slice(&text);
+            }
+            if gathering.gathered.len() >= GATHERED {
+                full.push((gathering.packed, std::mem::take(&mut gathering.gathered)));
+                gathering.packed += 1;
+            }
+        }
+        drop(gathering);
+        self.has_moved.notify_all();
+        full.into_iter().try_for_each(|(number, text)| self.pack(number, text))
+    }
+
+    fn pack(&self, number: u64, text: Vec<u8>) -> Result<(), Error> {
+        let packed = self.packing.pack(text, self.level).map_err(|error| self.failed(error))?;
+        let mut writing = lock(&self.writing);
+        writing.packed.waiting.insert(number, packed);
+        while let Some(packed) = writing.packed.pop() {
+            writing.file.write(&packed).map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// Lets no thread wait for what another one failed to bring.
+    pub(crate) fn give_up(&self) {
+        lock(&self.gathering).has_failed = true;
+        self.has_moved.notify_all();
+    }
+
+    /// Writes what is left, and gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let (is_empty, last) = {
+            let mut gathering = lock(&self.gathering);
+            let text = std::mem::take(&mut gathering.gathered);
+            (gathering.is_empty, (!text.is_empty()).then_some((gathering.packed, text)))
+        };
+        if let Some((number, text)) = last {
+            self.pack(number, text)?;
+        }
+        let path = self.path;
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let mut file = self.writing.into_inner().unwrap_or_else(PoisonError::into_inner).file;
+        file.write(&self.packing.end(is_empty)).and_then(|()| file.finish()).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::thread;
+
+    use super::*;
+    use crate::packing::unpacked;
+
+    /// Texts from several threads come out in order, packed or not, and only when all is written.
+    #[test]
+    fn texts_are_written_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["plain", "packed.gz", "packed.zst"] {
+            let path = folder.path().join(name);
+            fs::write(&path, b"old").unwrap();
+            let sink = Sink::create(&path, 2, 3).unwrap();
+            let text = |i: u64| format!("{i} ").repeat((i % 90) as usize);
+            thread::scope(|scope| {
+                for thread in 0..3 {
+                    let sink = &sink;
+                    scope.spawn(move || {
+                        (0..300).filter(|i| i % 3 == thread).for_each(|i| sink.put(i, text(i).into_bytes()).unwrap());
+                    });
+                }
+            });
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            sink.finish().unwrap();
+            let mut found = String::new();
+            unpacked(&fs::read(&path).unwrap()[..], 2).unwrap().read_to_string(&mut found).unwrap();
+            assert!(found == (0..300).map(text).collect::<String>(), "{name}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn what_is_not_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reads.gz");
+        let sink = Sink::create(&path, 2, 1).unwrap();
+        sink.put(0, vec![b'A'; 10_000]).unwrap();
+        drop(sink);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(matches!(Sink::create(&folder.path().join("none/x"), 2, 1), Err(Error::Write { .. })));
+        assert!(matches!(Sink::create(folder.path(), 2, 1), Err(Error::Write { .. })));
+    }
+}

@@ -1,0 +1,300 @@
+//! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
+
+use std::fmt;
+
+use warpset_base::bitmap::Bitmap;
+use warpset_base::parallel;
+use warpset_core::hash::mix;
+use warpset_core::minimizer;
+use warpset_core::sequence_filter::{BLOCK_BITS, BLOCK_WORDS, mask_of, word_of};
+
+use super::hits::{Hits, Threshold};
+use super::layout::SequenceFilterLayout;
+use super::packed::PackedSequences;
+use super::probes::{POSITIONS, Probes, WORDS};
+use super::rates;
+use super::sequences::{Piece, Sequences, tasks};
+use crate::Error;
+
+/// Positions that one task of a parallel operation takes; a multiple of 32.
+pub(super) const TASK: usize = 1 << 14;
+/// Bytes of words from which on their cache lines are asked for ahead.
+const FAR_BYTES: usize = 1 << 20;
+/// Letters of a random sequence by which rates are measured.
+const SAMPLE_LETTERS: u64 = 1 << 16;
+
+/// A filter's parameters and a borrow of its words: answers queries, owns nothing.
+///
+/// From saved bytes without a copy ([`SequenceFilterView::from_bytes`]), or from a filter
+/// ([`SequenceFilter::view`](crate::SequenceFilter::view)).
+///
+/// ```
+/// use warpset_sequence::SequenceFilter;
+///
+/// let filter = SequenceFilter::builder(100).k(11).build_from(&["ACGTTGCAACGTACGTTACAG"])?;
+/// let view = filter.view(); // may go to other threads, lives as long as the filter
+/// assert_eq!(view.count(b"TGCAACGTACGTTA").found, 4);
+/// # Ok::<(), warpset_sequence::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct SequenceFilterView<'a> {
+    layout: SequenceFilterLayout,
+    words: &'a [u64],
+}
+
+/// What a thread needs to answer for a task.
+struct Scratch {
+    packed: PackedSequences,
+    probes: Box<Probes>,
+    /// A bit per position: whether a k-mer begins there that may be in the filter, and whether one does.
+    found: Vec<u32>,
+    kmers: Vec<u32>,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch { packed: PackedSequences::new(), probes: Probes::new(), found: Vec::new(), kmers: Vec::new() }
+    }
+}
+
+/// Asks for the cache lines of the blocks of s-mers; `words` is where `bytes` bytes of blocks are, of which nothing is
+/// read.
+pub(super) fn prefetch_all(words: *const u64, bytes: usize, probes: &Probes) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if bytes < FAR_BYTES {
+            return;
+        }
+        let mut last = None;
+        for (smers, blocks) in probes.smers.iter().zip(probes.blocks.as_chunks::<32>().0) {
+            for &block in if *smers == 0 { &[][..] } else { blocks } {
+                if last != Some(block) {
+                    let at = words.wrapping_add(block as usize * BLOCK_WORDS);
+                    // SAFETY: every x86-64 processor has SSE, and a prefetch accesses nothing, wherever it points.
+                    unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
+                    last = Some(block);
+                }
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, bytes, probes, FAR_BYTES);
+}
+
+/// The first `len` bits of words of 32.
+fn bits_from(words: &[u32], len: usize) -> Bitmap {
+    let pairs = words.chunks(2).map(|two| u64::from(two[0]) | u64::from(two.get(1).copied().unwrap_or(0)) << 32);
+    Bitmap::from_words(pairs.take(len.div_ceil(64)).collect(), len)
+}
+
+impl<'a> SequenceFilterView<'a> {
+    /// `words` are exactly the words of `layout`.
+    pub(crate) fn new(layout: SequenceFilterLayout, words: &'a [u64]) -> SequenceFilterView<'a> {
+        debug_assert_eq!(words.len() as u64, layout.words());
+        SequenceFilterView { layout, words }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &SequenceFilterLayout {
+        &self.layout
+    }
+
+    /// The words, little-endian, block by block: the memory image that every backend shares.
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Bytes of memory that the words take.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.layout.words()
+    }
+
+    /// Bits of memory per k-mer, were `kmers` in the filter.
+    pub fn bits_per_kmer(&self, kmers: u64) -> f64 {
+        8.0 * self.memory_bytes() as f64 / kmers as f64
+    }
+
+    /// How many bits are set.
+    pub fn count_ones(&self) -> u64 {
+        let count = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        parallel::map(self.words.chunks(TASK), count).into_iter().sum()
+    }
+
+    /// The fraction of bits that are set.
+    pub fn fill_ratio(&self) -> f64 {
+        self.count_ones() as f64 / (self.layout.blocks() * BLOCK_BITS) as f64
+    }
+
+    /// The rate of false positives of the filter as it is, from the bits that are set in each block: of k-mers that
+    /// share no s-mer with those in the filter. Takes time in proportion to the filter's size.
+    pub fn fpr(&self) -> f64 {
+        rates::fpr(&self.layout, self.words)
+    }
+
+    /// The fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims to
+    /// contain.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
+        let windows = SAMPLE_LETTERS - u64::from(self.layout.k()) + 1;
+        let hits = parallel::map(0..samples.div_ceil(windows), |i| {
+            self.count(&random_letters(SAMPLE_LETTERS, seed ^ mix(i, 1)))
+        });
+        let (found, kmers) = hits.iter().fold((0, 0), |sum, hits| (sum.0 + hits.found, sum.1 + hits.kmers));
+        found as f64 / kmers.max(1) as f64
+    }
+
+    /// Fills `found` and `kmers` for what is packed.
+    fn answer(&self, scratch: &mut Scratch) {
+        let Scratch { packed, probes, found, kmers } = scratch;
+        let words: &[u32] = bytemuck::cast_slice(self.words);
+        let shape = self.layout.shape();
+        found.clear();
+        kmers.clear();
+        let mut before = None;
+        for first in (0..packed.bases().len()).step_by(WORDS) {
+            probes.fill(shape, self.layout.blocks(), packed.bases(), packed.breaks(), first);
+            prefetch_all(self.words.as_ptr(), size_of_val(self.words), probes);
+            kmers.extend_from_slice(&probes.kmers);
+            let positions = probes.blocks.as_chunks::<32>().0.iter().zip(probes.hashes.as_chunks::<32>().0);
+            for ((blocks, hashes), &smers) in positions.zip(&probes.smers) {
+                let mut hits = 0;
+                if smers != 0 {
+                    for i in 0..32 {
+                        let word = words[blocks[i] as usize * 2 * BLOCK_WORDS + word_of(hashes[i]) as usize];
+                        let mask = mask_of(hashes[i]);
+                        hits |= u32::from(word & mask == mask) << i;
+                    }
+                }
+                let hits = u64::from(hits & smers);
+                if let Some(before) = before {
+                    found.push(warpset_core::sequence_filter::all_of(before | hits << 32, shape.smers()) as u32);
+                }
+                before = Some(hits);
+            }
+        }
+        // A break is the last position, so no k-mer begins in the last word's end.
+        if let Some(before) = before {
+            found.push(warpset_core::sequence_filter::all_of(before, shape.smers()) as u32);
+        }
+    }
+
+    /// What `take` makes of the answers for each piece of the sequences, in the pieces' order: it gets a bit per window
+    /// for both questions, from the lowest bit on, those past the piece's windows to be ignored.
+    fn by_piece<S: Sequences + ?Sized, T: Send>(
+        &self,
+        sequences: &S,
+        take: impl Fn(Piece, &[u32], &[u32]) -> T + Sync,
+    ) -> (Vec<Piece>, Vec<T>) {
+        let k = self.layout.k() as usize;
+        let (pieces, ends) = tasks(sequences, k, TASK);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let parts = starts.zip(&ends).map(|(start, &end)| &pieces[start..end]);
+        let taken = parallel::map_with(Scratch::new, parts, |scratch, pieces| {
+            scratch.packed.clear();
+            pieces.iter().for_each(|piece| piece.append(sequences, k, &mut scratch.packed));
+            self.answer(scratch);
+            let each = pieces.iter().enumerate().map(|(i, &piece)| {
+                let first = scratch.packed.first_word(i);
+                take(piece, &scratch.found[first..], &scratch.kmers[first..])
+            });
+            each.collect::<Vec<T>>()
+        });
+        (pieces, taken.into_iter().flatten().collect())
+    }
+
+    /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there are
+    /// windows. Never false for a k-mer that was inserted, on either strand; false where a letter is no base.
+    ///
+    /// Like all methods for one sequence, this uses the threads of the current rayon pool for a long one.
+    pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
+        self.contains_windows_bulk(&[letters]).pop().unwrap_or_default()
+    }
+
+    /// [`contains_windows`](Self::contains_windows) of many sequences, each with a bitmap of its own.
+    pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
+        let (pieces, bits) = self.by_piece(sequences, |piece, found, _| bits_from(found, piece.end - piece.first));
+        let mut bitmaps = vec![Bitmap::default(); sequences.count()];
+        let mut bits = pieces.iter().zip(bits).peekable();
+        while let Some((piece, first)) = bits.next() {
+            // Every piece but a sequence's last one has whole words.
+            let (mut words, mut len) = (first.into_words(), piece.end);
+            while let Some((more, next)) = bits.next_if(|(next, _)| next.sequence == piece.sequence) {
+                words.extend(next.into_words());
+                len = more.end;
+            }
+            bitmaps[piece.sequence] = Bitmap::from_words(words, len);
+        }
+        bitmaps
+    }
+
+    /// How many k-mers the sequence has, and how many of them may be in the filter.
+    pub fn count(&self, letters: &[u8]) -> Hits {
+        self.count_bulk(&[letters]).pop().unwrap_or_default()
+    }
+
+    /// [`count`](Self::count) of many sequences: one answer per sequence, in their order.
+    pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
+        let ones = |words: &[u32], len: usize| {
+            let whole: u32 = words[..len / 32].iter().map(|word| word.count_ones()).sum();
+            let rest = if len.is_multiple_of(32) { 0 } else { (words[len / 32] & !(!0 << (len % 32))).count_ones() };
+            u64::from(whole + rest)
+        };
+        let (pieces, hits) = self.by_piece(sequences, |piece, found, kmers| {
+            let len = piece.end - piece.first;
+            Hits { found: ones(found, len), kmers: ones(kmers, len) }
+        });
+        let mut counts = vec![Hits::default(); sequences.count()];
+        for (piece, hits) in pieces.iter().zip(hits) {
+            let count = &mut counts[piece.sequence];
+            *count = Hits { found: count.found + hits.found, kmers: count.kmers + hits.kmers };
+        }
+        counts
+    }
+
+    /// Whether enough k-mers of the sequence may be in the filter.
+    pub fn matches(&self, letters: &[u8], threshold: Threshold) -> bool {
+        threshold.is_met(self.count(letters))
+    }
+
+    /// [`matches`](Self::matches) of many sequences: one bit per sequence.
+    pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Bitmap {
+        matching(&self.count_bulk(sequences), threshold)
+    }
+
+    /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that was
+    /// inserted.
+    ///
+    /// # Errors
+    /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.
+    pub fn contains(&self, kmer: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let (kmer, k) = (kmer.as_ref(), self.layout.k());
+        if kmer.len() != k as usize || !kmer.iter().all(|&letter| minimizer::is_base(letter)) {
+            return Err(Error::NotKmer { kmer: String::from_utf8_lossy(kmer).into(), k });
+        }
+        Ok(self.count(kmer).found == 1)
+    }
+}
+
+/// One bit per sequence: whether these are enough.
+pub(super) fn matching(hits: &[Hits], threshold: Threshold) -> Bitmap {
+    let word = |hits: &[Hits]| hits.iter().rev().fold(0, |word, &hits| word << 1 | u64::from(threshold.is_met(hits)));
+    Bitmap::from_words(hits.chunks(64).map(word).collect(), hits.len())
+}
+
+/// A random sequence.
+pub(super) fn random_letters(len: u64, seed: u64) -> Vec<u8> {
+    let mut letters = Vec::with_capacity(len as usize + 32);
+    for i in 0..len.div_ceil(32) {
+        let bases = mix(i, seed);
+        letters.extend((0..32).map(|j| minimizer::letter((bases >> (2 * j)) as u8)));
+    }
+    letters.truncate(len as usize);
+    letters
+}
+
+impl fmt::Debug for SequenceFilterView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SequenceFilterView").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+const _: () = assert!(TASK.is_multiple_of(POSITIONS));

@@ -1,0 +1,44 @@
+//! Canonical minimizers of DNA, for CPU and GPU.
+//!
+//! | type | what it does |
+//! | --- | --- |
+//! | [`Minimizers`] | finds the minimizers of sequences, as positions or as canonical k-mers |
+//! | [`SequenceFilter`] | holds k-mers of sequences approximately, and tells which of other sequences are there |
+//!
+//! ```
+//! use warpset_sequence::Minimizers;
+//!
+//! let minimizers = Minimizers::new(5, 3)?;
+//! let found = minimizers.find(b"ACGTTGCATTNGACCAGT");
+//! let other = minimizers.find(b"ACTGGTCNAATGCAACGT"); // the other strand
+//! assert!(found.iter().map(|m| m.kmer).eq(other.iter().rev().map(|m| m.kmer)));
+//! # Ok::<(), warpset_sequence::Error>(())
+//! ```
+//!
+//! Which k-mers are minimizers, and what letters and k-mers are as numbers: [`warpset_core::minimizer`].
+
+#![warn(clippy::missing_errors_doc)]
+
+mod error;
+mod filter;
+#[cfg(feature = "gpu")]
+pub mod gpu;
+mod minimizers;
+mod packed;
+
+#[cfg(target_endian = "big")]
+compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
+
+pub use error::Error;
+#[cfg(feature = "mmap")]
+pub use filter::MappedSequenceFilter;
+pub use filter::{
+    DEFAULT_BITS_PER_KMER, DEFAULT_K, Hits, PackedSequences, SequenceFilter, SequenceFilterBuilder,
+    SequenceFilterLayout, SequenceFilterView, Sequences, Threshold,
+};
+pub use minimizers::{Minimizer, Minimizers};
+pub use packed::Packed;
+pub use warpset_base::bitmap::Bitmap;
+pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::filter::LengthMismatch;
+pub use warpset_base::words::OutOfMemory;

@@ -1,0 +1,202 @@
+//! Minimizers of host sequences.
+
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod lanes;
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod text;
+
+use warpset_core::minimizer::{self, Scheme, canonical, code};
+
+use crate::{Error, Packed};
+
+/// Finds the canonical minimizers of sequences.
+///
+/// A window is `w` consecutive k-mers. Of each window one k-mer is taken, and neighbouring windows mostly take the same:
+/// of random bases two k-mers in `w + 1` are minimizers. Equal stretches of two sequences have equal minimizers, on
+/// either strand if `k + w - 1` is odd. The least k-mer by a hash is taken; of several least ones the leftmost if more
+/// than half of the window's bases are G or T, and otherwise the rightmost ([`warpset_core::minimizer`]).
+///
+/// Letters are A, C, G, T in either case. No window has another letter in it, so line ends have to be taken out before.
+/// A sequence shorter than a window has no minimizers.
+///
+/// ```
+/// use warpset_sequence::Minimizers;
+///
+/// let minimizers = Minimizers::new(31, 15)?;
+/// let genome = b"GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG";
+/// for found in minimizers.find(genome) {
+///     println!("{} {:x}", found.position, found.kmer);
+/// }
+/// # Ok::<(), warpset_sequence::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Minimizers {
+    scheme: Scheme,
+}
+
+/// A k-mer that some window took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Minimizer {
+    /// Where the k-mer begins in the sequence.
+    pub position: usize,
+    /// The smaller of the k-mer and its reverse complement, 2 bits per base, the first base lowest: A 0, C 1, T 2, G 3.
+    pub kmer: u64,
+}
+
+impl Minimizers {
+    /// Windows of `w` k-mers, with the hash that the crate `simd-minimizers` takes unless told otherwise.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScheme`] unless `k` is from 1 to 32 (a k-mer is a number of 64 bits), and `w` from 1 to 64.
+    pub fn new(k: u32, w: u32) -> Result<Minimizers, Error> {
+        let scheme = Scheme::new(k, w).ok_or(Error::InvalidScheme { k, w })?;
+        Ok(Minimizers { scheme })
+    }
+
+    /// The windows and the hash of Deacon, whose indexes have these minimizers.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScheme`] as for [`new`](Minimizers::new).
+    pub fn deacon(k: u32, w: u32) -> Result<Minimizers, Error> {
+        Ok(Minimizers::new(k, w)?.rotated_by(minimizer::DEACON_ROTATION))
+    }
+
+    /// Rotates the hash by another number of bits per base, taken modulo 32.
+    pub fn rotated_by(self, rotation: u32) -> Minimizers {
+        Minimizers { scheme: self.scheme.rotated_by(rotation) }
+    }
+
+    /// What minimizers are chosen by.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The minimizers of a sequence, by their positions. Takes time in proportion to its length.
+    pub fn find(&self, letters: &[u8]) -> Vec<Minimizer> {
+        let mut found = Vec::new();
+        self.visit(letters, |position, kmer| found.push(Minimizer { position, kmer }));
+        found
+    }
+
+    /// Appends the positions of the minimizers, ascending.
+    pub fn positions_into(&self, letters: &[u8], positions: &mut Vec<usize>) {
+        self.visit(letters, |position, _| positions.push(position));
+    }
+
+    /// Appends the canonical k-mers of the minimizers, by their positions.
+    pub fn kmers_into(&self, letters: &[u8], kmers: &mut Vec<u64>) {
+        self.visit(letters, |_, kmer| kmers.push(kmer));
+    }
+
+    /// The minimizers of packed sequences, by their positions, which count on from one sequence to the next.
+    pub fn find_packed(&self, packed: &Packed) -> Vec<Minimizer> {
+        let mut found = Vec::new();
+        self.visit_packed(packed, |position, kmer| found.push(Minimizer { position, kmer }));
+        found
+    }
+
+    /// Appends the canonical k-mers of the minimizers of packed sequences, by their positions.
+    pub fn kmers_packed_into(&self, packed: &Packed, kmers: &mut Vec<u64>) {
+        self.visit_packed(packed, |_, kmer| kmers.push(kmer));
+    }
+
+    fn visit_packed(&self, packed: &Packed, visit: impl FnMut(usize, u64)) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use lanes::Lanes;
+            let text = text::PackedText(packed);
+            if let Some(lanes) = lanes::Avx512::detect() {
+                return blocks::visit_avx512(lanes, &text, self.scheme, visit);
+            }
+            if let Some(lanes) = lanes::Avx2::detect() {
+                return blocks::visit_avx2(lanes, &text, self.scheme, visit);
+            }
+        }
+        self.visit_scalar(&unpacked(packed), visit);
+    }
+
+    fn visit(&self, letters: &[u8], visit: impl FnMut(usize, u64)) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use lanes::Lanes;
+            let text = text::Letters(letters);
+            if let Some(lanes) = lanes::Avx512::detect() {
+                return blocks::visit_avx512(lanes, &text, self.scheme, visit);
+            }
+            if let Some(lanes) = lanes::Avx2::detect() {
+                return blocks::visit_avx2(lanes, &text, self.scheme, visit);
+            }
+        }
+        self.visit_scalar(letters, visit);
+    }
+
+    /// One base at a time.
+    fn visit_scalar(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
+        let k = self.scheme.k;
+        let mut first = 0;
+        for run in letters.split(|&letter| !minimizer::is_base(letter)) {
+            scalar::positions(run, self.scheme, |position| {
+                let bases = run[position..position + k as usize].iter();
+                let kmer = bases.rev().fold(0, |kmer, &base| kmer << 2 | u64::from(code(base)));
+                visit(first + position, canonical(kmer, k));
+            });
+            first += run.len() + 1;
+        }
+    }
+}
+
+/// A letter per position, zero where there is no base.
+fn unpacked(packed: &Packed) -> Vec<u8> {
+    let words = packed.bases().iter().zip(packed.breaks());
+    let letters = |(&bases, &breaks): (&u64, &u32)| {
+        (0..32).map(move |i| if breaks >> i & 1 == 0 { minimizer::letter((bases >> (2 * i)) as u8) } else { 0 })
+    };
+    words.flat_map(letters).collect()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::lanes::Lanes;
+    use super::*;
+
+    /// Every kind of instructions that this processor has, on letters and on packed bases.
+    #[test]
+    fn all_instructions_find_the_same() {
+        let letter = |i: u64| match warpset_core::hash::finalise(i) {
+            any if any % 700 == 0 => b'N',
+            any if i % 5000 < 1000 => b"AT"[(any >> 20 & 1) as usize],
+            any => b"ACGTacgt"[(any >> 20 & 7) as usize],
+        };
+        let letters: Vec<u8> = (0..6000).map(letter).collect();
+        for (k, w) in [(1, 1), (7, 5), (31, 15), (32, 64), (15, 4), (2, 33)] {
+            let minimizers = Minimizers::new(k, w).unwrap();
+            let scheme = minimizers.scheme();
+            for len in (0..300).chain([1023, 1024, 1025, 1120, 2200, 6000]) {
+                let text = &letters[6000 - len..];
+                let mut packed = Packed::new();
+                packed.push(text);
+                let mut wanted = Vec::new();
+                minimizers.visit_scalar(text, |position, kmer| wanted.push((position, kmer)));
+                let (letters, packed) = (text::Letters(text), text::PackedText(&packed));
+                let mut found = Vec::new();
+                if let Some(lanes) = lanes::Avx2::detect() {
+                    blocks::visit_avx2(lanes, &letters, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                    blocks::visit_avx2(lanes, &packed, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                }
+                if let Some(lanes) = lanes::Avx512::detect() {
+                    blocks::visit_avx512(lanes, &letters, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                    blocks::visit_avx512(lanes, &packed, scheme, |position, kmer| found.push((position, kmer)));
+                    assert_eq!(std::mem::take(&mut found), wanted, "{k} {w} {len}");
+                }
+                minimizers.visit_scalar(&unpacked(packed.0), |position, kmer| found.push((position, kmer)));
+                assert_eq!(found, wanted, "{k} {w} {len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Minimizers of a thousand windows at a time, each step over whole vectors of positions.
+//!
+//! Every step reads and writes arrays that stay in the first cache. Neighbouring positions are neighbouring lanes, so
+//! that letters that are no bases cost nothing, and short sequences no more per base than long ones.
+//!
+//! 1. The code of each letter, and what it counts: 1 for G and T, and 128 for what is no base. Sums of all windows by
+//!    doubling, saturated, then tell both the strand of a window, and whether all of it are bases.
+//! 2. [`Prefix`](warpset_core::minimizer::Prefix) hashes, by scans within vectors.
+//! 3. The order of each k-mer above its position: the least is the leftmost least k-mer; above the complement of its
+//!    position: the rightmost. Minima of all windows by doubling.
+//! 4. Where a window takes another k-mer than the window before it: one bit per window, and one visit per bit.
+
+use std::cell::RefCell;
+
+use warpset_core::minimizer::{MOST_K, MOST_W, Scheme, canonical, complement, seed};
+
+use super::lanes::{Avx2, Avx512, Lanes};
+use super::text::Text;
+
+/// Windows of a block.
+const WINDOWS: usize = 1024;
+/// Positions of a block, with those that its last windows reach.
+const TEXT: usize = WINDOWS + (MOST_K + MOST_W) as usize;
+/// Positions that one turn of a loop takes, after which hashes are rotated as far again.
+const STEP: usize = 32;
+/// Room that loops may read and write after the last position.
+const SLACK: usize = (MOST_K + MOST_W) as usize + 2 * STEP;
+/// What a letter that is no base adds to the G and T of a window: more than there can be.
+pub(super) const BREAK: u8 = 128;
+/// A window that takes no k-mer.
+const NONE: u32 = u32::MAX;
+
+/// A value for each position of a block.
+type Positions<T> = [T; TEXT + SLACK];
+
+/// What the steps leave to the next one.
+struct Buffers {
+    codes: Positions<u8>,
+    /// What positions count, and then sums of powers of two of them.
+    counts: Positions<u8>,
+    sums: Positions<u8>,
+    /// The codes in two bits each.
+    packed: [u8; (TEXT + SLACK) / 4],
+    forward: Positions<u32>,
+    reverse: Positions<u32>,
+    left: Positions<u32>,
+    right: Positions<u32>,
+    /// The k-mers that windows take anew.
+    anew: Positions<u32>,
+    /// The k-mer that each window takes; the first place is that of the window before the block.
+    taken: Positions<u32>,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Box<Buffers>> = RefCell::new(Box::new(Buffers {
+        codes: [0; _],
+        counts: [0; _],
+        sums: [0; _],
+        packed: [0; _],
+        forward: [0; _],
+        reverse: [0; _],
+        left: [0; _],
+        right: [0; _],
+        anew: [0; _],
+        taken: [0; _],
+    }));
+}
+
+/// Visits the minimizers of a text, position and canonical k-mer.
+pub(super) fn visit_avx2(lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn fast(buffers: &mut Buffers, lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+        blocks(buffers, lanes, text, scheme, visit);
+    }
+    // SAFETY: `lanes` exists only where the processor has the instructions.
+    BUFFERS.with_borrow_mut(|buffers| unsafe { fast(buffers, lanes, text, scheme, visit) });
+}
+
+/// Visits the minimizers of a text, position and canonical k-mer.
+pub(super) fn visit_avx512(lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+    fn fast(buffers: &mut Buffers, lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+        blocks(buffers, lanes, text, scheme, visit);
+    }
+    // SAFETY: `lanes` exists only where the processor has the instructions.
+    BUFFERS.with_borrow_mut(|buffers| unsafe { fast(buffers, lanes, text, scheme, visit) });
+}
+
+#[inline(always)]
+fn blocks<L: Lanes>(
+    buffers: &mut Buffers,
+    lanes: L,
+    text: &impl Text,
+    scheme: Scheme,
+    mut visit: impl FnMut(usize, u64),
+) {
+    let window = scheme.window() as usize;
+    let Some(windows) = (text.len() + 1).checked_sub(window) else { return };
+    let mut last = NONE;
+    let mut first = 0;
+    while first < windows {
+        let here = WINDOWS.min(windows - first);
+        let len = here + window - 1;
+        text.load(Avx2::of(lanes), first, len, &mut buffers.codes, &mut buffers.counts);
+        count(buffers, Avx2::of(lanes), window, here);
+        scan(buffers, lanes, scheme, len + 1);
+        orders(buffers, lanes, scheme, len + 1 - scheme.k as usize);
+        minima(buffers, lanes, scheme, here);
+        for at in (0..len).step_by(8) {
+            let codes = Avx2::of(lanes).pack_eight(&buffers.codes, at);
+            buffers.packed[at / 4..at / 4 + 2].copy_from_slice(&codes.to_le_bytes());
+        }
+        buffers.taken[0] = last;
+        visits(buffers, lanes, scheme, here, first, &mut visit);
+        // As a position of the next block. One that lies before that is taken by none of its windows.
+        last = match buffers.taken[here] {
+            NONE => NONE,
+            taken => taken.wrapping_sub(WINDOWS as u32).min(NONE - 1),
+        };
+        first += here;
+    }
+}
+
+/// The counts of `window` positions from each of `windows` positions on.
+#[inline(always)]
+fn count(buffers: &mut Buffers, bytes: Avx2, window: usize, windows: usize) {
+    let Buffers { counts, sums, .. } = buffers;
+    // Bit by bit of `window`: what is in `counts` are sums of `len` positions, and in `sums` those of `summed`.
+    let (mut len, mut summed) = (1, 0);
+    loop {
+        if window & len != 0 {
+            for at in (0..windows).step_by(32) {
+                let more = bytes.load_bytes(counts, at + summed);
+                let sum = if summed == 0 { more } else { bytes.add_bytes(bytes.load_bytes(sums, at), more) };
+                bytes.store_bytes(sums, at, sum);
+            }
+            summed += len;
+        }
+        if 2 * len > window {
+            return;
+        }
+        for at in (0..windows + window - 2 * len + 1).step_by(32) {
+            let sum = bytes.add_bytes(bytes.load_bytes(counts, at), bytes.load_bytes(counts, at + len));
+            bytes.store_bytes(counts, at, sum);
+        }
+        len *= 2;
+    }
+}
+
+/// The seeds of all bases, repeated over a vector, and those of their complements.
+const SEEDS: [[u32; 16]; 2] = {
+    let mut seeds = [[0; 16]; 2];
+    let mut i = 0;
+    while i < 16 {
+        seeds[0][i] = seed(i as u8 % 4);
+        seeds[1][i] = seed(complement(i as u8 % 4));
+        i += 1;
+    }
+    seeds
+};
+
+/// How far hashes are rotated at the positions of a step.
+#[inline(always)]
+fn turns(scheme: Scheme) -> [u32; STEP] {
+    let mut turns = [0; STEP];
+    for i in 1..STEP {
+        turns[i] = (turns[i - 1] + scheme.rotation) % 32;
+    }
+    turns
+}
+
+/// The prefix hashes before each of `len` positions.
+#[inline(always)]
+fn scan<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, len: usize) {
+    let Buffers { codes, forward, reverse, .. } = buffers;
+    let turns = turns(scheme);
+    let (seeds, others) = (lanes.load(&SEEDS[0], 0), lanes.load(&SEEDS[1], 0));
+    let (mut before_forward, mut before_reverse) = (lanes.splat(0), lanes.splat(0));
+    for step in (0..len).step_by(STEP) {
+        for part in (0..STEP).step_by(L::LEN) {
+            let (at, turn) = (step + part, lanes.load(&turns, part));
+            let code = lanes.bytes(codes, at);
+            let f = lanes.rotate_right(lanes.pick(seeds, code), turn);
+            let r = lanes.rotate_left(lanes.pick(others, code), turn);
+            let through_f = lanes.xor(lanes.scan(f), before_forward);
+            let through_r = lanes.xor(lanes.scan(r), before_reverse);
+            lanes.store(forward, at, lanes.xor(through_f, f));
+            lanes.store(reverse, at, lanes.xor(through_r, r));
+            (before_forward, before_reverse) = (lanes.last(through_f), lanes.last(through_r));
+        }
+    }
+}
+
+/// The order of each of `kmers` k-mers above its position, and above the complement of its position.
+#[inline(always)]
+fn orders<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, kmers: usize) {
+    let Buffers { forward, reverse, left, right, .. } = buffers;
+    let k = scheme.k as usize;
+    let turns = turns(scheme);
+    let rest = lanes.splat((scheme.k - 1) * scheme.rotation % 32);
+    let (upper, lower, below) = (lanes.splat(0xffff_0000), lanes.splat(0xffff), lanes.splat(31));
+    const NUMBERS: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    let numbers = lanes.load(&NUMBERS, 0);
+    for step in (0..kmers).step_by(STEP) {
+        for part in (0..STEP).step_by(L::LEN) {
+            let (at, turn) = (step + part, lanes.load(&turns, part));
+            let last = lanes.and(lanes.add(turn, rest), below);
+            let f = lanes.xor(lanes.load(forward, at), lanes.load(forward, at + k));
+            let r = lanes.xor(lanes.load(reverse, at), lanes.load(reverse, at + k));
+            let hash = lanes.add(lanes.rotate_left(f, last), lanes.rotate_right(r, turn));
+            let order = lanes.and(hash, upper);
+            let position = lanes.add(numbers, lanes.splat(at as u32));
+            let leftmost = lanes.or(order, position);
+            lanes.store(left, at, leftmost);
+            lanes.store(right, at, lanes.xor(leftmost, lower));
+        }
+    }
+}
+
+/// Which k-mer each of `windows` windows takes.
+#[inline(always)]
+fn minima<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, windows: usize) {
+    let Buffers { sums, left, right, taken, .. } = buffers;
+    let w = scheme.w as usize;
+    // Minima of `len` k-mers, four times as many with each round.
+    let mut len = 1;
+    while 4 * len <= w {
+        for at in (0..windows + w - 4 * len + 1).step_by(L::LEN) {
+            let least = least_of_four(lanes, left, at, [len, 2 * len, 3 * len]);
+            let other = least_of_four(lanes, right, at, [len, 2 * len, 3 * len]);
+            lanes.store(left, at, least);
+            lanes.store(right, at, other);
+        }
+        len *= 4;
+    }
+    let rest = w - len;
+    let steps = [len.min(rest), (2 * len).min(rest), rest];
+    let (lower, none) = (lanes.splat(0xffff), lanes.splat(NONE));
+    let (half, most) = (lanes.splat(scheme.window() / 2), lanes.splat(u32::from(BREAK) - 1));
+    for at in (0..windows).step_by(L::LEN) {
+        let leftmost = least_of_four(lanes, left, at, steps);
+        let rightmost = least_of_four(lanes, right, at, steps);
+        let sum = lanes.bytes(sums, at);
+        let position = lanes.greater(sum, half, leftmost, lanes.xor(rightmost, lower));
+        lanes.store(taken, at + 1, lanes.greater(sum, most, none, lanes.and(position, lower)));
+    }
+}
+
+/// The least of the values at `at`, and as many places further as `steps` say.
+#[inline(always)]
+fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3]) -> L::Vector {
+    let [a, b, c] = steps.map(|step| lanes.load(values, at + step));
+    lanes.min(lanes.min(lanes.load(values, at), a), lanes.min(b, c))
+}
+
+/// Visits what windows take that the windows before them did not.
+#[inline(always)]
+fn visits<L: Lanes>(
+    buffers: &mut Buffers,
+    lanes: L,
+    scheme: Scheme,
+    windows: usize,
+    first: usize,
+    visit: &mut impl FnMut(usize, u64),
+) {
+    let Buffers { packed, taken, anew, .. } = buffers;
+    let none = lanes.splat(NONE);
+    // All of them are put side by side first, so that no branch depends on where they are.
+    let mut count = 0;
+    for at in (0..windows).step_by(L::LEN) {
+        let now = lanes.load(taken, at + 1);
+        let here = lanes.anew(now, lanes.load(taken, at), none) & (!0 >> 32usize.saturating_sub(windows - at));
+        lanes.compress(anew, count, now, here);
+        count += here.count_ones() as usize;
+    }
+    let mask = !0 >> (64 - 2 * scheme.k);
+    for &position in &anew[..count] {
+        let position = position as usize;
+        let bytes: &[u8; 9] = packed[position / 4..position / 4 + 9].try_into().expect("9 bytes");
+        let low = u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes"));
+        let shift = 2 * (position as u32 % 4);
+        let kmer = (low >> shift | u64::from(bytes[8]) << 1 << (63 - shift)) & mask;
+        visit(first + position, canonical(kmer, scheme.k));
+    }
+}

@@ -1,0 +1,170 @@
+//! Sequences in two bits per base.
+
+use warpset_core::minimizer::codes_of_eight;
+
+/// Sequences, packed: 32 positions per word of 64 bits, the first lowest, 2 bits each: A 0, C 1, T 2, G 3; and a bit per
+/// position beside it, set where there is no base.
+///
+/// Each sequence begins with a word of its own, and after its last base there is at least one position without a base:
+/// no window has bases of two sequences. A sequence of `n` letters takes `n / 32 + 1` words, rounded down, of 12 bytes.
+///
+/// ```
+/// use warpset_sequence::{Minimizers, Packed};
+///
+/// let mut packed = Packed::new();
+/// assert_eq!(packed.push(b"ACGTTGCATTNGACCAGT"), 0..1);
+/// assert_eq!(packed.push(b"ACTGGTCNAATGCAACGT"), 1..2);
+/// let minimizers = Minimizers::new(5, 3)?;
+/// let positions: Vec<usize> = minimizers.find_packed(&packed).iter().map(|found| found.position).collect();
+/// assert!(positions.iter().any(|&position| position < 32) && positions.iter().any(|&position| position >= 32));
+/// # Ok::<(), warpset_sequence::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    bases: Vec<u64>,
+    breaks: Vec<u32>,
+}
+
+impl Packed {
+    /// Without sequences.
+    pub fn new() -> Packed {
+        Packed::default()
+    }
+
+    /// Takes out all sequences, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bases.clear();
+        self.breaks.clear();
+    }
+
+    /// Adds a sequence: A, C, G, T in either case; any other letter is a position without a base. Returns its words;
+    /// letter `i` of it is position `32 * words.start + i`.
+    pub fn push(&mut self, letters: &[u8]) -> std::ops::Range<usize> {
+        let start = self.bases.len();
+        self.bases.reserve(letters.len() / 32 + 1);
+        self.breaks.reserve(letters.len() / 32 + 1);
+        self.push_words(letters);
+        start..self.bases.len()
+    }
+
+    /// Adds the first `len` positions of packed words, those of `breaks` without a base.
+    pub(crate) fn push_packed(&mut self, bases: &[u64], breaks: Option<&[u32]>, len: usize) -> std::ops::Range<usize> {
+        let (start, words) = (self.bases.len(), len.div_ceil(32));
+        self.bases.extend_from_slice(&bases[..words]);
+        match breaks {
+            Some(breaks) => self.breaks.extend_from_slice(&breaks[..words]),
+            None => self.breaks.resize(start + words, 0),
+        }
+        match (self.bases.last_mut(), self.breaks.last_mut(), len % 32) {
+            (Some(bases), Some(breaks), used @ 1..) => {
+                *bases &= !(!0 << (2 * used));
+                *breaks |= !0 << used;
+            }
+            _ => {
+                self.bases.push(0);
+                self.breaks.push(!0);
+            }
+        }
+        start..self.bases.len()
+    }
+
+    fn push_words(&mut self, letters: &[u8]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use crate::minimizers::lanes::{Avx2, Lanes};
+            if let Some(avx2) = Avx2::detect() {
+                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+                fn fast(packed: &mut Packed, letters: &[u8], avx2: Avx2) {
+                    packed.push_by(letters, |letters| avx2.pack(letters));
+                }
+                // SAFETY: `avx2` exists only where the processor has the instructions.
+                return unsafe { fast(self, letters, avx2) };
+            }
+        }
+        self.push_by(letters, pack);
+    }
+
+    /// Adds a sequence, 32 letters at a time.
+    #[inline(always)]
+    fn push_by(&mut self, letters: &[u8], pack: impl Fn(&[u8; 32]) -> (u64, u32)) {
+        let (whole, rest) = letters.as_chunks::<32>();
+        // Zeros are no bases: at least one of them ends the sequence.
+        let mut last = [0; 32];
+        last[..rest.len()].copy_from_slice(rest);
+        for letters in whole.iter().chain([&last]) {
+            let (bases, breaks) = pack(letters);
+            self.bases.push(bases);
+            self.breaks.push(breaks);
+        }
+    }
+
+    /// Whether there are no sequences.
+    pub fn is_empty(&self) -> bool {
+        self.bases.is_empty()
+    }
+
+    /// Words of 32 positions.
+    pub fn words(&self) -> usize {
+        self.bases.len()
+    }
+
+    /// The bases, a word per 32 positions.
+    pub fn bases(&self) -> &[u64] {
+        &self.bases
+    }
+
+    /// A bit per position, set where there is no base.
+    pub fn breaks(&self) -> &[u32] {
+        &self.breaks
+    }
+}
+
+/// The codes of 32 letters, and a bit for each that is no base.
+fn pack(letters: &[u8; 32]) -> (u64, u32) {
+    let (mut bases, mut breaks) = (0, 0);
+    for (i, eight) in letters.as_chunks::<8>().0.iter().enumerate() {
+        let (codes, broken) = codes_of_eight(u64::from_le_bytes(*eight));
+        bases |= u64::from(codes) << (16 * i);
+        breaks |= u32::from(broken) << (8 * i);
+    }
+    (bases, breaks)
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::minimizer::{code, is_base};
+
+    use super::*;
+
+    #[test]
+    fn letters_are_where_they_should_be() {
+        let letters: Vec<u8> = (0..300u64)
+            .map(|i| match warpset_core::hash::finalise(i) {
+                any if any >> 32 & 7 == 0 => (any >> 40) as u8,
+                base => b"ACGTacgt"[(base & 7) as usize],
+            })
+            .collect();
+        let mut packed = Packed::new();
+        for len in 0..letters.len() {
+            let words = packed.push(&letters[..len]);
+            assert_eq!(words.len(), len / 32 + 1);
+            for i in 0..32 * words.len() {
+                let (word, place) = (words.start + i / 32, i % 32);
+                let broken = packed.breaks()[word] >> place & 1 == 1;
+                let base = letters[..len].get(i).filter(|&&letter| is_base(letter)).map(|&letter| code(letter));
+                assert_eq!(broken, base.is_none(), "{len} {i}");
+                assert!(base.is_none_or(|base| (packed.bases()[word] >> (2 * place)) as u8 & 3 == base));
+            }
+            let mut portable = Packed::new();
+            portable.push_by(&letters[..len], pack);
+            assert_eq!(portable.breaks(), &packed.breaks()[words.clone()]);
+            for (i, &breaks) in portable.breaks().iter().enumerate() {
+                let masked =
+                    |bases: u64| (0..32).filter(|at| breaks >> at & 1 == 0).map(move |at| bases >> (2 * at) & 3);
+                assert!(masked(portable.bases()[i]).eq(masked(packed.bases()[words.start + i])));
+            }
+        }
+        packed.clear();
+        assert!(packed.is_empty() && packed.words() == 0);
+    }
+}

@@ -1,0 +1,238 @@
+//! Minimizers and decisions from the emulator and, where there is a device, from CUDA: those of the host.
+
+use std::collections::HashSet;
+
+use warpset_gpu::testing::{devices, fail_each};
+use warpset_gpu::{Device, GpuError};
+use warpset_sequence::gpu::{Counts, DeviceText, Screener};
+use warpset_sequence::{Error, Minimizer, Minimizers, Packed};
+use warpset_static::StaticSet;
+
+fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed << 32;
+    move |below| {
+        state += 1;
+        warpset_core::hash::finalise(state) % below
+    }
+}
+
+/// Letters with repeats of few bases, lower case, and letters that are no bases.
+fn letters(seed: u64, len: usize) -> Vec<u8> {
+    let mut next = random(seed);
+    let mut letters = Vec::new();
+    while letters.len() < len {
+        let part = 1 + next(400);
+        match next(8) {
+            0 => letters.extend((0..part).map(|_| b"AT"[next(2) as usize])),
+            1 => letters.extend((0..part).map(|i| b"AC"[i as usize % 2])),
+            2 => letters.extend((0..part % 3).map(|_| b"NnRX-\n@"[next(7) as usize])),
+            _ => letters.extend((0..part).map(|_| b"ACGTacgt"[next(8) as usize])),
+        }
+    }
+    letters.truncate(len);
+    letters
+}
+
+fn found(device: &Device, text: DeviceText<'_>, minimizers: Minimizers) -> Vec<Minimizer> {
+    let found = minimizers.find_device(text).unwrap();
+    assert!(!found.is_empty() || found.kmers().is_empty());
+    device.synchronize().unwrap();
+    let (positions, kmers) = (found.positions().to_vec().unwrap(), found.kmers().to_vec().unwrap());
+    positions.into_iter().zip(kmers).map(|(position, kmer)| Minimizer { position: position as usize, kmer }).collect()
+}
+
+/// The emulator takes a second for half a million positions.
+fn schemes(device: &Device) -> Vec<Minimizers> {
+    let all = [(31, 15), (32, 64), (2, 3), (1, 1), (5, 4), (15, 16), (21, 11), (1, 64), (31, 5)];
+    all.iter()
+        .take(if device.is_emulator() { 3 } else { 9 })
+        .flat_map(|&(k, w)| [Minimizers::new(k, w).unwrap(), Minimizers::deacon(k, w).unwrap()])
+        .collect()
+}
+
+/// Lengths before, at and after the borders of tiles, which are of 1,888 to 2,016 windows.
+#[test]
+fn minimizers_are_those_of_the_host() {
+    for device in devices(1) {
+        let stream = device.new_stream().unwrap();
+        let many: &[usize] = if device.is_emulator() { &[6001] } else { &[9001, 123_456, 3_000_001] };
+        for minimizers in schemes(&device) {
+            let window = minimizers.scheme().window() as usize;
+            let tile = (2048 - 31 - window) / 32 * 32;
+            for len in [0, 1, 7, window - 1, window, 33, tile, tile + window - 2, tile + window - 1, tile + window]
+                .iter()
+                .chain(many)
+            {
+                let letters = letters(*len as u64, *len);
+                let wanted = minimizers.find(&letters);
+                // Also from an address that is no multiple of 8.
+                for shift in [0, 3] {
+                    let there = device.from_slice(&[&letters[..shift.min(*len)], &letters[..]].concat()).unwrap();
+                    let text = DeviceText::Letters(there.slice(shift.min(*len)..));
+                    assert!(found(&device, text, minimizers) == wanted, "{minimizers:?} {len} {shift}");
+                }
+                let mut packed = Packed::new();
+                packed.push(&letters);
+                packed.push(&letters[..len / 2]);
+                let there = packed.to_device(&stream).unwrap();
+                let wanted = minimizers.find_packed(&packed);
+                assert!(found(&device, there.text(), minimizers) == wanted, "{minimizers:?} {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_room_is_counted() {
+    for device in devices(2) {
+        let minimizers = Minimizers::new(5, 4).unwrap();
+        let letters = letters(3, 5000);
+        let wanted = minimizers.find(&letters);
+        let text = device.from_slice(&letters).unwrap();
+        for room in [0, 1, 100, wanted.len()] {
+            let (mut positions, mut kmers) =
+                (device.alloc_zeroed::<u32>(room).unwrap(), device.alloc_zeroed::<u64>(room + 1).unwrap());
+            let mut count = device.alloc_zeroed::<u64>(1).unwrap();
+            device
+                .waiting(|stream| {
+                    let text = DeviceText::Letters(text.as_slice());
+                    let to = (positions.as_mut_slice(), kmers.slice_mut(..room), count.as_mut_slice());
+                    // SAFETY: everything lives until the stream has been waited for.
+                    unsafe { minimizers.find_async(stream, text, to.0, to.1, to.2) }
+                })
+                .unwrap();
+            assert_eq!(count.to_vec().unwrap(), [wanted.len() as u64]);
+            assert!(positions.to_vec().unwrap().iter().zip(&wanted).all(|(&p, wanted)| p as usize == wanted.position));
+            let kmers = kmers.to_vec().unwrap();
+            assert!(kmers[..room].iter().zip(&wanted).all(|(&kmer, wanted)| kmer == wanted.kmer) && kmers[room] == 0);
+        }
+    }
+}
+
+/// Reads of a genome with errors, reads of something else, pairs, short and empty ones.
+fn reads(genome: &[u8], seed: u64, count: usize) -> Vec<Vec<Vec<u8>>> {
+    let mut next = random(seed);
+    let mut read = |i: usize| {
+        let len = [150, 0, 20, 150, 800, 45, 150, 32, 64][i % 9];
+        let mut read = match next(3) {
+            0 => letters(next(1 << 20), len),
+            _ => {
+                let at = next((genome.len() - len) as u64) as usize;
+                genome[at..at + len].to_vec()
+            }
+        };
+        let errors = next(8);
+        for _ in 0..if len == 0 { 0 } else { errors } {
+            let at = next(len as u64) as usize;
+            read[at] = b"ACGTN"[next(5) as usize];
+        }
+        read
+    };
+    (0..count).map(|i| if i % 4 == 3 { vec![read(i), read(i + 1)] } else { vec![read(i)] }).collect()
+}
+
+/// Units, and what is to be counted of them.
+fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> (Packed, Vec<u32>, Vec<Counts>) {
+    let (mut packed, mut starts, mut wanted) = (Packed::new(), Vec::new(), Vec::new());
+    for unit in units {
+        starts.push(packed.words() as u32);
+        let mut kmers = Vec::new();
+        for read in unit {
+            packed.push(read);
+            minimizers.kmers_into(read, &mut kmers);
+        }
+        let different: HashSet<u64> = kmers.into_iter().collect();
+        let hits = different.intersection(set).count() as u32;
+        wanted.push(Counts { hits, minimizers: different.len() as u32 });
+    }
+    (packed, starts, wanted)
+}
+
+#[test]
+fn decisions_are_those_of_the_host() {
+    for device in devices(3) {
+        for (minimizers, count) in [(Minimizers::deacon(31, 15).unwrap(), 400), (Minimizers::new(9, 4).unwrap(), 100)] {
+            let genome = letters(7, 20_000);
+            let mut kmers = Vec::new();
+            minimizers.kmers_into(&genome, &mut kmers);
+            let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
+            let kmers: HashSet<u64> = kmers.into_iter().collect();
+            let mut screener = Screener::new(&device, minimizers).unwrap();
+            // A long one with few different minimizers, among others.
+            let mut units = reads(&genome, 5, count);
+            units.insert(3, vec![b"ACGTTGCA".repeat(1000), genome.clone()]);
+            for units in [&units[..], &units[..1], &[], &[vec![]], &[vec![], vec![b"ACGT".to_vec()]]] {
+                let (packed, starts, wanted) = batch(units, minimizers, &kmers);
+                assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+                for (hits, share) in [(1, 0.0), (2, 0.01), (1, 0.3), (3, 1.0)] {
+                    let decided = screener.decide(&set, &packed, &starts, hits, share).unwrap();
+                    let matches = |counts: &Counts| {
+                        let needed = warpset_core::minimizer::needed_hits(hits, share, counts.minimizers.into());
+                        u64::from(counts.hits) >= needed
+                    };
+                    assert_eq!(decided, wanted.iter().map(matches).collect::<Vec<_>>(), "{hits} {share}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_an_error() {
+    for device in devices(4) {
+        let minimizers = Minimizers::new(5, 4).unwrap();
+        let set = StaticSet::<u64>::builder().on(&device).build_from(&[1, 2, 3]).unwrap();
+        let mut screener = Screener::new(&device, minimizers).unwrap();
+        let mut packed = Packed::new();
+        packed.push(&[b'A'; 100]);
+        for starts in [&[1][..], &[0, 3, 2], &[0, 5]] {
+            let error = screener.decide(&set, &packed, starts, 1, 0.0);
+            assert!(matches!(error, Err(Error::InvalidUnits { words: 4 })), "{starts:?}");
+        }
+        let (bases, breaks) = (device.from_slice(&[0u64; 3]).unwrap(), device.from_slice(&[0u32; 2]).unwrap());
+        let text = DeviceText::Packed { bases: bases.as_slice(), breaks: breaks.as_slice() };
+        assert!(matches!(minimizers.find_device(text), Err(Error::LengthMismatch(_))));
+        let other = Device::emulator(Default::default());
+        let letters = other.from_slice(b"ACGT").unwrap();
+        let mut count = device.alloc_zeroed::<u64>(1).unwrap();
+        let (mut positions, mut kmers) = (device.alloc_zeroed(1).unwrap(), device.alloc_zeroed(1).unwrap());
+        let queued = device.waiting(|stream| {
+            let text = DeviceText::Letters(letters.as_slice());
+            // SAFETY: everything lives until the stream has been waited for.
+            unsafe {
+                minimizers.find_async(
+                    stream,
+                    text,
+                    positions.as_mut_slice(),
+                    kmers.as_mut_slice(),
+                    count.as_mut_slice(),
+                )
+            }
+        });
+        assert!(matches!(queued, Err(Error::Gpu(GpuError::OtherDevice { .. }))));
+    }
+}
+
+/// Each allocation and launch fails once.
+#[test]
+fn failures_leave_everything_usable() {
+    for device in devices(5) {
+        let minimizers = Minimizers::deacon(15, 7).unwrap();
+        let genome = letters(9, 3000);
+        let mut kmers = Vec::new();
+        minimizers.kmers_into(&genome, &mut kmers);
+        let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
+        let units = reads(&genome, 2, 20);
+        let (packed, starts, wanted) = batch(&units, minimizers, &kmers.into_iter().collect());
+        let mut screener = Screener::new(&device, minimizers).unwrap();
+        let failures = fail_each(
+            &mut screener,
+            |screener| screener.count(&set, &packed, &starts),
+            |screener, result| {
+                assert!(result.is_err() || result.is_ok_and(|counts| counts == wanted));
+                assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+            },
+        );
+        assert!(failures > 5, "{failures}");
+    }
+}
