@@ -8,7 +8,9 @@ use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tempfile::TempDir;
 use warpset_distributed::LocalWorkers;
-use warpset_engines_testing::{QUERIES, SHAPES, Shape, local, register_tables, run, table, write_tables};
+use warpset_engines_testing::{
+    QUERIES, SCREENED, SCREENED_JOINS, SCREENED_SHAPE, SHAPES, Shape, local, register_tables, run, table, write_tables,
+};
 
 /// What this engine is asked besides.
 const OWN: &[&str] = &[
@@ -19,10 +21,10 @@ const OWN: &[&str] = &[
      WHERE quotient_filter_contains((SELECT quotient_filter_agg(item, 20011) FROM facts), id, 20)",
 ];
 
-/// Two workers, a client with tables that it takes for large ones, and DataFusion with the same tables.
-async fn start(folder: &TempDir) -> Result<(LocalWorkers, SessionContext, SessionContext)> {
+/// Workers, a client with tables that it takes for large ones, and DataFusion with the same tables.
+async fn start(folder: &TempDir, workers: usize) -> Result<(LocalWorkers, SessionContext, SessionContext)> {
     write_tables(folder.path()).await?;
-    let workers = LocalWorkers::start(Path::new(env!("CARGO_BIN_EXE_warpset-distributed")), 2)?;
+    let workers = LocalWorkers::start(Path::new(env!("CARGO_BIN_EXE_warpset-distributed")), workers)?;
     let context = workers.client(SessionConfig::new().with_target_partitions(2))?;
     run(&context, "SET distributed.file_scan_config_bytes_per_partition = 1").await?;
     register_tables(&context, folder.path()).await?;
@@ -32,7 +34,7 @@ async fn start(folder: &TempDir) -> Result<(LocalWorkers, SessionContext, Sessio
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_answer_as_one_process_does() -> Result<()> {
     let folder = TempDir::new()?;
-    let (_workers, context, local) = start(&folder).await?;
+    let (_workers, context, local) = start(&folder, 2).await?;
     for sql in QUERIES.iter().chain(OWN) {
         // `EXPLAIN` gives the plan before it is distributed.
         let plan = context.sql(sql).await?.create_physical_plan().await?;
@@ -51,11 +53,39 @@ async fn two_workers_answer_as_one_process_does() -> Result<()> {
     Ok(())
 }
 
-/// Kills one of two workers at a share of the query's usual time. An answer has to be right; says what came, and when
-/// after the kill.
-async fn killed(sql: &str, share: f64) -> Result<String> {
+/// The physical plan of a query.
+async fn plan(context: &SessionContext, sql: &str) -> Result<String> {
+    let plan = context.sql(sql).await?.create_physical_plan().await?;
+    Ok(displayable(plan.as_ref()).indent(false).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_are_screened_by_a_filter_that_goes_from_worker_to_worker() -> Result<()> {
     let folder = TempDir::new()?;
-    let (mut workers, context, local) = start(&folder).await?;
+    let (_workers, context, local) = start(&folder, 2).await?;
+    for sql in SCREENED_JOINS {
+        assert!(!plan(&context, sql).await?.contains("might_contain"), "{sql} is screened without being asked to");
+    }
+    for setting in SCREENED {
+        run(&context, setting).await?;
+    }
+    for sql in SCREENED_JOINS {
+        let plan = plan(&context, sql).await?;
+        let [gathered, asked] = ["sized_filter_agg", "might_contain"].map(|name| plan.contains(name));
+        assert!(plan.starts_with("DistributedExec") && gathered && asked, "{sql}:\n{plan}");
+        assert_eq!(table(&context, sql).await?, table(&local, sql).await?, "{sql}");
+    }
+    Ok(())
+}
+
+/// Kills one of the workers at a share of the query's usual time. An answer has to be right; says what came, and when
+/// after the kill.
+async fn killed(sql: &str, share: f64, number: usize, settings: &[&str]) -> Result<String> {
+    let folder = TempDir::new()?;
+    let (mut workers, context, local) = start(&folder, number).await?;
+    for setting in settings {
+        run(&context, setting).await?;
+    }
     let expected = table(&local, sql).await?;
     let mut whole = Duration::MAX;
     // The first run also connects.
@@ -89,7 +119,16 @@ async fn killed(sql: &str, share: f64) -> Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_worker_is_an_error_and_no_wrong_answer() -> Result<()> {
-    println!("{}", killed(SHAPES[0].sql, 0.5).await?);
+    println!("{}", killed(SHAPES[0].sql, 0.5, 2, &[]).await?);
+    Ok(())
+}
+
+/// While the filter is gathered, and while it is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_worker_is_no_wrong_answer_of_a_screened_join() -> Result<()> {
+    for share in [0.1, 0.5] {
+        println!("{}", killed(SCREENED_SHAPE.sql, share, 2, SCREENED).await?);
+    }
     Ok(())
 }
 
@@ -98,7 +137,7 @@ async fn a_dead_worker_is_an_error_and_no_wrong_answer() -> Result<()> {
 async fn a_worker_dies() -> Result<()> {
     for Shape { name: shape, sql } in SHAPES {
         for share in [0.3, 0.7] {
-            println!("{shape}, {}", killed(sql, share).await?);
+            println!("{shape}, {}", killed(sql, share, 2, SCREENED).await?);
         }
     }
     Ok(())

@@ -7,5 +7,5 @@ mod tables;
 pub mod tpch;
 
 pub use processes::Processes;
-pub use queries::QUERIES;
-pub use tables::{SHAPES, Shape, local, register_tables, run, table, write_tables};
+pub use queries::{QUERIES, SCREENED, SCREENED_JOINS};
+pub use tables::{SCREENED_SHAPE, SHAPES, Shape, local, register_tables, run, table, write_tables};
