@@ -7,6 +7,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use warpset_ballista::LocalCluster;
+use warpset_distributed::LocalWorkers;
 
 /// Processor seconds that a process has used, all threads; 0 where Linux does not say.
 fn processor_seconds(process: &str) -> f64 {
@@ -67,25 +68,67 @@ pub async fn here(context: &SessionContext, sql: &str, times: usize) -> Result<C
     Ok(best)
 }
 
-/// Runs a query on a cluster `times` times, and returns the cheapest.
-pub async fn there(cluster: &LocalCluster, context: &SessionContext, sql: &str, times: usize) -> Result<Cost> {
-    let processes = || cluster.process_ids().iter().map(|id| processor_seconds(&id.to_string())).sum::<f64>();
-    let written = || (1..cluster.process_ids().len()).map(|process| cluster.written_bytes(process - 1)).sum::<u64>();
+/// Processes that queries run on, and how their plans count what these send each other.
+pub trait Machines {
+    /// The processes, as Linux names them.
+    fn processes(&self) -> Vec<String>;
+    /// Bytes that they have written for each other so far, if they write them.
+    fn written(&self) -> Option<u64>;
+    /// The operators that send rows, by a part of their names.
+    const SENDERS: &'static str;
+    /// The counter of the bytes that these send, if they count them.
+    const SENT: Option<&'static str>;
+}
+
+impl Machines for LocalCluster {
+    fn processes(&self) -> Vec<String> {
+        self.process_ids().iter().map(u32::to_string).collect()
+    }
+
+    fn written(&self) -> Option<u64> {
+        Some((1..self.process_ids().len()).map(|process| self.written_bytes(process - 1)).sum())
+    }
+
+    const SENDERS: &'static str = "ShuffleWriter";
+    const SENT: Option<&'static str> = None;
+}
+
+impl Machines for LocalWorkers {
+    /// The client takes part.
+    fn processes(&self) -> Vec<String> {
+        self.process_ids().iter().map(u32::to_string).chain(["self".to_owned()]).collect()
+    }
+
+    fn written(&self) -> Option<u64> {
+        None
+    }
+
+    const SENDERS: &'static str = "=> Network";
+    const SENT: Option<&'static str> = Some("bytes_transferred=");
+}
+
+/// Runs a query on other processes `times` times, and returns the cheapest.
+pub async fn there<M: Machines>(machines: &M, context: &SessionContext, sql: &str, times: usize) -> Result<Cost> {
+    let used = || machines.processes().iter().map(|process| processor_seconds(process)).sum::<f64>();
     let mut best = None;
     for _ in 0..times {
-        let (started, before, written_before) = (Instant::now(), processes(), written());
+        let (started, before, written) = (Instant::now(), used(), machines.written().unwrap_or(0));
         let batches = context.sql(sql).await?.collect().await?;
         let cost = Cost {
             seconds: started.elapsed().as_secs_f64(),
-            processor_seconds: processes() - before,
+            processor_seconds: used() - before,
             rows_exchanged: 0,
-            bytes_exchanged: written() - written_before,
+            bytes_exchanged: machines.written().unwrap_or(0) - written,
             answer: batches,
         };
         best = Cost::least(best, cost);
     }
     let mut best = best.expect("run at least once");
-    best.rows_exchanged = counted(&analyzed(context, sql).await?, "ShuffleWriter", "output_rows=");
+    let plan = analyzed(context, sql).await?;
+    best.rows_exchanged = counted(&plan, M::SENDERS, "output_rows=");
+    if let Some(sent) = M::SENT {
+        best.bytes_exchanged = counted(&plan, M::SENDERS, sent);
+    }
     Ok(best)
 }
 

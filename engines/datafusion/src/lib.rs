@@ -17,6 +17,7 @@
 //! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
 //! | `shared_filter(structure)` | the same, for subqueries: the engine copies it never |
 //! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the same filter as other engines store it |
+//! | `spark_bloom_filter_agg(x [, items [, bits [, version]]])` | the filter that Spark's `bloom_filter_agg` gives |
 //! | `spark_might_contain(filter, x)` | whether `x` may be in a filter that Apache Spark made |
 //!
 //! ```
@@ -85,6 +86,7 @@ mod rows;
 mod share;
 mod sized;
 mod spark;
+mod spark_agg;
 mod statics;
 mod verified;
 
@@ -110,6 +112,7 @@ use lookup::{Lookup, MightContain};
 use perfect_hash::{PerfectHash, PerfectHashIndex};
 use quotient::QuotientFilterCount;
 use sized::SizedFilter;
+use spark_agg::SparkFilter;
 use statics::StaticOfKeys;
 
 /// All aggregates.
@@ -122,6 +125,7 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
         Aggregate::<StaticOfKeys<FuseFilter>>::function(),
         Aggregate::<StaticOfKeys<PerfectHash>>::function(),
         Aggregate::<SizedFilter>::function(),
+        Aggregate::<SparkFilter>::function(),
     ]
 }
 
