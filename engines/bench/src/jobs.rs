@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use warpset_ballista::LocalCluster;
 use warpset_distributed::LocalWorkers;
 
-use crate::measure::{Cost, Machines, analyzed, here, there};
+use warpset_engines_testing::cost::analyzed;
+
+use crate::measure::{Cost, Machines, here, there};
 
 /// Where queries run.
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -2,23 +2,13 @@
 
 use std::time::Instant;
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use warpset_ballista::LocalCluster;
 use warpset_distributed::LocalWorkers;
-
-/// Processor seconds that a process has used, all threads; 0 where Linux does not say.
-fn processor_seconds(process: &str) -> f64 {
-    /// Ticks per second that Linux counts processes' time in.
-    const TICKS: f64 = 100.0;
-    let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name, in parentheses, may hold spaces.
-    let fields: Vec<&str> = line.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |field: usize| fields.get(field).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / TICKS
-}
+use warpset_engines_testing::cost::{analyzed, counted, processor_seconds};
 
 /// What a query cost.
 #[derive(Clone, Debug)]
@@ -130,32 +120,4 @@ pub async fn there<M: Machines>(machines: &M, context: &SessionContext, sql: &st
         best.bytes_exchanged = counted(&plan, M::SENDERS, sent);
     }
     Ok(best)
-}
-
-/// The plan of a query that has run, with its counters.
-pub async fn analyzed(context: &SessionContext, sql: &str) -> Result<String> {
-    let batches = context.sql(&format!("EXPLAIN ANALYZE {sql}")).await?.collect().await?;
-    let rows = batches.iter().flat_map(|batch| batch.column(1).as_string::<i32>());
-    Ok(rows.flatten().collect::<Vec<&str>>().join("\n"))
-}
-
-/// A counter, summed over the lines of a plan that hold `operator`.
-fn counted(plan: &str, operator: &str, counter: &str) -> u64 {
-    let operators = plan.lines().filter(|line| line.contains(operator));
-    let counts = operators.filter_map(|line| line.split(counter).nth(1));
-    counts.map(|count| number(count.split([',', ']']).next().unwrap_or_default())).sum()
-}
-
-/// A counter as the engine prints it, such as `12`, `1.5 K`, `20.00 M` or `16.9 MB`.
-fn number(printed: &str) -> u64 {
-    let (digits, unit) = printed.trim().split_once(' ').unwrap_or((printed.trim(), ""));
-    let scale = match unit {
-        "K" => 1e3,
-        "M" => 1e6,
-        "KB" => 1024.0,
-        "MB" => 1024.0 * 1024.0,
-        "GB" => 1024.0 * 1024.0 * 1024.0,
-        _ => 1.0,
-    };
-    digits.parse::<f64>().map_or(0, |digits| (digits * scale) as u64)
 }

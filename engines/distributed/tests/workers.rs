@@ -9,7 +9,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use tempfile::TempDir;
 use warpset_distributed::LocalWorkers;
 use warpset_engines_testing::{
-    QUERIES, SCREENED, SCREENED_JOINS, SCREENED_SHAPE, SHAPES, Shape, local, register_tables, run, table, write_tables,
+    QUERIES, SCREENED, SCREENED_JOINS, SCREENED_SHAPE, SHAPES, Shape, cost, local, register_tables, run, table,
+    write_tables,
 };
 
 /// What this engine is asked besides.
@@ -141,4 +142,17 @@ async fn a_worker_dies() -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a minute; what docs/performance/engines.md reports of a screened join"]
+async fn what_a_screened_join_costs() -> Result<()> {
+    let folder = TempDir::new()?;
+    let (workers, context, _local) = start(&folder, 2).await?;
+    cost::write_star(folder.path(), 2_000_000).await?;
+    for setting in SCREENED {
+        run(&context, setting).await?;
+    }
+    let processes: Vec<String> = workers.process_ids().iter().map(u32::to_string).chain(["self".to_owned()]).collect();
+    cost::print_star_join(&context, folder.path(), 5, &processes, "=> NetworkShuffle").await
 }

@@ -1,6 +1,7 @@
 //! What tests and measurements of Warpset's functions in several engines share: clusters of processes on one machine,
 //! tables in Parquet files, queries.
 
+pub mod cost;
 mod processes;
 mod queries;
 mod tables;

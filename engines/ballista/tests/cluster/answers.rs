@@ -3,7 +3,7 @@
 use ballista::prelude::SessionConfigExt;
 use datafusion::prelude::SessionConfig;
 use warpset_ballista::LocalCluster;
-use warpset_engines_testing::{QUERIES, SCREENED, SCREENED_JOINS, run, table};
+use warpset_engines_testing::{QUERIES, SCREENED, SCREENED_JOINS, cost, run, table};
 
 use crate::processes::Cluster;
 
@@ -101,5 +101,26 @@ async fn filters_of_all_sizes() {
         );
         assert_eq!(table(&context, &sql).await.unwrap(), table(&local, &sql).await.unwrap(), "{items}");
         println!("{items} items: {:.1} s", started.elapsed().as_secs_f64());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes two minutes; what docs/performance/engines.md reports of a screened join"]
+async fn what_a_screened_join_costs() {
+    let cluster = Cluster::start(2).await;
+    cost::write_star(cluster.folder.path(), 2_000_000).await.unwrap();
+    for adaptive in [true, false] {
+        let config = LocalCluster::session_config()
+            .with_target_partitions(2)
+            .with_ballista_adaptive_query_planner(adaptive)
+            .with_ballista_broadcast_join_threshold_bytes(0)
+            .with_ballista_broadcast_join_threshold_rows(0);
+        let context = cluster.client(config).await;
+        for setting in SCREENED {
+            run(&context, setting).await.unwrap();
+        }
+        let processes: Vec<String> = cluster.process_ids().iter().map(u32::to_string).collect();
+        println!("adaptive planner: {adaptive}");
+        cost::print_star_join(&context, cluster.folder.path(), 5, &processes, "ShuffleWriter").await.unwrap();
     }
 }
