@@ -29,16 +29,16 @@ fn differs_or_asks(expression: &Expr) -> bool {
 /// Whether a chain leaves out rows of its table.
 pub(super) fn drops_rows(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::TableScan(scan) => !scan.filters.is_empty(),
+        LogicalPlan::TableScan(scan) => scan.filters.iter().any(tests_values),
         LogicalPlan::Filter(filter) => tests_values(&filter.predicate) || drops_rows(&filter.input),
         other => other.inputs().into_iter().any(drops_rows),
     }
 }
 
-/// Whether a condition asks for more than that something is not NULL, which planners add to joins.
+/// Whether a condition asks for more than that something is not NULL, which planners add to joins, and is no constant.
 fn tests_values(predicate: &Expr) -> bool {
     match predicate {
-        Expr::IsNotNull(_) => false,
+        Expr::IsNotNull(_) | Expr::Literal(..) => false,
         Expr::BinaryExpr(both) if both.op == datafusion::logical_expr::Operator::And => {
             tests_values(&both.left) || tests_values(&both.right)
         }

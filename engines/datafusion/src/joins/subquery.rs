@@ -4,12 +4,11 @@
 //! Join: o_orderkey = l_orderkey              Join: o_orderkey = l_orderkey
 //! ├── Filter: o_orderdate < ...              ├── Filter: o_orderdate < ...
 //! │   └── orders                becomes      │   └── orders
-//! └── lineitem                               └── Filter: might_contain(filter, l_orderkey)
-//!                                                └── Left Join: true
-//!                                                    ├── lineitem
-//!                                                    └── sized_filter_agg(o_orderkey)
-//!                                                        └── Filter: o_orderdate < ...
-//!                                                            └── orders
+//! └── lineitem                               └── LeftSemi Join: might_contain(filter, l_orderkey)
+//!                                                ├── lineitem
+//!                                                └── sized_filter_agg(o_orderkey)
+//!                                                    └── Filter: o_orderdate < ...
+//!                                                        └── orders
 //! ```
 //!
 //! Operators that share a filter in memory cannot do it there: the machines that build are not those that scan, and the
@@ -273,11 +272,8 @@ fn filtered(
     let result = aggregated.schema().columns().into_iter().map(Expr::Column).collect();
     let filter = aggregated.project([share::function().call(result).alias("filter")])?.alias(name)?.build()?;
     let found = Expr::Column(Column::new(Some(name), "filter"));
-    // A filter of no keys is NULL, and lets everything pass.
-    let may_match = Lookup::function(MightContain).call(vec![found, key(keys)]).is_not_false();
-    LogicalPlanBuilder::from(plan.clone())
-        .join_on(filter, JoinType::Left, [lit(true)])?
-        .filter(may_match)?
-        .project(plan.schema().columns().into_iter().map(Expr::Column))?
-        .build()
+    // A filter of no keys is NULL, and lets nothing pass. A semi join, because there may be several filters, of which each
+    // has some of the keys: datafusion-distributed 4.0 aggregates a small table of one file once per task.
+    let may_match = Lookup::function(MightContain).call(vec![found, key(keys)]);
+    LogicalPlanBuilder::from(plan.clone()).join_on(filter, JoinType::LeftSemi, [may_match])?.build()
 }

@@ -36,7 +36,7 @@ async fn tpch_has_the_same_answers() {
         let expected = rows(&plain, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
         let found = rows(&context, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
         assert_eq!(found, expected, "{query}");
-        filters.push(plan(&context, query).await.matches("FilterExec: might_contain").count());
+        filters.push(plan(&context, query).await.matches("filter=might_contain").count());
     }
     assert!(filters.iter().filter(|filters| **filters > 0).count() >= 14, "{filters:?}");
 }
@@ -70,12 +70,12 @@ async fn the_filter_stands_on_the_larger_table_and_is_made_of_the_smaller_one() 
         let lines: Vec<&str> = text.lines().collect();
         let place = lines
             .iter()
-            .position(|line| line.contains("FilterExec: might_contain"))
+            .position(|line| line.contains("NestedLoopJoinExec") && line.contains("filter=might_contain"))
             .unwrap_or_else(|| panic!("{text}"));
         assert!(lines[..place].iter().any(|line| line.contains("HashJoinExec")), "{text}");
-        assert!(lines[place + 1].contains("NestedLoopJoinExec"), "{text}");
+        assert!(lines[place].contains("join_type=RightSemi"), "{text}");
         assert!(lines[place..].iter().any(|line| line.contains("aggr=[sized_filter_agg")), "{text}");
-        assert_eq!(text.matches("FilterExec: might_contain").count(), 1, "{text}");
+        assert_eq!(text.matches("filter=might_contain").count(), 1, "{text}");
     }
 }
 
@@ -111,7 +111,7 @@ async fn joins_that_do_not_pay_or_may_not_lose_rows_are_left_alone() {
 }
 
 #[tokio::test]
-async fn no_keys_and_too_many_keys_let_everything_pass() {
+async fn no_keys_and_too_many_keys() {
     let context = with_tables().await;
     let query = |condition: &str| {
         format!(
