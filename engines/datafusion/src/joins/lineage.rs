@@ -1,8 +1,9 @@
 //! Where the values of columns come from in a logical plan.
 
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::logical_expr::logical_plan::{Distinct, TableScan};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Operator};
 
 /// The scan of a part of a plan that reads one table, and only leaves out rows and columns or computes some.
 pub(super) fn chain(plan: &LogicalPlan) -> Option<&TableScan> {
@@ -22,7 +23,6 @@ fn differs_or_asks(expression: &Expr) -> bool {
         use Expr::*;
         Ok(matches!(part, ScalarSubquery(_) | InSubquery(_) | Exists(_) | SetComparison(_) | OuterReferenceColumn(..)))
     };
-    use datafusion::common::tree_node::TreeNode;
     expression.is_volatile() || expression.exists(asks).unwrap_or(true)
 }
 
@@ -39,9 +39,7 @@ pub(super) fn drops_rows(plan: &LogicalPlan) -> bool {
 fn tests_values(predicate: &Expr) -> bool {
     match predicate {
         Expr::IsNotNull(_) | Expr::Literal(..) => false,
-        Expr::BinaryExpr(both) if both.op == datafusion::logical_expr::Operator::And => {
-            tests_values(&both.left) || tests_values(&both.right)
-        }
+        Expr::BinaryExpr(both) if both.op == Operator::And => tests_values(&both.left) || tests_values(&both.right),
         _ => true,
     }
 }

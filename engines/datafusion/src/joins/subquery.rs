@@ -165,8 +165,10 @@ async fn table_rows(plan: &LogicalPlan, session: &dyn Session) -> Result<HashMap
         // What has no provider here is planned by another way, and nothing is known of it.
         let Ok(provider) = source_as_provider(&source) else { continue };
         let scan = provider.scan(session, None, &[], None).await?;
-        let statistics = StatisticsContext::new().compute(scan.as_ref(), &StatisticsArgs::new())?;
-        if let Some(&count) = statistics.num_rows.get_value() {
+        let statistics = StatisticsContext::new().compute(scan.as_ref(), &StatisticsArgs::new());
+        if let Ok(statistics) = statistics
+            && let Some(&count) = statistics.num_rows.get_value()
+        {
             rows.insert(table, count);
         }
     }
