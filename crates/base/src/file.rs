@@ -39,7 +39,7 @@ use payload::{save_payload, write_payload_to};
 pub use replace::replace;
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
-pub use structure::{SIGNED, SavedType, Structure};
+pub use structure::{BYTE_STRING, SIGNED, SavedType, Structure};
 
 /// Bytes of the header; the payload starts here, so that it is aligned in a memory-mapped file.
 pub const HEADER_BYTES: usize = 128;

@@ -7,10 +7,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use warpset_base::file::{self, FIELDS, FileError, Payload, SIGNED, Saved, SavedType, Structure};
+use warpset_base::file::{self, BYTE_STRING, FIELDS, FileError, Payload, SIGNED, Saved, SavedType, Structure};
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
 use crate::cpu::Dictionary;
+use crate::element::MOST_VALUE_BYTES;
 use crate::invariants::check_run;
 use crate::level::{Level, LevelIndex};
 use crate::policy::{Array, Tree};
@@ -34,9 +35,7 @@ const HAS_TOMBSTONES: u64 = 1 << 32;
 
 /// The type of the keys as it stands in the header.
 fn key_field<K: OrderedKey>() -> u64 {
-    // The key whose bits are all zero is the middle one of signed keys.
-    let signed = if K::zeroed().to_u64() == 0 { 0 } else { SIGNED };
-    size_of::<K>() as u64 | signed
+    size_of::<K>() as u64 | K::KIND
 }
 
 /// The type of the values as it stands in the header.
@@ -53,11 +52,12 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
 
     fn layout_of(fields: [u64; FIELDS]) -> Result<[u64; FIELDS], Error> {
         let [key, value, ..] = fields;
-        let [keys, values] = [[4, 8, SIGNED | 4, SIGNED | 8].as_slice(), &[0, 4, 8]];
-        if !keys.contains(&key) {
+        let numbers = [4, 8, 16];
+        let is_number = numbers.contains(&key) || numbers.map(|bytes| SIGNED | bytes).contains(&key);
+        if !is_number && !(BYTE_STRING | 1..=BYTE_STRING | 16).contains(&key) {
             return Err(FileError::InvalidHeader { field: "bytes of a key", value: key }.into());
         }
-        if !values.contains(&value) {
+        if value > MOST_VALUE_BYTES as u64 {
             return Err(FileError::InvalidHeader { field: "bytes of a value", value }.into());
         }
         let saved = |elements| SavedType { number: P::STRUCTURE.number, elements: Some(elements) };
@@ -128,7 +128,8 @@ pub struct LevelExtent {
 
 impl LevelExtent {
     pub fn run<'a, K: OrderedKey, V: Value>(&self, words: &'a [u64]) -> Run<'a, K, V> {
-        let keys = &bytemuck::cast_slice(&words[self.keys.clone()])[..self.len];
+        let keys: &[u8] = bytemuck::cast_slice(&words[self.keys.clone()]);
+        let keys = bytemuck::cast_slice(&keys[..self.len * size_of::<K>()]);
         let values = V::from_bytes(bytemuck::cast_slice(&words[self.values.clone()]), self.len);
         Run::new(keys, values, self.bitmap(words))
     }
@@ -194,8 +195,8 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Le
     let mut places = Vec::with_capacity(levels);
     for entry in words[1..1 + 2 * levels].chunks_exact(2) {
         let (index, len) = (entry[0], entry[1]);
-        // Each element takes four bytes at least, so lengths that pass cannot overflow below.
-        if len / 2 > words.len() as u64 {
+        // Each element takes a byte at least, so lengths that pass cannot overflow below.
+        if len / 8 > words.len() as u64 {
             return invalid("length of a level", len);
         }
         if index & !HAS_TOMBSTONES >= MAX_LEVELS {
@@ -221,16 +222,16 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Le
     Ok(places)
 }
 
-/// The bytes of values; none of units.
-fn bytes_of<V: Value>(values: &[V]) -> &[u8] {
-    if size_of::<V>() == 0 { &[] } else { bytemuck::cast_slice(values) }
-}
-
 /// The words of a saved tree or array in bytes, without a copy; checked, or but for what is needed to find the levels.
 pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Result<&[u64], Error> {
     fn words_of<S: Saved<Word = u64>>(bytes: &[u8], verified: bool) -> Result<&[u64], S::Error> {
         let (_, words) = if verified { file::view::<S>(bytes)? } else { file::view_unverified::<S>(bytes)? };
         Ok(words)
+    }
+    // Words begin after the header, so where the bytes begin up to a multiple of any alignment there is.
+    let alignment = align_of::<K>().max(align_of::<V>());
+    if alignment > align_of::<u64>() && !bytes.as_ptr().addr().is_multiple_of(alignment) {
+        return Err(FileError::Misaligned { alignment }.into());
     }
     match words_of::<Dictionary<K, V, Tree>>(bytes, verified) {
         Err(Error::File(FileError::WrongStructure { found, .. })) if found.number == Structure::SORTED_ARRAY.number => {

@@ -30,6 +30,7 @@ mod ordered_map;
 mod pieces;
 mod query;
 mod ranges;
+mod rows;
 mod search_index;
 mod tree;
 mod update;

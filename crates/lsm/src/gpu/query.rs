@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
+use super::rows::Answers;
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::error::one_per_key;
 use crate::query::range::ends;
@@ -77,9 +78,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             let on_device = unsafe { stream.from_slice_async(&stored_keys)? };
             let mut found = stream.alloc_uninit::<u64>(words.len())?;
             let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
-            let (bits, out) = (found.as_mut_slice(), stored.global_mut().cast());
+            let mut answers = Answers::<V>::new(stream, stored.as_mut_slice())?;
+            let (bits, out) = (found.as_mut_slice(), answers.global_mut());
             // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
-            unsafe { self.queue_lookup(stream, method, on_device.as_slice(), out, value_words, bits)? };
+            unsafe {
+                self.queue_lookup(stream, method, on_device.as_slice(), out, value_words, bits)?;
+                answers.finish(stream)?;
+            }
             stream.download(&found, &mut words)?;
             Ok(stream.download(&stored, values)?)
         })?;
@@ -198,9 +203,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         for device in [keys.device(), values.device(), found.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
-        let out = values.global_mut().cast();
+        let mut answers = Answers::<V>::new(stream, values.slice_mut(..needed))?;
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, found.slice_mut(..words)) }
+        unsafe {
+            self.queue_lookup(stream, method, keys, answers.global_mut(), V::WORDS, found.slice_mut(..words))?;
+            Ok(answers.finish(stream)?)
+        }
     }
 
     /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.

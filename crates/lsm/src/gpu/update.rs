@@ -7,7 +7,7 @@ use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, Stream};
 
 use super::elements::{DeviceElements, publish};
-use super::{DeviceKey, DeviceValue, Dictionary, Retired, batch};
+use super::{DeviceKey, DeviceValue, Dictionary, Retired, batch, rows};
 use crate::Error;
 use crate::error::one_per_key;
 use crate::level::LevelIndex;
@@ -187,7 +187,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         self.device.expect_same(keys.device(), "an insertion into a dictionary")?;
         self.device.expect_same(values.device(), "an insertion into a dictionary")?;
-        Ok(())
+        Ok(rows::check_alignment::<V>(values)?)
     }
 
     /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.

@@ -5,12 +5,12 @@
 
 use warpset_base::parallel;
 
+use crate::element::filter_hash;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
 use crate::run::Run;
 use crate::search_index::Filter;
 use crate::{OrderedKey, Value};
-use warpset_core::lsm::filter_hash;
 
 /// Keys that go through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, k
 pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
     // With one level the search answers as soon as a filter would.
     let is_filtered = levels.len() > 1;
-    let hash = filter_hash(key.to_u64());
+    let hash = filter_hash(key);
     if is_filtered {
         // The filters of all levels are waited for together.
         for filter in levels.iter().filter_map(|level| level.search_index().filter()) {
@@ -81,7 +81,7 @@ fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[
     let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {
-        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key.to_u64()));
+        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key));
     }
     // Bit i: no level has had key i so far.
     let mut waiting = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
