@@ -32,6 +32,7 @@ mod query;
 mod ranges;
 mod rows;
 mod search_index;
+mod slices;
 mod tree;
 mod update;
 mod upsert;

@@ -10,15 +10,15 @@ use warpset_simt::{Global, GlobalMut, thread};
 pub const BLOCK: u32 = 256;
 
 kernel! {
-    /// Writes the address of each of `n` rows of `row_bytes` bytes, the first one at `first`.
+    /// Writes `n` numbers, each larger by `step` than the one before, wrapping: the addresses of rows, for example.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
     /// - `out`: valid for `n` writes, used by this launch alone.
-    pub unsafe fn lsm_row_addresses(first: u64, row_bytes: u64, n: usize, out: GlobalMut<u64>) {
+    pub unsafe fn lsm_progression(first: u64, step: u64, n: usize, out: GlobalMut<u64>) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`.
-            unsafe { out.write(i, first + i as u64 * row_bytes) };
+            unsafe { out.write(i, first.wrapping_add((i as u64).wrapping_mul(step))) };
         }
     }
 }

@@ -74,6 +74,11 @@ pub trait DeviceKey: OrderedKey {
     /// The keys as they are stored; unsigned ones without a copy.
     fn stored(keys: &[Self]) -> Cow<'_, [Self::Stored]>;
 
+    /// Writes the keys as they are stored, to a place for each.
+    fn store(keys: &[Self], to: &mut [Self::Stored]) {
+        to.iter_mut().zip(keys).for_each(|(to, &key)| *to = key.to_stored());
+    }
+
     /// The keys that are stored so.
     fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self> {
         let mut keys: Vec<Self> = bytemuck::try_cast_vec(stored)
@@ -94,7 +99,7 @@ pub trait DeviceKey: OrderedKey {
         from: DeviceSlice<'_, Self::Stored>,
         to: &mut [Self],
     ) -> std::result::Result<(), GpuError> {
-        stream.download(from, bytemuck::cast_slice_mut(to))?;
+        stream.download(from.cast::<u8>()?, bytemuck::cast_slice_mut(to))?;
         if to.len() < LARGE {
             Self::restore(to);
         } else {

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::lsm::rows::{BLOCK, lsm_row_addresses, lsm_rows};
+use warpset_kernels::lsm::rows::{BLOCK, lsm_progression, lsm_rows};
 use warpset_primitives::Result;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
@@ -47,10 +47,23 @@ pub(super) unsafe fn write_addresses<T: Pod>(
     rows: DeviceSlice<'_, T>,
     mut out: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    let (n, out) = (rows.len(), out.global_mut());
-    let kernel = lsm_row_addresses { first: address_of(rows), row_bytes: size_of::<T>() as u64, n, out };
+    let (first, step, n) = (address_of(rows), size_of::<T>() as u64, rows.len());
     // SAFETY: the caller's promise.
-    Ok(unsafe { kernel.launch(stream, covering(n))? })
+    Ok(unsafe { lsm_progression { first, step, n, out: out.global_mut() }.launch(stream, covering(n))? })
+}
+
+/// Queues the writing of a one to each place of counters of 4 or 8 bytes.
+///
+/// # Safety
+/// As for [`write_addresses`].
+pub(super) unsafe fn write_ones<T: Pod>(stream: &Stream, mut out: DeviceSliceMut<'_, T>) -> Result<()> {
+    if size_of::<T>() == 4 {
+        return Ok(stream.fill_words(out.cast::<u32>()?, 1)?);
+    }
+    let mut out = out.reborrow().cast::<u64>()?;
+    let (n, out) = (out.len(), out.global_mut());
+    // SAFETY: the caller's promise.
+    Ok(unsafe { lsm_progression { first: 1, step: 0, n, out }.launch(stream, covering(n))? })
 }
 
 /// Queues the copying of the rows at these addresses, or of zeros where an address is 0, to their places in `out`. All

@@ -171,9 +171,9 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],
     targets: &mut [T],
+    words: &mut [u64],
     answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
-) -> Vec<u64> {
-    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+) {
     let levels = prepare(levels, keys.len());
     let task = |((keys, targets), words): ((&[K], &mut [T]), &mut [u64])| {
         for ((keys, targets), word) in keys.chunks(GROUP).zip(targets.chunks_mut(GROUP)).zip(words) {
@@ -183,12 +183,11 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
         }
     };
     if keys.len() <= TASK {
-        task(((keys, targets), &mut words));
+        task(((keys, targets), words));
     } else {
         let parts = keys.chunks(TASK).zip(targets.chunks_mut(TASK)).zip(words.chunks_mut(TASK / GROUP));
         parallel::for_each(parts, task);
     }
-    words
 }
 
 /// The values of keys.
@@ -202,13 +201,15 @@ pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], k
     values
 }
 
-/// The values of keys into `values`, of which there are as many, and which keys have one.
+/// The values of keys into `values`, of which there are as many, and which keys have one into `words`, a bit each.
 pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &[S],
     keys: &[K],
     values: &mut [V],
-) -> Vec<u64> {
-    look_up_bits(levels, keys, values, |answers, targets| targets.copy_from_slice(&answers.values[..targets.len()]))
+    words: &mut [u64],
+) {
+    let answer = |answers: &Answers<V>, to: &mut [V]| to.copy_from_slice(&answers.values[..to.len()]);
+    look_up_bits(levels, keys, values, words, answer);
 }
 
 /// Which keys have a value, into `answers`, of which there are as many.
@@ -224,5 +225,7 @@ pub(crate) fn contains_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
 
 /// Which keys have a value, as bits.
 pub(crate) fn contains_words<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<u64> {
-    look_up_bits(levels, keys, &mut vec![(); keys.len()], |_, _| {})
+    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+    look_up_bits(levels, keys, &mut vec![(); keys.len()], &mut words, |_, _| {});
+    words
 }
