@@ -160,18 +160,30 @@ pub trait StoredKey:
 impl StoredKey for u32 {}
 impl StoredKey for u64 {}
 
-/// Values of dictionaries in device memory: all that are [`Value`]s. Those of 4 and of 8 bytes lie beside the keys as
-/// numbers, which kernels carry; others as rows, of which kernels carry the addresses, so that an element takes 8 bytes
-/// more.
-pub trait DeviceValue: Value + primitives::Forms {
-    /// What is stored for a value: it itself.
+/// Values of dictionaries in device memory: numbers, arrays, `()`, and structs by [`device_value!`](crate::device_value).
+/// Those of 4 and of 8 bytes lie beside the keys as numbers, which kernels carry; others as rows, of which kernels carry
+/// the addresses, so that an element takes 8 bytes more.
+///
+/// # Safety
+/// Unless the type has no size, `Stored` is the type itself, and `stored` and `stored_mut` return their arguments; of no
+/// size, they return empty slices. The constants are as provided.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the value of a dictionary in device memory",
+    note = "numbers and arrays of numbers can; for a struct of plain old data write `warpset_lsm::device_value!({Self});`"
+)]
+pub unsafe trait DeviceValue: Value + primitives::Forms {
+    /// What is stored for a value: it itself; of `()` nothing, whatever the type.
     type Stored: Pod + Send + Sync;
 
     /// Words of 32 bits that kernels carry for a value.
-    const WORDS: u32;
+    const WORDS: u32 = match size_of::<Self>() {
+        0 => 0,
+        4 => 1,
+        _ => 2,
+    };
 
     /// Whether these words are the address of the value.
-    const IN_ROWS: bool;
+    const IN_ROWS: bool = !matches!(size_of::<Self>(), 0 | 4 | 8);
 
     /// The values as they are stored; none of no size.
     fn stored(values: &[Self]) -> &[Self::Stored];
@@ -180,19 +192,67 @@ pub trait DeviceValue: Value + primitives::Forms {
     fn stored_mut(values: &mut [Self]) -> &mut [Self::Stored];
 }
 
-impl<V: Value> DeviceValue for V {
-    type Stored = V;
-    const WORDS: u32 = match size_of::<V>() {
-        0 => 0,
-        4 => 1,
-        _ => 2,
-    };
-    const IN_ROWS: bool = !matches!(size_of::<V>(), 0 | 4 | 8);
-    fn stored(values: &[V]) -> &[V] {
-        if V::WORDS == 0 { &[] } else { values }
+/// Lets structs of plain old data be values of dictionaries in device memory; on the host they are without it.
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use warpset_gpu::Device;
+/// use warpset_lsm::Lsm;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Trade {
+///     price: f64,
+///     volume: u32,
+///     venue: u32,
+/// }
+/// warpset_lsm::device_value!(Trade);
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let trade = Trade { price: 1.5, volume: 10, venue: 3 };
+/// let last = Lsm::<u32, Trade>::builder().on(&device).build_from(&[7], &[trade])?;
+/// assert_eq!(last.get_bulk(&[7, 8])?, [Some(trade), None]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[macro_export]
+macro_rules! device_value {
+    ($($value:ty),+ $(,)?) => {$(
+        // SAFETY: as the trait asks for.
+        unsafe impl $crate::gpu::DeviceValue for $value {
+            type Stored = Self;
+            fn stored(values: &[Self]) -> &[Self] {
+                if size_of::<Self>() == 0 { &[] } else { values }
+            }
+            fn stored_mut(values: &mut [Self]) -> &mut [Self] {
+                if size_of::<Self>() == 0 { &mut [] } else { values }
+            }
+        }
+    )+};
+}
+device_value!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
+
+// SAFETY: as the trait asks for.
+unsafe impl<T, const LEN: usize> DeviceValue for [T; LEN]
+where
+    [T; LEN]: Value,
+{
+    type Stored = Self;
+    fn stored(values: &[Self]) -> &[Self] {
+        if size_of::<Self>() == 0 { &[] } else { values }
     }
-    fn stored_mut(values: &mut [V]) -> &mut [V] {
-        if V::WORDS == 0 { &mut [] } else { values }
+    fn stored_mut(values: &mut [Self]) -> &mut [Self] {
+        if size_of::<Self>() == 0 { &mut [] } else { values }
+    }
+}
+
+// SAFETY: as the trait asks for.
+unsafe impl DeviceValue for () {
+    type Stored = u32;
+    fn stored(_: &[()]) -> &[u32] {
+        &[]
+    }
+    fn stored_mut(_: &mut [()]) -> &mut [u32] {
+        &mut []
     }
 }
 
@@ -201,7 +261,7 @@ impl<V: Value> DeviceValue for V {
     message = "`{Self}` cannot be combined with values in device memory",
     note = "use `u32` or `u64`"
 )]
-pub trait CombinedValue: Value + Payload + select::Item + TileItem {}
+pub trait CombinedValue: DeviceValue<Stored = Self> + Payload + select::Item + TileItem {}
 impl CombinedValue for u32 {}
 impl CombinedValue for u64 {}
 
@@ -255,9 +315,12 @@ pub(crate) mod primitives {
         unsafe fn sort<K: StoredKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
-            values: DeviceSlice<'_, <V as DeviceValue>::Stored>,
+            values: DeviceSlice<'_, V::Stored>,
             out: &mut DeviceElements<K, V>,
-        ) -> Result<()> {
+        ) -> Result<()>
+        where
+            V: DeviceValue,
+        {
             // SAFETY: the caller's promise is the same; addresses are freed in the order of the stream.
             unsafe {
                 match size_of::<V>() {
@@ -277,7 +340,10 @@ pub(crate) mod primitives {
             stream: &Stream,
             runs: &[&DeviceElements<K, V>],
             out: &mut DeviceElements<K, V>,
-        ) -> Result<()> {
+        ) -> Result<()>
+        where
+            V: DeviceValue,
+        {
             // SAFETY: the caller's promise is the same; the addresses are those of rows in the runs.
             unsafe {
                 match size_of::<V>() {
@@ -297,7 +363,10 @@ pub(crate) mod primitives {
             runs: &[&DeviceElements<K, V>],
             out: &mut DeviceElements<K, V>,
             count: DeviceSliceMut<'_, u64>,
-        ) -> Result<()> {
+        ) -> Result<()>
+        where
+            V: DeviceValue,
+        {
             // SAFETY: the caller's promise is the same.
             unsafe {
                 match size_of::<V>() {
@@ -316,7 +385,7 @@ pub(crate) mod primitives {
 
     /// # Safety
     /// As [`merge_many_keys_with_status_async`].
-    unsafe fn merge_keys<K: StoredKey, V: Value>(
+    unsafe fn merge_keys<K: StoredKey, V: DeviceValue>(
         stream: &Stream,
         runs: &[&DeviceElements<K, V>],
         out: &mut DeviceElements<K, V>,
@@ -334,7 +403,7 @@ pub(crate) mod primitives {
     }
 
     /// The runs with what kernels carry for their values, a `T` each.
-    fn carried<'a, K: StoredKey, V: Value, T: Payload>(
+    fn carried<'a, K: StoredKey, V: DeviceValue, T: Payload>(
         runs: &[&'a DeviceElements<K, V>],
     ) -> Result<Vec<WithStatus<'a, Pairs<'a, K, T>>>> {
         let carried =
@@ -344,7 +413,7 @@ pub(crate) mod primitives {
 
     /// # Safety
     /// As [`merge_many_pairs_with_status_async`].
-    unsafe fn merge_with<K: StoredKey, V: Value, T: Payload>(
+    unsafe fn merge_with<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         runs: &[&DeviceElements<K, V>],
         out: &mut DeviceElements<K, V>,
@@ -367,7 +436,7 @@ pub(crate) mod primitives {
 
     /// # Safety
     /// As [`merge_newest_pairs_async`].
-    unsafe fn merge_live_with<K: StoredKey, V: Value, T: Payload>(
+    unsafe fn merge_live_with<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         runs: &[&DeviceElements<K, V>],
         out: &mut DeviceElements<K, V>,
@@ -381,7 +450,7 @@ pub(crate) mod primitives {
 
     /// # Safety
     /// As [`sort_pairs_async`].
-    unsafe fn sort_by_key<K: StoredKey, V: Value, T: Payload>(
+    unsafe fn sort_by_key<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
         values: DeviceSlice<'_, T>,
