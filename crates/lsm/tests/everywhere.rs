@@ -7,8 +7,8 @@ use warpset_base::filter::LengthMismatch;
 
 use proptest::prelude::*;
 use warpset_gpu::testing;
-use warpset_lsm::gpu::{ByKeyKernels, CombinedValue, DeviceKey};
-use warpset_lsm::{BitOr, CleanupPolicy, Error, Lsm, Max, Min, Operator, OrderedKey, OrderedMap, SortedArray, Sum, Value};
+use warpset_lsm::gpu::{ByKeyKernels, CombinedValue, DeviceKey, DeviceValue};
+use warpset_lsm::{BitOr, CleanupPolicy, Error, Lsm, Max, Min, Operator, OrderedKey, OrderedMap, SortedArray, Sum};
 
 /// What a batch does.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
 type Model<K, V> = BTreeMap<K, V>;
 
 /// Values of the types under test, made of the numbers of an [`Op`] and told apart by them.
-trait Numbered: Value {
+trait Numbered: DeviceValue {
     fn of(number: u32) -> Self;
     fn number(self) -> u32;
 }
@@ -70,7 +70,7 @@ impl Numbered for u32 {
 /// The number in the first bytes, and what follows from it in the others.
 impl<const LEN: usize> Numbered for [u8; LEN]
 where
-    [u8; LEN]: Value,
+    [u8; LEN]: DeviceValue,
 {
     fn of(number: u32) -> Self {
         std::array::from_fn(|i| (number.rotate_left(8 * (i / 4) as u32).to_le_bytes()[i % 4]) ^ (i / 4) as u8)
