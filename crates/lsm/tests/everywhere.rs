@@ -291,8 +291,8 @@ fn signed_keys_travel() {
         let elements: Vec<(i64, u32)> = there.iter().unwrap().collect::<Result<_, Error>>().unwrap();
         assert!(host.iter().eq(elements));
         let ends = [(i64::MIN, i64::MAX), (-40, 3), (5, -5)];
-        let lows = device.from_slice(&i64::stored(&ends.map(|ends| ends.0))).unwrap();
-        let highs = device.from_slice(&i64::stored(&ends.map(|ends| ends.1))).unwrap();
+        let lows = device.from_slice(&<i64 as DeviceKey>::stored(&ends.map(|ends| ends.0))).unwrap();
+        let highs = device.from_slice(&<i64 as DeviceKey>::stored(&ends.map(|ends| ends.1))).unwrap();
         for most in [3, 1000] {
             let mut found = Vec::new();
             for piece in there.range_pieces_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
