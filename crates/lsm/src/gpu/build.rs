@@ -20,11 +20,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         one_per_key(keys.len(), "values", values.len())?;
         let empty = Dictionary::empty(device, policy)?;
         let mut brought = Batch::default();
-        empty.filled(keys.len(), |stream| {
-            let (keys, values) = brought.bring::<K, V>(stream, keys, values)?;
-            // SAFETY: what was brought stays until the work has been waited for.
-            unsafe { batch::insertions::<K::Stored, V>(stream, keys, values) }
-        })
+        empty.filled(keys.len(), |stream| brought.insertions(stream, keys, values))
     }
 
     /// From device memory.

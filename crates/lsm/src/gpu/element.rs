@@ -76,7 +76,10 @@ pub trait DeviceKey: OrderedKey {
 
     /// Writes the keys as they are stored, to a place for each.
     fn store(keys: &[Self], to: &mut [Self::Stored]) {
-        to.iter_mut().zip(keys).for_each(|(to, &key)| *to = key.to_stored());
+        match Self::stored(&keys[..0]) {
+            Cow::Borrowed(_) => to.copy_from_slice(bytemuck::cast_slice(keys)),
+            Cow::Owned(_) => to.iter_mut().zip(keys).for_each(|(to, &key)| *to = key.to_stored()),
+        }
     }
 
     /// The keys that are stored so.

@@ -31,11 +31,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let mut brought = Batch::default();
-        self.update(keys.len(), |stream| {
-            let (keys, values) = brought.bring(stream, keys, values)?;
-            // SAFETY: what was brought stays until the work has been waited for.
-            unsafe { batch::insertions(stream, keys, values) }
-        })
+        self.update(keys.len(), |stream| brought.insertions(stream, keys, values))
     }
 
     /// Removes keys, whether they have values or not.
