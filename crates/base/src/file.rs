@@ -216,7 +216,12 @@ impl<S: Saved> HeaderOf<S> {
 ///
 /// # Errors
 /// [`FileError::Truncated`], [`FileError::Io`].
-pub fn read_exact(reader: &mut (impl Read + ?Sized), buffer: &mut [u8], before: u64, needed: u64) -> Result<(), FileError> {
+pub fn read_exact(
+    reader: &mut (impl Read + ?Sized),
+    buffer: &mut [u8],
+    before: u64,
+    needed: u64,
+) -> Result<(), FileError> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {

@@ -7,7 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use warpset_base::file::{self, BYTE_STRING, FIELDS, FileError, Payload, PayloadReader, SIGNED, Saved, SavedType, Structure};
+use warpset_base::file::{
+    self, BYTE_STRING, FIELDS, FileError, Payload, PayloadReader, SIGNED, Saved, SavedType, Structure,
+};
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
 use crate::cpu::Dictionary;

@@ -132,12 +132,14 @@ impl Day {
 
 /// Lookups, counts, ranges, neighbours.
 fn agrees((host, there, model): &Published, salt: u64) {
-    let keys: Vec<u64> = model.keys().copied().skip(salt as usize % 5).step_by(7).flat_map(|key| [key, key ^ 1]).collect();
+    let keys: Vec<u64> =
+        model.keys().copied().skip(salt as usize % 5).step_by(7).flat_map(|key| [key, key ^ 1]).collect();
     let expected: Vec<Option<u64>> = keys.iter().map(|key| model.get(key).copied()).collect();
     assert_eq!(host.get_bulk(&keys), expected);
     assert_eq!(there.get_bulk(&keys).unwrap(), expected);
     let last = model.last_key_value().map_or(0, |(key, _)| key >> 32);
-    let ranges: Vec<_> = (0..3).map(|back| last.saturating_sub(back) << 32..last.saturating_sub(back) << 32 | 90).collect();
+    let ranges: Vec<_> =
+        (0..3).map(|back| last.saturating_sub(back) << 32..last.saturating_sub(back) << 32 | 90).collect();
     let listed: Vec<(u64, u64)> =
         ranges.iter().flat_map(|range| model.range(range.clone())).map(|(&key, &value)| (key, value)).collect();
     for found in [host.range_bulk(&ranges).unwrap(), there.range_bulk(&ranges).unwrap()] {

@@ -171,12 +171,7 @@ mod tests {
         (0..seconds).map(step).collect()
     }
 
-    fn slides(
-        mut readings: impl OrderedMap<u64, u64>,
-        mut counters: impl Counters,
-        seconds: u64,
-        per_second: u64,
-    ) {
+    fn slides(mut readings: impl OrderedMap<u64, u64>, mut counters: impl Counters, seconds: u64, per_second: u64) {
         let steps = (0..seconds).map(|second| step(&mut readings, &mut counters, second, per_second).unwrap());
         assert_eq!(steps.collect::<Vec<_>>(), expected(seconds, per_second));
     }

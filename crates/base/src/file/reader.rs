@@ -124,7 +124,10 @@ mod tests {
         for available in [0, 1 << 21, payload.len() as u64] {
             let mut source = &payload[..];
             let mut reader = PayloadReader::new(&mut source, &bytes, &header, available);
-            assert!(bytemuck::cast_slice::<u16, u8>(reader.words::<u16>(700_000).unwrap().as_slice()) == &payload[..1_400_000]);
+            assert!(
+                bytemuck::cast_slice::<u16, u8>(reader.words::<u16>(700_000).unwrap().as_slice())
+                    == &payload[..1_400_000]
+            );
             assert!(reader.items::<[u8; 3]>(500_000).unwrap().as_flattened() == &payload[1_400_000..2_900_000]);
             assert_eq!(reader.left(), 100_003);
             let mut two = [0; 2];

@@ -84,8 +84,8 @@ pub trait DeviceKey: OrderedKey {
 
     /// The keys that are stored so.
     fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self> {
-        let mut keys: Vec<Self> = bytemuck::try_cast_vec(stored)
-            .unwrap_or_else(|(_, stored)| bytemuck::cast_slice(&stored).to_vec());
+        let mut keys: Vec<Self> =
+            bytemuck::try_cast_vec(stored).unwrap_or_else(|(_, stored)| bytemuck::cast_slice(&stored).to_vec());
         Self::restore(&mut keys);
         keys
     }
@@ -409,8 +409,9 @@ pub(crate) mod primitives {
     fn carried<'a, K: StoredKey, V: DeviceValue, T: Payload>(
         runs: &[&'a DeviceElements<K, V>],
     ) -> Result<Vec<WithStatus<'a, Pairs<'a, K, T>>>> {
-        let carried =
-            |run: &&'a DeviceElements<K, V>| Ok(WithStatus::new(Pairs::new(run.keys(), run.carried()?), run.tombstones()));
+        let carried = |run: &&'a DeviceElements<K, V>| {
+            Ok(WithStatus::new(Pairs::new(run.keys(), run.carried()?), run.tombstones()))
+        };
         runs.iter().map(carried).collect()
     }
 

@@ -114,8 +114,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let Places { keys, values, found } = Places::of::<K::Stored, V::Stored>(n, asked.values.len());
         K::store(asked.keys, bytemuck::cast_slice_mut(&mut lane.host()?[keys.clone()]));
         lane.send(keys.clone())?;
-        let method =
-            if flips && asked.keys.is_sorted() { LookupMethod::Flipped } else { LookupMethod::Auto };
+        let method = if flips && asked.keys.is_sorted() { LookupMethod::Flipped } else { LookupMethod::Auto };
         let stream = lane.stream().clone();
         let (queries, rest) = lane.device()?.split_at_mut(values.start);
         let (mut to, mut bits) = rest.split_at_mut(found.start - values.start);

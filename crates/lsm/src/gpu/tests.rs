@@ -86,7 +86,9 @@ fn streams_of_batches_as_on_the_host() {
         streams_agree::<u64, u32>(&device, (64, 4), CleanupPolicy::Manual, |n| n as u32);
         streams_agree::<u32, ()>(&device, (64, 8), CleanupPolicy::default(), |_| ());
         streams_agree::<u32, u8>(&device, (64, 12), CleanupPolicy::Manual, |n| n as u8);
-        streams_agree::<u64, [u8; 3]>(&device, (64, 8), CleanupPolicy::default(), |n| [1, 2, 5].map(|i| (n >> i) as u8));
+        streams_agree::<u64, [u8; 3]>(&device, (64, 8), CleanupPolicy::default(), |n| {
+            [1, 2, 5].map(|i| (n >> i) as u8)
+        });
         streams_agree::<u32, [u32; 3]>(&device, (64, 8), CleanupPolicy::EveryBatches(3), |n| [n as u32, 7, !n as u32]);
         streams_agree::<u64, [u64; 4]>(&device, (128, 8), CleanupPolicy::default(), |n| [n, !n, 3, n << 7]);
         streams_agree::<u32, [u16; 2]>(&device, (64, 4), CleanupPolicy::Manual, |n| [n as u16, 9]);

@@ -147,7 +147,8 @@ fn seconds(size: Size) -> Vec<Second> {
         let asked = (0..LOOKUPS).map(|i| known[below(known.len() as u64) as usize] ^ (i % 2) as u64).collect();
         let values = (0..keys.len() as u64).map(|i| step << 32 | i).collect();
         // Source k with a probability in proportion to 1 / k.
-        let sources = keys.iter().map(|&key| SOURCES.powf((mix64(key ^ SEED) >> 11) as f64 / (1u64 << 53) as f64) as u64);
+        let sources =
+            keys.iter().map(|&key| SOURCES.powf((mix64(key ^ SEED) >> 11) as f64 / (1u64 << 53) as f64) as u64);
         let sources = sources.collect();
         Second { keys, values, cutoff: key(oldest, 0), listed, counted, asked, sources }
     };

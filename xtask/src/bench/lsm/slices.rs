@@ -70,7 +70,8 @@ fn long(session: &mut Session, target: &Target, device: &Device, n: usize) -> an
     push(session, "insert, host slices", seconds, lsm.resident_len() == n as u64);
     lsm.prepare()?;
     let (mut out, mut found) = (vec![0u64; n], None);
-    for (operation, asked, hit) in [("get, present, host slices", &keys, true), ("get, absent, host slices", &absent, false)]
+    for (operation, asked, hit) in
+        [("get, present, host slices", &keys, true), ("get, absent, host slices", &absent, false)]
     {
         out.fill(1);
         let seconds = median_seconds(

@@ -84,8 +84,8 @@ fn sizes<V: Made>(session: &mut Session, target: &Target, log2_n: u32) -> anyhow
                 *tree = keys.iter().copied().zip(values.iter().copied()).collect();
                 Ok(())
             })?;
-            let (asking, found) =
-                session.made(Threads::One, || Ok(asked.iter().map(|key| tree.get(key).copied()).collect::<Vec<_>>()))?;
+            let (asking, found) = session
+                .made(Threads::One, || Ok(asked.iter().map(|key| tree.get(key).copied()).collect::<Vec<_>>()))?;
             let right = found.iter().zip(&values).all(|(found, value)| *found == Some(*value));
             session.add(target, Threads::One, row("insert, value sizes", "BTreeMap", true).time(seconds), right);
             session.add(target, Threads::One, row("get, value sizes", "BTreeMap", true).time(scale * asking), right);
