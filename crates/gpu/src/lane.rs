@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::{Device, DeviceSliceMut, DeviceVec, PinnedVec, Stream};
 
-/// A stream, and the memory whose contents travel on it, on both sides of the bus. Making one allocates nothing where the
-/// device has kept what an earlier one was made of.
+/// A stream, and the memory whose contents travel on it, on both sides of the bus. Making one allocates nothing where
+/// the device has kept what an earlier one was made of.
 pub struct Lane {
     pub(crate) stream: Stream,
     pub(crate) host: PinnedVec<u64>,

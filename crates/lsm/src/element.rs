@@ -30,8 +30,8 @@ use warpset_core::lsm;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a dictionary",
-    note = "use `u32`, `u64`, `u128`, `i32`, `i64`, `i128` or `[u8; 1]` to `[u8; 16]`, or map other keys to one of these \
-            by a function that keeps their order"
+    note = "use `u32`, `u64`, `u128`, `i32`, `i64`, `i128` or `[u8; 1]` to `[u8; 16]`, or map other keys to one of \
+            these by a function that keeps their order"
 )]
 pub trait OrderedKey: Pod + Ord + Hash + Debug + Send + Sync + sealed::Sealed {
     /// The smallest key.
@@ -82,9 +82,9 @@ const HIGH_SEED: u64 = 0x6869_6768_2068_616c;
 /// Bytes of a value, at most.
 pub const MOST_VALUE_BYTES: usize = 32;
 
-/// Values of dictionaries: plain old data of up to 32 bytes ([`bytemuck::Pod`]), such as numbers, arrays of numbers, and
-/// structs that derive `Pod`; larger values can stand in a `Vec`, with their places as values. Values of no size, `()`,
-/// take no memory and make an ordered set.
+/// Values of dictionaries: plain old data of up to 32 bytes ([`bytemuck::Pod`]), such as numbers, arrays of numbers,
+/// and structs that derive `Pod`; larger values can stand in a `Vec`, with their places as values. Values of no size,
+/// `()`, take no memory and make an ordered set.
 ///
 /// A type that has more bytes does not compile.
 ///

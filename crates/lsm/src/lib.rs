@@ -6,9 +6,10 @@
 //! | [`SortedArray`] | sorts the batch, and merges it with everything: O(n / b) per element | in one array | few updates |
 //! | [`Snapshot`] | none: what [`Lsm::snapshot`](cpu::Dictionary::snapshot) saw stays as it is | as in its dictionary | readers beside a writer |
 //!
-//! Keys are integers of 4, 8 or 16 bytes or strings of up to 16 bytes ([`OrderedKey`]), in their order; values are plain
-//! old data of up to 32 bytes ([`Value`]), or none (`()`). The log-structured merge tree is that of Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for
-//! the GPU", IPDPS 2018; what is different, and why, is in `docs/lsm.md`.
+//! Keys are integers of 4, 8 or 16 bytes or strings of up to 16 bytes ([`OrderedKey`]), in their order; values are
+//! plain old data of up to 32 bytes ([`Value`]), or none (`()`). The log-structured merge tree is that of Ashkiani, Li,
+//! Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS 2018; what is
+//! different, and why, is in `docs/lsm.md`.
 //!
 //! ```
 //! use warpset_lsm::Lsm;

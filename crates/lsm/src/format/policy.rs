@@ -27,7 +27,7 @@ pub(crate) mod header {
         fn parameters(&self) -> [u64; FIELDS - 3];
         /// The policy of a header with these parameters.
         fn of(fields: &[u64; FIELDS]) -> Result<Self, Error>;
-        /// Checks places and lengths of levels, each of which has been checked for itself, and the keys of the first one.
+        /// Checks places and lengths of levels, each of which has been checked for itself, and the keys of the first.
         fn check<K: OrderedKey>(&self, places: &[LevelExtent], keys: &[K]) -> Result<(), Error>;
     }
 }

@@ -163,13 +163,13 @@ pub trait StoredKey:
 impl StoredKey for u32 {}
 impl StoredKey for u64 {}
 
-/// Values of dictionaries in device memory: numbers, arrays, `()`, and structs by [`device_value!`](crate::device_value).
-/// Those of 4 and of 8 bytes lie beside the keys as numbers, which kernels carry; others as rows, of which kernels carry
-/// the addresses, so that an element takes 8 bytes more.
+/// Values of dictionaries in device memory: numbers, arrays, `()`, and structs by
+/// [`device_value!`](crate::device_value). Those of 4 and of 8 bytes lie beside the keys as numbers, which kernels
+/// carry; others as rows, of which kernels carry the addresses, so that an element takes 8 bytes more.
 ///
 /// # Safety
-/// Unless the type has no size, `Stored` is the type itself, and `stored` and `stored_mut` return their arguments; of no
-/// size, they return empty slices. The constants are as provided.
+/// Unless the type has no size, `Stored` is the type itself, and `stored` and `stored_mut` return their arguments; of
+/// no size, they return empty slices. The constants are as provided.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the value of a dictionary in device memory",
     note = "numbers and arrays of numbers can; for a struct of plain old data write `warpset_lsm::device_value!({Self});`"

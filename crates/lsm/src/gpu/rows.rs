@@ -49,7 +49,8 @@ pub(super) unsafe fn write_addresses<T: Pod>(
 ) -> Result<()> {
     let (first, step, n) = (address_of(rows), size_of::<T>() as u64, rows.len());
     // SAFETY: the caller's promise.
-    Ok(unsafe { lsm_progression { first, step, n, out: out.global_mut() }.launch(stream, covering(n))? })
+    unsafe { lsm_progression { first, step, n, out: out.global_mut() }.launch(stream, covering(n))? };
+    Ok(())
 }
 
 /// Queues the writing of a one to each place of counters of 4 or 8 bytes.
@@ -63,7 +64,8 @@ pub(super) unsafe fn write_ones<T: Pod>(stream: &Stream, mut out: DeviceSliceMut
     let mut out = out.reborrow().cast::<u64>()?;
     let (n, out) = (out.len(), out.global_mut());
     // SAFETY: the caller's promise.
-    Ok(unsafe { lsm_progression { first: 1, step: 0, n, out }.launch(stream, covering(n))? })
+    unsafe { lsm_progression { first: 1, step: 0, n, out }.launch(stream, covering(n))? };
+    Ok(())
 }
 
 /// Queues the copying of the rows at these addresses, or of zeros where an address is 0, to their places in `out`. All
@@ -123,12 +125,12 @@ impl<'a, V: DeviceValue> Answers<'a, V> {
     /// Queues what is left to do after the kernel.
     ///
     /// # Safety
-    /// All places have been written on the stream; as for the query, the memory stays allocated until it has passed, and
-    /// so do the levels.
+    /// All places have been written on the stream; as for the query, the memory stays allocated until it has passed,
+    /// and so do the levels.
     pub(super) unsafe fn finish(self, stream: &Stream) -> Result<()> {
         let Some(addresses) = self.addresses else { return Ok(()) };
-        // SAFETY: the addresses are 0 or those of rows in the levels; they are freed in the order of the stream; the caller
-        // answers for the rest.
+        // SAFETY: the addresses are 0 or those of rows in the levels; they are freed in the order of the stream; the
+        // caller answers for the rest.
         unsafe { copy(stream, addresses.as_slice(), 0, self.out) }
     }
 }
