@@ -36,7 +36,7 @@ impl Day {
 
     fn below(&mut self, end: u64) -> u64 {
         self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (u128::from(self.state) * u128::from(end) >> 64) as u64
+        ((u128::from(self.state) * u128::from(end)) >> 64) as u64
     }
 
     /// Keys of events at a time of day, some of them late; few of them come again and again.
@@ -106,7 +106,7 @@ impl Day {
                 assert_eq!((self.host.remove_range(..cutoff)?, self.there.remove_range(..cutoff)?), (removed, removed));
             }
             20 => {
-                let keep = |key: u64, value: u64| (key ^ value) % 5 != 0;
+                let keep = |key: u64, value: u64| !(key ^ value).is_multiple_of(5);
                 self.model.retain(|key, value| keep(*key, *value));
                 self.host.retain(keep)?;
                 self.there.retain(keep)?;
