@@ -127,6 +127,8 @@ pub mod lsm {
     pub mod published;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
     pub mod range;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_rows"))]
+    pub mod rows;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_spans"))]
     pub mod spans;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_visible"))]
@@ -425,6 +427,7 @@ modules! {
     #[cfg(feature = "papers")]
     "lsm_published",
     "lsm_range",
+    "lsm_rows",
     "lsm_spans",
     "lsm_visible",
     "primitives_by_key",

@@ -39,7 +39,9 @@ pub(super) fn room_for<K: StoredKey, V: DeviceValue>(
 }
 
 fn element_bytes<K, V: DeviceValue>() -> u64 {
-    size_of::<K>() as u64 + 4 * u64::from(V::WORDS)
+    // Beside rows are their addresses, until they have been copied.
+    let carried = if V::IN_ROWS { 4 * V::WORDS as usize } else { 0 };
+    (size_of::<K>() + size_of::<V>() + carried) as u64
 }
 
 /// Some of the elements of several ranges of keys, in device memory: an item of [`RangePieces`].

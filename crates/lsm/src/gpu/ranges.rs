@@ -12,6 +12,7 @@ use warpset_simt::LaunchConfig;
 
 use super::pieces::room_for;
 use super::query::DeviceRanges;
+use super::rows::Answers;
 use super::search_index::Sight;
 use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::Error;
@@ -159,7 +160,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             let (lows, highs) = (lows.global(), highs.global());
             // Nothing is read there if none are kept.
             let (is_kept, spans) = (kept.spans.is_some().into(), kept.spans.as_ref().unwrap_or(&offsets).global());
-            let (to_keys, to_values, value_words) = (keys.global_mut(), values.global_mut().cast(), V::WORDS);
+            let mut answers = Answers::<V>::new(stream, values.as_mut_slice())?;
+            let (to_keys, to_values, value_words) = (keys.global_mut(), answers.global_mut(), V::WORDS);
             let offsets = offsets.global();
             // SAFETY: the outputs are new and as long as the counts add up to; the caller answers for the rest.
             unsafe {
@@ -190,6 +192,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                     };
                     kernel.launch(stream, self.warps_for(n).shared(range::range_shared_bytes::<K::Stored>()))?;
                 }
+                answers.finish(stream)?;
             }
         }
         Ok(DeviceRanges { offsets, keys, values })

@@ -10,6 +10,7 @@ mod array;
 mod faults;
 mod flipped;
 mod levels;
+mod rows;
 
 /// Numbers that make few different keys, and the ends of their range.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
@@ -84,6 +85,13 @@ fn streams_of_batches_as_on_the_host() {
         streams_agree::<u32, u64>(&device, (128, 4), CleanupPolicy::EveryBatches(3), |n| n);
         streams_agree::<u64, u32>(&device, (64, 4), CleanupPolicy::Manual, |n| n as u32);
         streams_agree::<u32, ()>(&device, (64, 8), CleanupPolicy::default(), |_| ());
+        streams_agree::<u32, u8>(&device, (64, 12), CleanupPolicy::Manual, |n| n as u8);
+        streams_agree::<u64, [u8; 3]>(&device, (64, 8), CleanupPolicy::default(), |n| {
+            [1, 2, 5].map(|i| (n >> i) as u8)
+        });
+        streams_agree::<u32, [u32; 3]>(&device, (64, 8), CleanupPolicy::EveryBatches(3), |n| [n as u32, 7, !n as u32]);
+        streams_agree::<u64, [u64; 4]>(&device, (128, 8), CleanupPolicy::default(), |n| [n, !n, 3, n << 7]);
+        streams_agree::<u32, [u16; 2]>(&device, (64, 4), CleanupPolicy::Manual, |n| [n as u16, 9]);
     }
 }
 
@@ -209,6 +217,7 @@ fn ranges_of_prepared_trees() {
         check::<u32, u32>(&device, 33, |i| i as u32, |n| n as u32);
         check::<u32, ()>(&device, 12, |i| u32::MAX - (i as u32) * 5, |_| ());
         check::<u64, u64>(&device, 18, |i| i << 40 | i, |n| n);
+        check::<u32, [u32; 5]>(&device, 12, |i| i as u32, |n| [n as u32; 5]);
     }
 }
 

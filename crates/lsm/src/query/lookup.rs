@@ -5,12 +5,12 @@
 
 use warpset_base::parallel;
 
+use crate::element::filter_hash;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
 use crate::run::Run;
 use crate::search_index::Filter;
 use crate::{OrderedKey, Value};
-use warpset_core::lsm::filter_hash;
 
 /// Keys that go through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, k
 pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
     // With one level the search answers as soon as a filter would.
     let is_filtered = levels.len() > 1;
-    let hash = filter_hash(key.to_u64());
+    let hash = filter_hash(key);
     if is_filtered {
         // The filters of all levels are waited for together.
         for filter in levels.iter().filter_map(|level| level.search_index().filter()) {
@@ -81,7 +81,7 @@ fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[
     let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {
-        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key.to_u64()));
+        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key));
     }
     // Bit i: no level has had key i so far.
     let mut waiting = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
@@ -171,9 +171,9 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],
     targets: &mut [T],
+    words: &mut [u64],
     answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
-) -> Vec<u64> {
-    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+) {
     let levels = prepare(levels, keys.len());
     let task = |((keys, targets), words): ((&[K], &mut [T]), &mut [u64])| {
         for ((keys, targets), word) in keys.chunks(GROUP).zip(targets.chunks_mut(GROUP)).zip(words) {
@@ -183,12 +183,11 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
         }
     };
     if keys.len() <= TASK {
-        task(((keys, targets), &mut words));
+        task(((keys, targets), words));
     } else {
         let parts = keys.chunks(TASK).zip(targets.chunks_mut(TASK)).zip(words.chunks_mut(TASK / GROUP));
         parallel::for_each(parts, task);
     }
-    words
 }
 
 /// The values of keys.
@@ -202,13 +201,15 @@ pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], k
     values
 }
 
-/// The values of keys into `values`, of which there are as many, and which keys have one.
+/// The values of keys into `values`, of which there are as many, and which keys have one into `words`, a bit each.
 pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &[S],
     keys: &[K],
     values: &mut [V],
-) -> Vec<u64> {
-    look_up_bits(levels, keys, values, |answers, targets| targets.copy_from_slice(&answers.values[..targets.len()]))
+    words: &mut [u64],
+) {
+    let answer = |answers: &Answers<V>, to: &mut [V]| to.copy_from_slice(&answers.values[..to.len()]);
+    look_up_bits(levels, keys, values, words, answer);
 }
 
 /// Which keys have a value, into `answers`, of which there are as many.
@@ -224,5 +225,7 @@ pub(crate) fn contains_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
 
 /// Which keys have a value, as bits.
 pub(crate) fn contains_words<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<u64> {
-    look_up_bits(levels, keys, &mut vec![(); keys.len()], |_, _| {})
+    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+    look_up_bits(levels, keys, &mut vec![(); keys.len()], &mut words, |_, _| {});
+    words
 }
