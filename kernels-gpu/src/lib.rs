@@ -102,6 +102,7 @@ pub mod lsm {
     pub mod chunks;
     pub mod groups;
     pub mod levels;
+    pub mod nodes;
     pub mod parts;
     pub mod run_merge;
     pub mod runs;

@@ -12,7 +12,7 @@
 //! places by [`lsm_scatter`].
 
 use warpset_core::lsm::filter_hash;
-use warpset_simt::{Global, GlobalMut, atomic, thread};
+use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
 
 use crate::batch::results;
 use crate::lsm::levels::{LevelKey, Levels};
@@ -111,7 +111,9 @@ kernel! {
     pub unsafe fn lsm_lookup<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
-    ) for [u32 => lsm_lookup_u32, u64 => lsm_lookup_u64] {
+    ) for [u32 => lsm_lookup_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_u64] {
+        // Two registers on sm_80; none on later ones.
+        allow::spill();
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come
         // to `put`.
@@ -159,7 +161,7 @@ kernel! {
     pub unsafe fn lsm_lookup_sorted<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, places: Global<u32>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
-    ) for [u32 => lsm_lookup_sorted_u32, u64 => lsm_lookup_sorted_u64] {
+    ) for [u32 => lsm_lookup_sorted_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_sorted_u64] {
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read; each place is one thread's.
         unsafe {

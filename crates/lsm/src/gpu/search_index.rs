@@ -11,7 +11,7 @@ use warpset_core::lsm::index::bucket_count;
 use warpset_core::scan::{Max, Sum};
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::derive::{BLOCK, lsm_derive, lsm_index_head};
-use warpset_kernels::lsm::levels::INDEX_HEAD;
+use warpset_kernels::lsm::nodes::{EQUAL_KEYS, INDEX_HEAD};
 use warpset_kernels::lsm::visibility::PER_WORD;
 use warpset_kernels::lsm::visible::{self, lsm_visible_counts, lsm_visible_hide, lsm_visible_own, lsm_visible_words};
 use warpset_primitives::scan::{exclusive_in_place_async, inclusive_in_place_async};
@@ -52,6 +52,7 @@ impl SearchIndex {
                 filter: filter.global_mut(),
                 filter_words: words,
                 index: index.global(),
+                equal_keys: index.global_mut().at(EQUAL_KEYS),
                 entries: index.global_mut().cast::<u32>().at(2 * INDEX_HEAD),
             };
             kernel.launch(stream, LaunchConfig::covering(n, BLOCK))?;

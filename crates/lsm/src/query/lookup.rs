@@ -7,6 +7,7 @@ use warpset_base::parallel;
 
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
+use crate::node::{Compare, by_best};
 use crate::run::Run;
 use crate::search_index::Filter;
 use crate::{OrderedKey, Value};
@@ -78,6 +79,15 @@ struct Answers<V> {
 }
 
 fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
+    by_best!(|by| look_up_group_by(by, levels, keys))
+}
+
+#[inline(always)]
+fn look_up_group_by<K: OrderedKey, V: Value>(
+    by: impl Compare,
+    levels: &[Indexed<'_, K, V>],
+    keys: &[K],
+) -> Answers<V> {
     let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {
@@ -109,7 +119,7 @@ fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[
         let (numbers, asked_keys) = (&numbers[..count], &asked_keys[..count]);
         let mut places = [0; GROUP];
         match level.fences {
-            Some(fences) => fences.lower_bounds(run.keys, asked_keys, &mut places),
+            Some(fences) => fences.lower_bounds_by(by, run.keys, asked_keys, &mut places),
             None => places.iter_mut().zip(asked_keys).for_each(|(place, &key)| *place = run.lower_bound(key)),
         }
         let mut hits = 0;
