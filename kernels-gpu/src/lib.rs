@@ -99,13 +99,10 @@ pub mod kmers {
 /// Log-structured merge trees.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
 pub mod lsm {
-    pub mod chunks;
     pub mod groups;
     pub mod levels;
     pub mod nodes;
-    pub mod parts;
-    pub mod run_merge;
-    pub mod runs;
+    pub mod order;
     pub mod short;
     pub mod table;
     pub mod visibility;
@@ -124,6 +121,8 @@ pub mod lsm {
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_neighbours"))]
     pub mod neighbours;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_ordering"))]
+    pub mod ordering;
     #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "lsm_published"))]
     pub mod published;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
@@ -410,6 +409,7 @@ modules! {
     "lsm_list",
     "lsm_lookup",
     "lsm_neighbours",
+    "lsm_ordering",
     #[cfg(feature = "papers")]
     "lsm_published",
     "lsm_range",

@@ -26,6 +26,7 @@ mod elements;
 mod live;
 mod lookup;
 mod neighbours;
+mod order;
 mod ordered_map;
 mod pieces;
 mod query;

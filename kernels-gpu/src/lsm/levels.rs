@@ -96,7 +96,7 @@ impl Levels {
     /// The level of that number.
     #[inline(always)]
     pub fn level<K>(self, number: u32) -> Level<K> {
-        let len = self.word(number, word::LEN) as usize;
+        let len = self.len(number);
         let keys = Global::at_address(self.word(number, word::KEYS), len);
         Level { keys, len, index: self.word(number, word::INDEX) }
     }
@@ -112,6 +112,12 @@ impl Levels {
         let mask = filter_mask(hash);
         // SAFETY: a filter's word is below their number, and `new`'s caller vouches for all of them.
         unsafe { filter.read_nc(filter_word(hash, words) as usize) & mask == mask }
+    }
+
+    /// How many elements the level has.
+    #[inline(always)]
+    pub fn len(self, number: u32) -> usize {
+        self.word(number, word::LEN) as usize
     }
 
     /// Where the level's words of visibility begin.
@@ -135,7 +141,7 @@ impl Levels {
     /// The keys of the level.
     #[inline(always)]
     pub fn keys<K>(self, number: u32) -> Global<K> {
-        Global::at_address(self.word(number, word::KEYS), self.word(number, word::LEN) as usize)
+        Global::at_address(self.word(number, word::KEYS), self.len(number))
     }
 
     /// The tombstones of the level.

@@ -17,7 +17,7 @@ use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
 use crate::batch::results;
 use crate::lsm::levels::{LevelKey, Levels};
 use crate::lsm::table::Addresses;
-use crate::lsm::visibility::Visibility;
+use crate::lsm::visibility::{ALL, UNKNOWN, Visibility};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
@@ -26,13 +26,6 @@ const AT_ONCE: u32 = 4;
 
 /// Queries of each thread of [`lsm_scatter`].
 pub const SCATTERED: usize = 4;
-
-/// What is known of the visible elements: nothing.
-pub const UNKNOWN: u32 = 0;
-/// All elements are visible.
-pub const ALL: u32 = 1;
-/// There are words.
-pub const WORDS: u32 = 2;
 
 /// The newest element of the key, if it is not a tombstone: its level and its place there.
 #[inline(always)]
@@ -103,7 +96,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
     /// - `table`: as for [`Levels::new`]; it has `levels` levels.
-    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`]; with these `visible` is as for [`Visibility::new`].
+    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`](super::visibility::WORDS); with these `visible` is as for [`Visibility::new`].
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for
     ///   `results::words(results::BITS, n)` words; both used by this launch alone.

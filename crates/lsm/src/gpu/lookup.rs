@@ -3,6 +3,7 @@
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::lsm::flipped::{self, lsm_descends, lsm_lookup_flipped};
 use warpset_kernels::lsm::lookup::{self, lsm_lookup, lsm_lookup_sorted, lsm_places, lsm_scatter};
+use warpset_kernels::lsm::visibility;
 use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_pairs_async};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
@@ -44,13 +45,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
         let (table, levels) = (self.table(method).global(), self.levels.len() as u32);
         let sight = self.sight();
-        let (visible, known) = match sight.visible {
-            Some((words, all)) if method != LookupMethod::Halving => {
-                (words, if all { lookup::ALL } else { lookup::WORDS })
-            }
-            _ => (table, lookup::UNKNOWN),
+        let (visible, known) = match method {
+            LookupMethod::Halving => (table, visibility::UNKNOWN),
+            _ => (sight.visible, sight.known),
         };
-        let is_known = known != lookup::UNKNOWN && n <= u32::MAX as usize;
+        let is_known = known != visibility::UNKNOWN && n <= u32::MAX as usize;
         let asked = Asked { keys, table, levels, visible, known };
         if is_known && method == LookupMethod::Flipped {
             // SAFETY: the caller's promise is the same.
@@ -139,7 +138,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<(), Error> {
         let Asked { keys, table, levels, visible, known } = asked;
         let (queries, n) = (keys.global(), keys.len());
-        let all = (known == lookup::ALL).into();
+        let all = (known == visibility::ALL).into();
         let most = FLIPPED_ELEMENTS;
         let found = found.global_mut().cast();
         let kernel =
@@ -159,7 +158,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<LookupMethod, Error> {
         let flips = n >= FLIPPED_FROM && ascend()?;
         self.prepare_for(n)?;
-        Ok(if flips && self.sight().visible.is_some() { LookupMethod::Flipped } else { LookupMethod::Auto })
+        Ok(if flips && self.sight().is_known() { LookupMethod::Flipped } else { LookupMethod::Auto })
     }
 
     /// Whether queries on the device ascend. Waits.

@@ -2,9 +2,8 @@
 //! by all that share the level. Of a tree: which elements are visible. Built when a tree has been asked for enough
 //! keys, never saved.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use warpset_core::lsm::filter_words;
 use warpset_core::lsm::index::bucket_count;
@@ -12,12 +11,14 @@ use warpset_core::scan::{Max, Sum};
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::derive::{BLOCK, lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::nodes::{EQUAL_KEYS, INDEX_HEAD};
-use warpset_kernels::lsm::visibility::PER_WORD;
+use warpset_kernels::lsm::short;
+use warpset_kernels::lsm::visibility::{self, PER_WORD};
 use warpset_kernels::lsm::visible::{self, lsm_visible_counts, lsm_visible_hide, lsm_visible_own, lsm_visible_words};
 use warpset_primitives::scan::{exclusive_in_place_async, inclusive_in_place_async};
 use warpset_simt::{Global, LaunchConfig};
 
 use super::elements::{DeviceElements, upload_table};
+use super::order::Order;
 use super::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::Error;
 use crate::level::LevelIndex;
@@ -75,7 +76,11 @@ impl SearchIndex {
 pub(crate) struct Indexed {
     /// The addresses of its levels, with their filters and indexes.
     table: DeviceVec<u64>,
-    visible: Visible,
+    pub(super) visible: Visible,
+    /// How the elements of its levels interleave, once ranges have asked for it.
+    pub(super) order: OnceLock<Order>,
+    /// Elements of long ranges that were listed without it.
+    pub(super) candidates: AtomicU64,
 }
 
 /// What is known of the elements of a tree.
@@ -95,15 +100,17 @@ impl Indexed {
             Visible::Words(words) => words.follows(stream),
             Visible::All | Visible::Unknown => true,
         };
-        words && self.table.follows(stream)
+        let order = self.order.get().is_none_or(|order| order.follows(stream));
+        words && order && self.table.follows(stream)
     }
 
     /// Bytes that the tree has beyond those of its levels.
     pub(super) fn memory_bytes(&self) -> usize {
-        match &self.visible {
+        let words = match &self.visible {
             Visible::Words(words) => words.byte_len(),
             Visible::All | Visible::Unknown => 0,
-        }
+        };
+        words + self.order.get().map_or(0, Order::memory_bytes)
     }
 }
 
@@ -160,9 +167,24 @@ impl Visible {
 /// Levels as queries for ranges see them.
 pub(super) struct Sight<'a> {
     pub(super) table: Global<u64>,
-    /// Which elements are visible, if that is known: the words, and whether all are.
-    pub(super) visible: Option<(Global<u64>, bool)>,
-    _tree: PhantomData<&'a ()>,
+    pub(super) levels: u32,
+    /// Which elements are visible, if that is [known](visibility::UNKNOWN): the words.
+    pub(super) visible: Global<u64>,
+    pub(super) known: u32,
+    pub(super) order: Option<&'a Order>,
+}
+
+impl Sight<'_> {
+    /// Whether it is known which elements are visible.
+    pub(super) fn is_known(&self) -> bool {
+        self.known != visibility::UNKNOWN
+    }
+
+    /// How long ranges are listed.
+    pub(super) fn listing(&self) -> u32 {
+        let has_order = self.order.is_some() || self.levels == 1;
+        if self.is_known() && has_order { short::BY_PIECES } else { short::BY_QUERIES }
+    }
 }
 
 /// How keys are looked up.
@@ -189,15 +211,22 @@ pub enum LookupMethod {
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level 1.5 bytes per element for
-    /// a filter and half a byte for an index; for the tree, unless all its elements are visible, a quarter of a byte
-    /// per element that says which are. Waits. Answers do not change.
+    /// a filter and an eighth of a byte for an index; for the tree, unless all its elements are visible, a quarter of a
+    /// byte per element that says which are; and for a tree of several levels one byte per element that says how they
+    /// interleave, which long ranges are listed by. Waits. Answers do not change.
     ///
-    /// Calls that wait do this by themselves once the tree has been asked for one key per 32 elements; those that are
-    /// queued use what is there.
+    /// Calls that wait do this by themselves, the last part when long ranges are listed, once the tree has been asked
+    /// for one key or element per 32 elements; those that are queued use what is there.
     ///
     /// # Errors
     /// [`Error::Gpu`].
     pub fn prepare(&self) -> Result<(), Error> {
+        self.prepare_lookups()?;
+        self.prepare_order()
+    }
+
+    /// [`Dictionary::prepare`] without what only ranges need.
+    fn prepare_lookups(&self) -> Result<(), Error> {
         if self.indexed.get().is_some() {
             return Ok(());
         }
@@ -219,7 +248,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             } else {
                 Visible::Unknown
             };
-            Ok(Indexed { table, visible })
+            Ok(Indexed { table, visible, order: OnceLock::new(), candidates: AtomicU64::new(0) })
         })?;
         let _ = self.indexed.set(Arc::new(indexed));
         Ok(())
@@ -230,7 +259,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let asked = self.asked.fetch_add(queries as u64, Ordering::Relaxed) + queries as u64;
         let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_index()).map(|(_, l)| l.len).sum();
         let pays = self.indexed.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
-        match if pays { self.prepare() } else { Ok(()) } {
+        match if pays { self.prepare_lookups() } else { Ok(()) } {
             // Answers do not need it.
             Err(Error::Gpu(error)) if error.is_out_of_memory() => Ok(()),
             done => done,
@@ -254,13 +283,15 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// What queries for ranges go by.
     pub(super) fn sight(&self) -> Sight<'_> {
         let table = self.table(LookupMethod::Auto).global();
-        let visible = match self.indexed.get().map(|indexed| &indexed.visible) {
-            Some(Visible::Words(words)) => Some((words.global(), false)),
-            Some(Visible::All) => Some((table, true)),
-            Some(Visible::Unknown) => None,
-            None => self.all_visible().then_some((table, true)),
+        let indexed = self.indexed.get();
+        let (visible, known) = match indexed.map(|indexed| &indexed.visible) {
+            Some(Visible::Words(words)) => (words.global(), visibility::WORDS),
+            Some(Visible::All) => (table, visibility::ALL),
+            None if self.all_visible() => (table, visibility::ALL),
+            Some(Visible::Unknown) | None => (table, visibility::UNKNOWN),
         };
-        Sight { table, visible, _tree: PhantomData }
+        let order = indexed.and_then(|indexed| indexed.order.get());
+        Sight { table, levels: self.levels.len() as u32, visible, known, order }
     }
 }
 

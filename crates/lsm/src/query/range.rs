@@ -14,6 +14,7 @@ use super::lookup::lower_bound;
 use super::scan::Range;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
+use crate::node::by_best;
 use crate::merge::{Folder, PART, close_gaps, count_live, merge_live_into, split};
 use crate::run::Run;
 use crate::{OrderedKey, Value};
@@ -166,7 +167,7 @@ impl Begins {
         for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
             let keys = level.run().keys;
             match level.search_index().fences() {
-                Some(fences) => fences.lower_bounds(keys, &leasts, places),
+                Some(fences) => by_best!(|by| fences.lower_bounds_by(by, keys, &leasts, places)),
                 None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
             }
         }
