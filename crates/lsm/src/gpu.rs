@@ -42,7 +42,7 @@ pub use element::{CombinedValue, DeviceKey, DeviceValue, StoredKey};
 use elements::{DeviceElements, upload_table};
 pub use live::{Iter, LiveElements};
 pub use neighbours::NeighboursMut;
-pub use pieces::{RangePiece, RangePieces};
+pub use pieces::{RangeCursor, RangePiece, RangePieces};
 pub use query::DeviceRanges;
 use search_index::Indexed;
 pub use search_index::LookupMethod;

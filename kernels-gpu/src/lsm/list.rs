@@ -84,19 +84,43 @@ kernel! {
         }
     }
 
+    /// Says for each piece of the long queries which entry of their list it is of.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid.
+    /// - `long`: as for [`lsm_list_pieces`], with `parts` pieces.
+    /// - `owners`: valid for `parts` writes, used by this launch alone.
+    pub unsafe fn lsm_owners(long: Global<u64>, long_len: u32, parts: u32, owners: GlobalMut<u32>) {
+        // 32 threads per query.
+        for i in thread::grid_stride(long_len as usize * 32) {
+            let entry = i / 32;
+            // SAFETY: the caller keeps this kernel's contract; pieces of an entry end where those of the next begin.
+            unsafe {
+                let begin_of = |entry: usize| long.read_nc(entry * LONG_WORDS + 1) as usize;
+                let end = if entry + 1 < long_len as usize { begin_of(entry + 1) } else { parts as usize };
+                let mut piece = begin_of(entry) + i % 32;
+                while piece < end {
+                    owners.write(piece, entry as u32);
+                    piece += 32;
+                }
+            }
+        }
+    }
+
     /// The visible keys of each range of more than 32 elements, and their values, from the range's offset on.
     ///
     /// # Safety
     /// - Launch and other arguments: as for [`lsm_list`].
     /// - `long`: the `long_len` queries that counting has found, not written while the kernel runs: with `parts` pieces
-    ///   of the tree's order; or, if `parts` is 0, with orders of their own.
+    ///   of the tree's order; or, if `parts` is 0, with orders of their own. `owners`: of each piece, as [`lsm_owners`]
+    ///   left them, unless each query has one.
     /// - `order`: that of the tree, of `pieces` pieces, whose `splits` these are; a tree of one level, all of whose
     ///   visible elements are known, needs neither. Or the order of these queries, as
     ///   [`lsm_order_queries`](super::ordering::lsm_order_queries) left it.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_list_pieces<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
-        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, parts: u32, order: Global<u8>, splits: Global<u32>,
+        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, parts: u32, owners: Global<u32>, order: Global<u8>, splits: Global<u32>,
         pieces: u32, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
     ) for [u32 => lsm_list_pieces_u32, u64 => lsm_list_pieces_u64] {
         // Some registers on sm_80; none on later ones.
@@ -108,20 +132,10 @@ kernel! {
         let items = if parts == 0 { long_len } else { parts };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < items {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp, and belongs to the last
-            // query whose pieces begin at or before it; what is before a piece in its query is as much as is written
-            // before it.
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a piece
+            // in its query is as much as is written before it.
             unsafe {
-                let (mut entry, mut end) = (item, item + 1);
-                if parts != 0 && parts != long_len {
-                    (entry, end) = (0, long_len);
-                }
-                while end - entry > 1 {
-                    let middle = entry + (end - entry) / 2;
-                    let begins = long.read_nc(middle as usize * LONG_WORDS + 1) <= item as u64;
-                    entry = if begins { middle } else { entry };
-                    end = if begins { end } else { middle };
-                }
+                let entry = if parts == 0 || parts == long_len { item } else { owners.read_nc(item as usize) };
                 let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
                 let begin = long.read_nc(entry as usize * LONG_WORDS + 1) as usize;
                 let mut here = Span::EMPTY;
@@ -131,16 +145,21 @@ kernel! {
                 let mut to = offsets.read_nc(query) as usize;
                 let occupied = warp::ballot(FULL_MASK, here.count() != 0);
                 // Where the piece begins in the order, its elements, and the first of them of the lane's level.
-                let (mut from, mut len, mut place) = (begin, reduce_add(here.count()), here.low);
+                let (mut from, mut place) = (begin, here.low);
+                let count = here.count();
+                // A tree with an order has fewer than 2^32 elements.
+                let mut len =
+                    if parts != 0 { warp::reduce_add(FULL_MASK, count as u32) as usize } else { reduce_add(count) };
                 if parts != 0 {
-                    let (first, number) = (reduce_add(here.low), item as usize - begin);
+                    let first = warp::reduce_add(FULL_MASK, here.low as u32) as usize;
+                    let number = item as usize - begin;
                     let end = (first + len).min((first / PIECE + number + 1) * PIECE);
                     from = if number == 0 { first } else { (first / PIECE + number) * PIECE };
                     len = end - from;
                     if number != 0 {
                         // Elements of all levels before this one count as before the split.
                         let below = warp::inclusive_scan_add(FULL_MASK, if own < levels { tree.len(own) as u32 } else { 0 });
-                        let mut before = 0;
+                        let mut before = 0u32;
                         if own < levels {
                             let of_level = below - tree.len(own) as u32;
                             place = from;
@@ -148,13 +167,13 @@ kernel! {
                                 let split = own as usize * pieces as usize + first / PIECE + number;
                                 place = splits.read_nc(split).wrapping_sub(of_level) as usize;
                             }
-                            before = place - here.low;
+                            before = (place - here.low) as u32;
                             if let Some(visibility) = visibility {
                                 let first = tree.first_visible(own);
-                                before = visibility.rank(first, place).wrapping_sub(visibility.rank(first, here.low)) as usize;
+                                before = visibility.rank(first, place).wrapping_sub(visibility.rank(first, here.low));
                             }
                         }
-                        to += reduce_add(before);
+                        to += warp::reduce_add(FULL_MASK, before) as usize;
                     }
                 }
                 if let (Some(visibility), true) = (visibility, occupied & occupied.wrapping_sub(1) == 0) {

@@ -22,7 +22,7 @@ use crate::lsm::visibility::{ALL, UNKNOWN, Visibility};
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 /// Filters that are asked before the first search, from the oldest level on.
-const AT_ONCE: u32 = 4;
+const AT_ONCE: u32 = 2;
 
 /// Queries of each thread of [`lsm_scatter`].
 pub const SCATTERED: usize = 4;

@@ -25,7 +25,7 @@ use crate::lsm::levels::{LevelKey, Levels, Span};
 use crate::lsm::visibility::Visibility;
 
 /// Elements of a piece.
-pub const PIECE: usize = 4096;
+pub const PIECE: usize = 8192;
 /// The bit of visible elements.
 pub const VISIBLE: u32 = 0x80;
 /// The bits of the level's number.

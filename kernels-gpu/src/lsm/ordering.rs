@@ -29,7 +29,7 @@ kernel! {
     /// - `removed`: valid for a bit per element in words of 32, set for tombstones, unless `has_removed` is 0.
     /// - `order`: valid for one byte per element, in whole words; `counts` for one word per level and piece, those of a
     ///   level side by side; both used by this launch alone.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 6)]
     pub unsafe fn lsm_order<K>(
         keys: Global<K>, numbers: Global<u32>, removed: Global<u32>, has_removed: u32, n: usize, levels: u32, pieces: u32,
         order: GlobalMut<u32>, counts: GlobalMut<u32>,
@@ -45,7 +45,8 @@ kernel! {
                 found.set(t, 0);
             }
             thread::sync_threads();
-            for turn in 0..PIECE / AT_ONCE {
+            let turns = (n - piece as usize * PIECE).min(PIECE).div_ceil(AT_ONCE);
+            for turn in 0..turns {
                 let first = piece as usize * PIECE + turn * AT_ONCE + t as usize * PER_WORD;
                 let mut word = 0;
                 let mut last = if first != 0 && first < n { keys.read_nc(first - 1) } else { K::default() };

@@ -8,6 +8,7 @@ use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_pairs_async};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
+use super::elements::publish_with;
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
 
@@ -43,7 +44,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         if n == 0 {
             return Ok(());
         }
-        let (table, levels) = (self.table(method).global(), self.levels.len() as u32);
+        let filtered = match &self.levels[..] {
+            levels @ [_] if method == LookupMethod::Filtered => Some(publish_with(stream, levels, true)?),
+            _ => None,
+        };
+        let table = filtered.as_ref().unwrap_or_else(|| self.table(method)).global();
+        let levels = self.levels.len() as u32;
         let sight = self.sight();
         let (visible, known) = match method {
             LookupMethod::Halving => (table, visibility::UNKNOWN),
@@ -56,9 +62,9 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             return unsafe { self.queue_flipped(stream, asked, out_values, value_words, found) };
         }
         let sorts = match method {
-            LookupMethod::Auto => n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
+            LookupMethod::Auto => levels > 1 && n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
             LookupMethod::Sorted => true,
-            LookupMethod::Halving | LookupMethod::Flipped => false,
+            LookupMethod::Filtered | LookupMethod::Halving | LookupMethod::Flipped => false,
         };
         if is_known && sorts && self.indexed.get().is_some() {
             // SAFETY: the caller's promise is the same.
@@ -159,6 +165,22 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let flips = n >= FLIPPED_FROM && ascend()?;
         self.prepare_for(n)?;
         Ok(if flips && self.sight().is_known() { LookupMethod::Flipped } else { LookupMethod::Auto })
+    }
+
+    /// Builds what a method needs, for a call that waits, and says by which method it asks.
+    pub(super) fn prepare_method(
+        &self,
+        method: LookupMethod,
+        n: usize,
+        ascend: impl FnOnce() -> Result<bool, Error>,
+    ) -> Result<LookupMethod, Error> {
+        match method {
+            LookupMethod::Auto => return self.method_for(n, ascend),
+            LookupMethod::Filtered => self.prepare_levels(true).and_then(|()| self.prepare_lookups())?,
+            LookupMethod::Sorted | LookupMethod::Flipped => self.prepare_lookups()?,
+            LookupMethod::Halving => {}
+        }
+        Ok(method)
     }
 
     /// Whether queries on the device ascend. Waits.

@@ -150,11 +150,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        let method = match method {
-            LookupMethod::Auto => self.method_for(keys.len(), || self.ascend(keys))?,
-            LookupMethod::Sorted | LookupMethod::Flipped => self.prepare().map(|()| method)?,
-            LookupMethod::Halving => method,
-        };
+        let method = self.prepare_method(method, keys.len(), || self.ascend(keys))?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }

@@ -3,7 +3,7 @@
 use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::lsm::groups;
-use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces};
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces, lsm_owners};
 use warpset_kernels::lsm::order::LONG_WORDS;
 use warpset_kernels::lsm::ordering::lsm_order_queries;
 use warpset_kernels::lsm::range::{self, lsm_count};
@@ -186,9 +186,14 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 kernel.launch(stream, self.warps_for(n))?;
                 if long_len != 0 {
                     let mut own = stream.alloc_uninit::<u8>(if parts == 0 { totals[2] as usize } else { 0 })?;
-                    let mut config = self.warps_for(parts as usize);
+                    let config = self.warps_for(if parts == 0 { long_len } else { parts } as usize);
+                    let mut owners = stream.alloc_uninit::<u32>(if parts == long_len { 0 } else { parts as usize })?;
+                    if parts > long_len {
+                        lsm_owners { long, long_len, parts, owners: owners.global_mut() }
+                            .launch(stream, LaunchConfig::covering(long_len as usize * 32, groups::BLOCK))?;
+                    }
+                    let owners = owners.global();
                     if parts == 0 {
-                        config = self.warps_for(long_len as usize);
                         let order = own.global_mut();
                         #[rustfmt::skip]
                         let kernel = lsm_order_queries {
@@ -203,7 +208,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                     }
                     #[rustfmt::skip]
                     let kernel = lsm_list_pieces {
-                        table, levels, visible, known, lows, highs, spans, kept, long, long_len, parts, order, splits, pieces,
+                        table, levels, visible, known, lows, highs, spans, kept, long, long_len, parts, owners, order, splits, pieces,
                         offsets, keys, values, value_words,
                     };
                     kernel.launch(stream, config)?;

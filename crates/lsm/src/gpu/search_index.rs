@@ -28,17 +28,17 @@ const LEAST: usize = 256;
 /// Building takes about as long as asking for one key per 32 elements saves.
 const ELEMENTS_PER_QUERY: u64 = 32;
 
-/// Filter and index of a level.
+/// Index of a level, and its filter if it has stood beside others.
 pub(crate) struct SearchIndex {
-    pub(super) filter: DeviceVec<u64>,
+    pub(super) filter: OnceLock<DeviceVec<u64>>,
     pub(super) index: DeviceVec<u64>,
 }
 
 impl SearchIndex {
     /// Queues the building for these keys, which ascend, and are at least one and fewer than 2^32.
-    fn new<K: StoredKey>(stream: &Stream, keys: DeviceSlice<'_, K>) -> Result<Self, Error> {
+    fn new<K: StoredKey>(stream: &Stream, keys: DeviceSlice<'_, K>, with_filter: bool) -> Result<Self, Error> {
         let n = keys.len();
-        let words = filter_words(n as u64);
+        let words = if with_filter { filter_words(n as u64) } else { 0 };
         let entries = bucket_count(n as u64) as usize + 1;
         let mut filter = stream.alloc_zeroed(words as usize)?;
         let mut index = stream.alloc_zeroed::<u64>(INDEX_HEAD + entries.div_ceil(2))?;
@@ -60,15 +60,15 @@ impl SearchIndex {
             let mut all = index.as_mut_slice().cast::<u32>()?;
             inclusive_in_place_async::<Max<u32>>(stream, all.slice_mut(2 * INDEX_HEAD..2 * INDEX_HEAD + entries))?;
         }
-        Ok(SearchIndex { filter, index })
+        Ok(SearchIndex { filter: if with_filter { OnceLock::from(filter) } else { OnceLock::new() }, index })
     }
 
     pub(super) fn follows(&self, stream: &Stream) -> bool {
-        self.filter.follows(stream) && self.index.follows(stream)
+        self.filter.get().is_none_or(|filter| filter.follows(stream)) && self.index.follows(stream)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.filter.byte_len() + self.index.byte_len()
+        self.filter.get().map_or(0, DeviceVec::byte_len) + self.index.byte_len()
     }
 }
 
@@ -191,11 +191,15 @@ impl Sight<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookupMethod {
     /// Searches by filters and indexes once they have been built, which [`Dictionary::prepare`] does, and calls that
-    /// wait do once the tree has been asked for enough keys; by halving before that. Millions of queries at once to a
-    /// large dictionary are sorted, as by `Sorted`, if there is memory for that. Calls that wait see whether many
-    /// queries ascend, and then do as `Flipped`.
+    /// wait do once the tree has been asked for enough keys; by halving before that. A dictionary of one level is
+    /// searched by its index alone. Millions of queries at once to a large dictionary of several levels are sorted, as
+    /// by `Sorted`, if there is memory for that. Calls that wait see whether many queries ascend, and then do as
+    /// `Flipped`.
     #[default]
     Auto,
+    /// As `Auto`, but never sorted; and in a dictionary of one level, where `Auto` searches at once, its filter is asked
+    /// before: for keys most of which are absent. Calls that wait build what is missing of it, 1.5 bytes per element.
+    Filtered,
     /// Halves each level, as the paper does (section IV-B).
     Halving,
     /// The queries are sorted by their 16 highest bits first, so that neighbours fall into the same sectors; the
@@ -210,8 +214,8 @@ pub enum LookupMethod {
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level 1.5 bytes per element for
-    /// a filter and an eighth of a byte for an index; for the tree, unless all its elements are visible, a quarter of a
+    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level an eighth of a byte per
+    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements are visible, a quarter of a
     /// byte per element that says which are; and for a tree of several levels one byte per element that says how they
     /// interleave, which long ranges are listed by. Waits. Answers do not change.
     ///
@@ -226,18 +230,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// [`Dictionary::prepare`] without what only ranges need.
-    fn prepare_lookups(&self) -> Result<(), Error> {
+    pub(super) fn prepare_lookups(&self) -> Result<(), Error> {
         if self.indexed.get().is_some() {
             return Ok(());
         }
+        self.prepare_levels(self.levels.len() > 1)?;
         let indexed = self.waiting(|stream| {
-            for (_, elements) in &self.levels {
-                if elements.lacks_index() {
-                    let search_index = SearchIndex::new(stream, elements.keys())?;
-                    stream.synchronize()?; // others may use it from now on
-                    let _ = elements.search_index.set(search_index); // or another thread was faster
-                }
-            }
             let table = upload_table(stream, &self.levels)?;
             let visible = if self.all_visible() {
                 Visible::All
@@ -252,6 +250,28 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         })?;
         let _ = self.indexed.set(Arc::new(indexed));
         Ok(())
+    }
+
+    /// Builds indexes and, `with_filters`, filters of the levels, where they are missing. Waits.
+    pub(super) fn prepare_levels(&self, with_filters: bool) -> Result<(), Error> {
+        self.waiting(|stream| {
+            for (_, elements) in &self.levels {
+                let lacks_filter = |index: &SearchIndex| with_filters && index.filter.get().is_none();
+                if !elements.lacks_index() && !elements.search_index.get().is_some_and(lacks_filter) {
+                    continue;
+                }
+                let search_index = SearchIndex::new(stream, elements.keys(), with_filters)?;
+                stream.synchronize()?; // others may use it from now on
+                // Or another thread was faster, or the level has an index.
+                if let (Err(made), Some(there)) =
+                    (elements.search_index.set(search_index), elements.search_index.get())
+                    && let Some(filter) = made.filter.into_inner()
+                {
+                    let _ = there.filter.set(filter);
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays.
@@ -269,8 +289,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The table of the levels, with filters and indexes if they have been built and the method uses them.
     pub(super) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
         match (method, self.indexed.get()) {
-            (LookupMethod::Auto | LookupMethod::Sorted | LookupMethod::Flipped, Some(indexed)) => &indexed.table,
-            _ => &self.table,
+            (LookupMethod::Halving, _) | (_, None) => &self.table,
+            (_, Some(indexed)) => &indexed.table,
         }
     }
 

@@ -17,6 +17,16 @@ use warpset_core::lsm::filter_hash;
 const GROUP: usize = 64;
 /// Keys of a task.
 const TASK: usize = 1 << 12;
+/// The numbers of the keys of a group.
+const EACH: [u8; GROUP] = {
+    let mut numbers = [0; GROUP];
+    let mut i = 0;
+    while i < GROUP {
+        numbers[i] = i as u8;
+        i += 1;
+    }
+    numbers
+};
 
 /// Where the keys of a level that are not below `key` begin.
 pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
@@ -94,7 +104,8 @@ fn look_up_group_by<K: OrderedKey, V: Value>(
         hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key.to_u64()));
     }
     // Bit i: no level has had key i so far.
-    let mut waiting = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
+    let all = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
+    let mut waiting = all;
     for level in levels {
         let run = &level.run;
         let (Some(&first), Some(&last)) = (run.keys.first(), run.keys.last()) else { continue };
@@ -109,14 +120,17 @@ fn look_up_group_by<K: OrderedKey, V: Value>(
             each(asked, |i| passed |= u64::from(filter.contains(hashes[i])) << i);
             asked = passed;
         }
-        let mut numbers = [0u8; GROUP];
-        let mut asked_keys = [K::MIN; GROUP];
-        let mut count = 0;
-        each(asked, |i| {
-            (numbers[count], asked_keys[count]) = (i as u8, keys[i]);
-            count += 1;
-        });
-        let (numbers, asked_keys) = (&numbers[..count], &asked_keys[..count]);
+        // Usually a level alone is asked for all of them.
+        let (mut some, mut some_keys, mut count) = ([0u8; GROUP], [K::MIN; GROUP], 0);
+        let is_whole = asked == all;
+        if !is_whole {
+            each(asked, |i| {
+                (some[count], some_keys[count]) = (i as u8, keys[i]);
+                count += 1;
+            });
+        }
+        let (numbers, asked_keys) =
+            if is_whole { (&EACH[..keys.len()], keys) } else { (&some[..count], &some_keys[..count]) };
         let mut places = [0; GROUP];
         match level.fences {
             Some(fences) => fences.lower_bounds_by(by, run.keys, asked_keys, &mut places),
