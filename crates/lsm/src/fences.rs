@@ -74,12 +74,7 @@ impl<K: OrderedKey> Fences<K> {
     }
 
     #[inline(always)]
-    fn lower_bounds_in_all_by(
-        by: impl Compare,
-        levels: &[(&[K], Option<&Fences<K>>)],
-        key: K,
-        places: &mut [usize],
-    ) {
+    fn lower_bounds_in_all_by(by: impl Compare, levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
         let tiers = |fences: Option<&Fences<K>>| fences.map_or(0, |fences| fences.tiers.len());
         let deepest = levels.iter().map(|&(_, fences)| tiers(fences)).max().unwrap_or(0);
         places.fill(0);

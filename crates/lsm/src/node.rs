@@ -77,13 +77,15 @@ mod x86 {
                         let (key, flip) = word(key);
                         let flips = _mm512_set1_epi32(flip.cast_signed());
                         let keys = _mm512_xor_si512(_mm512_loadu_si512(keys.as_ptr().cast()), flips);
-                        _mm512_cmplt_epu32_mask(keys, _mm512_set1_epi32((key ^ flip).cast_signed())).count_ones() as usize
+                        _mm512_cmplt_epu32_mask(keys, _mm512_set1_epi32((key ^ flip).cast_signed())).count_ones()
+                            as usize
                     }
                     8 => {
                         let (key, flip) = wide(key);
                         let flips = _mm512_set1_epi64(flip.cast_signed());
                         let keys = _mm512_xor_si512(_mm512_loadu_si512(keys.as_ptr().cast()), flips);
-                        _mm512_cmplt_epu64_mask(keys, _mm512_set1_epi64((key ^ flip).cast_signed())).count_ones() as usize
+                        _mm512_cmplt_epu64_mask(keys, _mm512_set1_epi64((key ^ flip).cast_signed())).count_ones()
+                            as usize
                     }
                     _ => Portable.count_below(keys, key),
                 }

@@ -150,7 +150,11 @@ impl<K: LevelKey> Index<K> {
             let (first, width) = if is_whole { (first, NODE as u32) } else { (search.at, 1) };
             // SAFETY: an open search is at an element, and a whole node ends inside the keys.
             let node = unsafe {
-                if is_whole { K::read_node(self.keys, first as usize) } else { [self.keys.read_nc(first as usize); NODE] }
+                if is_whole {
+                    K::read_node(self.keys, first as usize)
+                } else {
+                    [self.keys.read_nc(first as usize); NODE]
+                }
             };
             let (mut below, mut has_key) = (0, false);
             for i in 0..NODE {

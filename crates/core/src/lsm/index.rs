@@ -81,7 +81,10 @@ mod tests {
                 for step in 0..=steps {
                     let key = least + ((greatest - least) as u128 * step as u128 / steps as u128) as u64;
                     let place = buckets.locate(key);
-                    assert!(place >= last && place.0 < bucket_count(len), "{least}..={greatest} {len} {key}: {place:?}");
+                    assert!(
+                        place >= last && place.0 < bucket_count(len),
+                        "{least}..={greatest} {len} {key}: {place:?}"
+                    );
                     last = place;
                 }
             }

@@ -204,7 +204,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                     // Of a tree of one level nothing is read there.
                     let (mut order, mut splits, mut pieces) = (own.global(), lows.cast(), 0);
                     if let (Some(of_tree), true) = (sight.order, parts != 0) {
-                        (order, splits, pieces) = (of_tree.bytes.global().cast(), of_tree.splits.global(), of_tree.pieces);
+                        (order, splits, pieces) =
+                            (of_tree.bytes.global().cast(), of_tree.splits.global(), of_tree.pieces);
                     }
                     #[rustfmt::skip]
                     let kernel = lsm_list_pieces {

@@ -263,8 +263,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 let search_index = SearchIndex::new(stream, elements.keys(), with_filters)?;
                 stream.synchronize()?; // others may use it from now on
                 // Or another thread was faster, or the level has an index.
-                if let (Err(made), Some(there)) =
-                    (elements.search_index.set(search_index), elements.search_index.get())
+                if let (Err(made), Some(there)) = (elements.search_index.set(search_index), elements.search_index.get())
                     && let Some(filter) = made.filter.into_inner()
                 {
                     let _ = there.filter.set(filter);

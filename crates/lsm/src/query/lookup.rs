@@ -93,11 +93,7 @@ fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[
 }
 
 #[inline(always)]
-fn look_up_group_by<K: OrderedKey, V: Value>(
-    by: impl Compare,
-    levels: &[Indexed<'_, K, V>],
-    keys: &[K],
-) -> Answers<V> {
+fn look_up_group_by<K: OrderedKey, V: Value>(by: impl Compare, levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
     let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {

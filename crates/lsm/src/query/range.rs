@@ -14,8 +14,8 @@ use super::lookup::lower_bound;
 use super::scan::Range;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
-use crate::node::by_best;
 use crate::merge::{Folder, PART, close_gaps, count_live, merge_live_into, split};
+use crate::node::by_best;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 

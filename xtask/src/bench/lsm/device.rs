@@ -119,7 +119,8 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
     drop(lsm);
 
     // All in one level: rows of the array are the same whatever the batch is.
-    let array = SortedArray::<u32, u32>::builder().on(device).build_from_device(on_device.as_slice(), on_device.as_slice())?;
+    let array =
+        SortedArray::<u32, u32>::builder().on(device).build_from_device(on_device.as_slice(), on_device.as_slice())?;
     asked.array(session, &array, (&mut values, &mut found))?;
     asked.ranges(session, "sorted array", &array)
 }
