@@ -111,6 +111,8 @@ pub mod lsm {
     pub mod batch;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_copies"))]
     pub mod copies;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_count"))]
+    pub mod count;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
     pub mod derive;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_flipped"))]
@@ -125,8 +127,6 @@ pub mod lsm {
     pub mod ordering;
     #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "lsm_published"))]
     pub mod published;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
-    pub mod range;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_spans"))]
     pub mod spans;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_visible"))]
@@ -404,6 +404,7 @@ modules! {
     "limits",
     "lsm_batch",
     "lsm_copies",
+    "lsm_count",
     "lsm_derive",
     "lsm_flipped",
     "lsm_list",
@@ -412,7 +413,6 @@ modules! {
     "lsm_ordering",
     #[cfg(feature = "papers")]
     "lsm_published",
-    "lsm_range",
     "lsm_spans",
     "lsm_visible",
     "primitives_by_key",

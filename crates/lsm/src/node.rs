@@ -3,7 +3,10 @@
 //! With AVX-512 a node is one load, one comparison and one count of bits, with AVX2 two of each: k-ary search with as
 //! many ways as a line has keys. Source: Schlegel, Gemulla, Lehner, "k-Ary Search on Modern Processors", DaMoN 2009.
 
+use warpset_core::lsm::{filter_mask, filter_word};
+
 use crate::OrderedKey;
+use crate::fences::prefetch;
 
 /// Bytes of a node.
 const NODE_BYTES: usize = 64;
@@ -17,6 +20,28 @@ pub(crate) const fn node<K>() -> usize {
 pub(crate) trait Compare: Copy {
     /// How many of a node's keys are below `key`.
     fn count_below<K: OrderedKey>(self, node: &[K], key: K) -> usize;
+
+    /// Which of the hashes with a bit in `asked` may be of keys of a filter of these words, at least one.
+    #[inline(always)]
+    fn filter(self, words: &[u64], hashes: &[u64; 64], asked: u64) -> u64 {
+        let place = |i: usize| filter_word(hashes[i], words.len() as u64) as usize;
+        each(asked, |i| prefetch(words, place(i)));
+        let mut passed = 0;
+        each(asked, |i| {
+            let mask = filter_mask(hashes[i]);
+            passed |= u64::from(words[place(i)] & mask == mask) << i;
+        });
+        passed
+    }
+}
+
+/// Calls `with` for every set bit.
+#[inline(always)]
+pub(crate) fn each(mut bits: u64, mut with: impl FnMut(usize)) {
+    while bits != 0 {
+        with(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
 }
 
 /// By what every processor of the architecture has; also for less than a node.
@@ -90,6 +115,40 @@ mod x86 {
                     _ => Portable.count_below(keys, key),
                 }
             }
+        }
+
+        /// Eight words at a time; all of a group are on their way together.
+        #[inline(always)]
+        fn filter(self, words: &[u64], hashes: &[u64; 64], asked: u64) -> u64 {
+            let Some(len) = u32::try_from(words.len()).ok().filter(|&len| len != 0) else {
+                return Portable.filter(words, hashes, asked);
+            };
+            let mut passed = 0;
+            for (chunk, hashes) in hashes.chunks_exact(8).enumerate() {
+                let asked = (asked >> (8 * chunk)) as u8;
+                // SAFETY: `self` says that there are these instructions; a place is the upper half of a product with the
+                // number of words, so it is below that.
+                unsafe {
+                    let (hash, len) = (_mm512_loadu_si512(hashes.as_ptr().cast()), _mm512_set1_epi64(len.into()));
+                    // `filter_word`: the upper 64 bits of hash * len, from the halves of the hash.
+                    let low = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hash, len));
+                    let high = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), len);
+                    let place = _mm512_srli_epi64::<32>(_mm512_add_epi64(high, low));
+                    let word =
+                        _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), asked, place, words.as_ptr().cast());
+                    // `filter_mask`: a shift by 64 and more gives zero, so higher bits are cut off.
+                    let (one, bits) = (_mm512_set1_epi64(1), _mm512_set1_epi64(63));
+                    let mut mask = _mm512_sllv_epi64(one, _mm512_and_si512(hash, bits));
+                    for shifted in
+                        [_mm512_srli_epi64::<6>(hash), _mm512_srli_epi64::<12>(hash), _mm512_srli_epi64::<18>(hash)]
+                    {
+                        mask = _mm512_or_si512(mask, _mm512_sllv_epi64(one, _mm512_and_si512(shifted, bits)));
+                    }
+                    let all = _mm512_mask_cmpeq_epi64_mask(asked, _mm512_and_si512(word, mask), mask);
+                    passed |= u64::from(all) << (8 * chunk);
+                }
+            }
+            passed
         }
     }
 
@@ -175,6 +234,32 @@ mod tests {
                 }
                 if let Some(by) = Avx512::detect() {
                     assert_eq!(by.run(|| by.count_below(&keys, key)), expected, "{key:?} in {keys:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn filters_agree() {
+        let mut state = 9u64;
+        let mut next = || {
+            state = warpset_core::hash::finalise(state);
+            state
+        };
+        for len in [1, 2, 7, 188, 5000] {
+            let words: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { u64::MAX } else { next() | next() }).collect();
+            for asked in [0, 1, 1 << 63, u64::MAX, next(), next()] {
+                let mut hashes: [u64; 64] = std::array::from_fn(|_| next());
+                (hashes[3], hashes[60]) = (0, u64::MAX);
+                let holds = |&i: &usize| {
+                    let mask = filter_mask(hashes[i]);
+                    words[filter_word(hashes[i], len) as usize] & mask == mask
+                };
+                let expected =
+                    (0..64).filter(|i| asked >> i & 1 == 1).filter(holds).fold(0, |bits, i| bits | 1u64 << i);
+                assert_eq!(Portable.filter(&words, &hashes, asked), expected);
+                if let Some(by) = Avx512::detect() {
+                    assert_eq!(by.run(|| by.filter(&words, &hashes, asked)), expected, "{len} {asked:x}");
                 }
             }
         }

@@ -7,6 +7,7 @@ use warpset_base::parallel;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
 use warpset_kernels::lsm::batch::lsm_gather;
 use warpset_kernels::lsm::copies::lsm_copies;
+use warpset_kernels::lsm::count::lsm_count;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::flipped::{lsm_descends, lsm_lookup_flipped};
 use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces};
@@ -14,7 +15,6 @@ use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_lookup_sorted};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
 use warpset_kernels::lsm::order::RangeKey;
 use warpset_kernels::lsm::ordering::{lsm_order, lsm_order_queries};
-use warpset_kernels::lsm::range::lsm_count;
 use warpset_kernels::lsm::spans::lsm_spans;
 use warpset_kernels::lsm::visible::{lsm_visible_hide, lsm_visible_own};
 use warpset_primitives::merge::{

@@ -2,11 +2,11 @@
 
 use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::lsm::count::{self, lsm_count};
 use warpset_kernels::lsm::groups;
 use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces, lsm_owners};
 use warpset_kernels::lsm::order::LONG_WORDS;
 use warpset_kernels::lsm::ordering::lsm_order_queries;
-use warpset_kernels::lsm::range::{self, lsm_count};
 use warpset_kernels::lsm::spans::lsm_spans;
 use warpset_kernels::lsm::visibility;
 use warpset_primitives::scan::exclusive_in_place_async;
@@ -122,7 +122,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 let kernel = lsm_count {
                     table, levels, lows, highs, n, counts, spans, keep, list, long, long_count,
                 };
-                kernel.launch(stream, self.warps_for(n).shared(range::COUNT_SHARED_BYTES))?;
+                kernel.launch(stream, self.warps_for(n).shared(count::SHARED_BYTES))?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use warpset_base::parallel;
 
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
-use crate::node::{Compare, by_best};
+use crate::node::{Compare, by_best, each};
 use crate::run::Run;
 use crate::search_index::Filter;
 use crate::{OrderedKey, Value};
@@ -111,10 +111,7 @@ fn look_up_group_by<K: OrderedKey, V: Value>(by: impl Compare, levels: &[Indexed
         }
         asked &= waiting;
         if let Some(filter) = level.filter {
-            each(asked, |i| prefetch(filter.words(), filter.place(hashes[i])));
-            let mut passed = 0;
-            each(asked, |i| passed |= u64::from(filter.contains(hashes[i])) << i);
-            asked = passed;
+            asked = by.filter(filter.words(), &hashes, asked);
         }
         // Usually a level alone is asked for all of them.
         let (mut some, mut some_keys, mut count) = ([0u8; GROUP], [K::MIN; GROUP], 0);
@@ -153,15 +150,6 @@ fn look_up_group_by<K: OrderedKey, V: Value>(by: impl Compare, levels: &[Indexed
         }
     }
     answers
-}
-
-/// Calls `with` for every set bit.
-#[inline(always)]
-fn each(mut bits: u64, mut with: impl FnMut(usize)) {
-    while bits != 0 {
-        with(bits.trailing_zeros() as usize);
-        bits &= bits - 1;
-    }
 }
 
 /// Looks up all keys; `answer` gets the answers of every group of 64, and the place for them in `targets`, of which

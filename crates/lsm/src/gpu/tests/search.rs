@@ -63,7 +63,8 @@ fn check<K: DeviceKey<Stored = K>>(device: &Device, lens: &[u64]) {
             let builder = SortedArray::<K, u32>::builder();
             let host = builder.build_from(&keys, &values).unwrap();
             let there = builder.on(device).build_from(&keys, &values).unwrap();
-            let some: Vec<K> = keys.iter().step_by(keys.len().div_ceil(40).max(1)).chain(keys.last()).copied().collect();
+            let some: Vec<K> =
+                keys.iter().step_by(keys.len().div_ceil(40).max(1)).chain(keys.last()).copied().collect();
             agrees(&there, &host, &some, &format!("array of {n}, kind {kind}"));
         }
     }

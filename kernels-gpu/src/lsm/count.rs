@@ -27,7 +27,7 @@ const SEEN_WORDS: u32 = 1024;
 /// Elements that a lane loads before it looks at one.
 const AT_ONCE: u32 = 4;
 /// Bytes of dynamic shared memory of a block of [`lsm_count`].
-pub const COUNT_SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
+pub const SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
 
 /// Whether any of the levels before `level` has the key in the query's span of it.
 ///
@@ -149,7 +149,7 @@ kernel! {
     /// How many keys of each range are in the tree.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`COUNT_SHARED_BYTES`] of dynamic shared
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`SHARED_BYTES`] of dynamic shared
     ///   memory.
     /// - `table`: as for [`Levels::new`], it has `levels` levels.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
