@@ -47,6 +47,7 @@ mod level;
 #[cfg(feature = "mmap")]
 mod mapped;
 mod merge;
+mod node;
 mod ordered_map;
 mod policy;
 #[cfg(feature = "papers")]

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpset_base::parallel;
+use warpset_base::words::advise_huge_pages;
 use warpset_core::lsm::{filter_mask, filter_word, filter_words};
 
 use crate::OrderedKey;
@@ -111,6 +112,7 @@ pub(crate) struct Filter {
 impl Filter {
     fn new<K: OrderedKey>(keys: &[K]) -> Filter {
         let mut words = vec![0; filter_words(keys.len() as u64) as usize];
+        advise_huge_pages(&mut words);
         let len = words.len() as u64;
         if words.len() < FEW_WORDS || rayon::current_num_threads() == 1 {
             for &key in keys {

@@ -341,6 +341,19 @@ fn ranges_come_in_pieces_of_any_size() {
                 }
             }
             assert_eq!((found, before.end), (expected.clone(), ranges.len()), "{most}");
+            for (&(low, high), expected) in ranges.iter().zip(&expected) {
+                let mut cursor = there.range_cursor(low..=high, most).unwrap();
+                let mut found = Vec::new();
+                while let Some(piece) = cursor.next() {
+                    let piece = piece.unwrap();
+                    let (keys, values) = (piece.keys.to_vec().unwrap(), piece.values.to_vec().unwrap());
+                    assert!((1..=most.max(1)).contains(&keys.len()));
+                    assert_eq!(piece.offsets.to_vec().unwrap(), [0, keys.len() as u64]);
+                    found.extend(keys.into_iter().zip(values));
+                    assert_eq!(cursor.remaining(), (expected.len() - found.len()) as u64);
+                }
+                assert_eq!(&found, expected, "{low}..={high}, {most}");
+            }
         }
     }
 }

@@ -6,15 +6,15 @@ use bytemuck::Pod;
 use warpset_base::parallel;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::lsm::batch::lsm_gather;
-use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::copies::lsm_copies;
+use warpset_kernels::lsm::count::lsm_count;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::flipped::{lsm_descends, lsm_lookup_flipped};
-use warpset_kernels::lsm::list::{lsm_list, lsm_list_parts};
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces};
 use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_lookup_sorted};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
-use warpset_kernels::lsm::range::{lsm_count, lsm_range};
-use warpset_kernels::lsm::run_merge::ListKey;
+use warpset_kernels::lsm::order::RangeKey;
+use warpset_kernels::lsm::ordering::{lsm_order, lsm_order_queries};
 use warpset_kernels::lsm::spans::lsm_spans;
 use warpset_kernels::lsm::visible::{lsm_visible_hide, lsm_visible_own};
 use warpset_primitives::merge::{
@@ -145,7 +145,6 @@ pub trait StoredKey:
     + EntryOf<lsm_lookup_flipped<Self>>
     + EntryOf<lsm_descends<Self>>
     + EntryOf<lsm_count<Self>>
-    + EntryOf<lsm_range<Self>>
     + EntryOf<lsm_gather<Self>>
     + EntryOf<lsm_index_head<Self>>
     + EntryOf<lsm_derive<Self>>
@@ -153,9 +152,10 @@ pub trait StoredKey:
     + EntryOf<lsm_visible_hide<Self>>
     + EntryOf<lsm_spans<Self>>
     + EntryOf<lsm_list<Self>>
-    + EntryOf<lsm_list_parts<Self>>
+    + EntryOf<lsm_list_pieces<Self>>
+    + EntryOf<lsm_order<Self>>
+    + EntryOf<lsm_order_queries<Self>>
     + RangeKey
-    + ListKey
     + select::Item
     + TileItem
 {

@@ -153,12 +153,22 @@ fn carried_mut<'a, S: Pod, T: Pod>(
     }
 }
 
-/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for.
+/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for. A level
+/// alone is as fast to search as its filter to ask.
 pub(super) fn publish<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
-    let levels = addresses(levels)?;
+    publish_with(stream, levels, levels.len() > 1)
+}
+
+/// [`publish`], with filters or without them.
+pub(super) fn publish_with<K: StoredKey, V: DeviceValue>(
+    stream: &Stream,
+    levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+    with_filters: bool,
+) -> Result<DeviceVec<u64>, Error> {
+    let levels = addresses(levels, with_filters)?;
     let mut table = stream.alloc_uninit(TABLE_WORDS)?;
     // SAFETY: the table has a place for each level, and no other code has its address yet.
     unsafe { lsm_publish { levels, table: table.global_mut() }.launch(stream, LaunchConfig::new(1, 32))? };
@@ -171,7 +181,7 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
     let Addresses { keys, values, tombstones, lengths, filters, filter_words, indexes, first_visible } =
-        addresses(levels)?;
+        addresses(levels, levels.len() > 1)?;
     let mut words = [0; TABLE_WORDS];
     let arrays = [
         (word::KEYS, keys),
@@ -191,6 +201,7 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
 
 fn addresses<K: StoredKey, V: DeviceValue>(
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+    with_filters: bool,
 ) -> Result<Addresses, Error> {
     if levels.len() > LEVELS {
         return Err(PrimitiveError::TooManyRuns { runs: levels.len(), max: LEVELS }.into());
@@ -209,8 +220,10 @@ fn addresses<K: StoredKey, V: DeviceValue>(
         of.first_visible[i] = first_visible;
         first_visible += elements.len.div_ceil(PER_WORD) as u64;
         if let Some(SearchIndex { filter, index }) = elements.search_index.get() {
-            of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
-            of.filter_words[i] = filter.len() as u64;
+            if let Some(filter) = filter.get().filter(|_| with_filters) {
+                of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
+                of.filter_words[i] = filter.len() as u64;
+            }
             of.indexes[i] = index.global().as_ptr().expose_provenance() as u64;
         }
     }

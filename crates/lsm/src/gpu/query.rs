@@ -106,7 +106,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
             // SAFETY: a place for each range; the memory is freed in the order of the stream.
-            unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice(), None)? };
+            unsafe {
+                let counts = on_device.as_mut_slice();
+                self.queue_count(stream, &self.sight(), lows.as_slice(), highs.as_slice(), counts, None)?;
+            }
             Ok(stream.download(&on_device, &mut counts)?)
         })?;
         Ok(counts)
@@ -156,11 +159,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        let method = match method {
-            LookupMethod::Auto => self.method_for(keys.len(), || self.ascend(keys))?,
-            LookupMethod::Sorted | LookupMethod::Flipped => self.prepare().map(|()| method)?,
-            LookupMethod::Halving => method,
-        };
+        let method = self.prepare_method(method, keys.len(), || self.ascend(keys))?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
@@ -253,7 +252,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             self.device.expect_same(device, "a count in a dictionary")?;
         }
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_count(stream, lows, highs, counts, None) }
+        unsafe { self.queue_count(stream, &self.sight(), lows, highs, counts, None) }
     }
 
     /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.

@@ -69,7 +69,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             return Ok(());
         }
         self.prepare_for(keys.len())?;
-        let flips = keys.len() >= FLIPPED_FROM && self.sight().visible.is_some();
+        let flips = keys.len() >= FLIPPED_FROM && self.sight().is_known();
         self.device.synchronize()?;
         let threads = rayon::current_num_threads().min(THREADS);
         let chunk = (keys.len() / (4 * threads)).clamp(CHUNK.start, CHUNK.end).next_multiple_of(64);

@@ -11,6 +11,7 @@ mod faults;
 mod flipped;
 mod levels;
 mod rows;
+mod search;
 
 /// Numbers that make few different keys, and the ends of their range.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
@@ -139,7 +140,8 @@ fn methods_agree() {
         assert!(there.memory_bytes() > before);
         let asked: Vec<K> = (0..400).map(|i| spread(i * 8)).collect();
         let on_device = device.from_slice(&asked).unwrap();
-        for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted, LookupMethod::Flipped] {
+        let methods = [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted, LookupMethod::Flipped];
+        for method in methods.into_iter().chain([LookupMethod::Filtered]) {
             for tree in [&there.snapshot(), &snapshot] {
                 let mut values = device.alloc_zeroed::<u64>(400).unwrap();
                 let mut found = device.alloc_zeroed::<u64>(7).unwrap();
@@ -170,7 +172,8 @@ fn methods_agree() {
 }
 
 /// Trees whose visible elements are known: hidden ones and tombstones in all levels, ranges around the lengths of a
-/// window, a chunk, and a query that is listed by parts; then one level, of which everything is visible.
+/// window and of a piece of the order, and of several; then one level, of which everything is visible. And trees that are
+/// prepared for lookups alone, until ranges have asked for enough.
 #[test]
 fn ranges_of_prepared_trees() {
     fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(
@@ -198,10 +201,13 @@ fn ranges_of_prepared_trees() {
             .chain([K::MIN..=K::MAX, K::MAX..=K::MIN, spread(3)..=K::MAX])
             .collect();
         for cleaned in [false, true] {
-            let unprepared = there.snapshot();
+            let (unprepared, asked) = (there.snapshot(), there.snapshot());
+            asked.prepare_lookups().unwrap();
             there.prepare().unwrap();
             assert_eq!(there.len().unwrap(), host.len());
-            for (tree, name) in [(&unprepared, "unprepared"), (&there.snapshot(), "prepared")] {
+            let few = &ranges[2..3];
+            assert_eq!(asked.range_bulk(few).unwrap(), host.range_bulk(few).unwrap());
+            for (tree, name) in [(&unprepared, "unprepared"), (&asked, "asked"), (&there.snapshot(), "prepared")] {
                 assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges), "{name} {cleaned}");
                 let (found, expected) = (tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
                 assert_eq!(found.offsets, expected.offsets, "{name} {cleaned}");
