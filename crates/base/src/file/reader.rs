@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn parts_come_whole_whatever_is_known_to_be_there() {
-        let payload: Vec<u8> = (0..3_000_003u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let payload: Vec<u8> = (0..3_000_003u32).map(|i| ((i * 7) >> 3) as u8).collect();
         let bytes = [0; HEADER_BYTES];
         let checksum = Header::checksum_of(&bytes, &payload);
         let header = Header { payload_bytes: payload.len() as u64, fields: [0; 8], checksum };

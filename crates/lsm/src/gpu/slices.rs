@@ -21,9 +21,6 @@ const THREADS: usize = 8;
 const CHUNK: Range<usize> = if cfg!(test) { 128..256 } else { 1 << 14..1 << 18 };
 /// Bytes of a batch from which on several threads bring it.
 const LARGE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-/// Elements of a piece of a long batch, at least, and pieces, at most.
-const PIECE: usize = if cfg!(test) { 512 } else { 1 << 18 };
-const PIECES: usize = 8;
 /// What parts of a lane's memory are aligned to, as allocations are.
 const ALIGNMENT: usize = 256;
 
@@ -151,41 +148,19 @@ fn take<K: DeviceKey, S: bytemuck::Pod>(lane: &mut Lane, asked: Asked<'_, K, S>)
 pub(super) struct Batch {
     lane: Option<Lane>,
     memory: Option<DeviceVec<u8>>,
-    /// Of a batch that comes in pieces.
-    pieces: Vec<Batch>,
 }
 
 impl Batch {
-    /// Queues insertions; there is at least one. A long batch goes in pieces, of which one is sorted while the next one
-    /// is on its way.
+    /// Queues insertions; there is at least one.
     pub(super) fn insertions<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
         keys: &[K],
         values: &[V],
     ) -> Result<DeviceElements<K::Stored, V>, Error> {
-        if keys.len() < 2 * PIECE {
-            let (keys, values) = self.bring(stream, keys, values)?;
-            // SAFETY: what was brought stays until the caller has waited.
-            return unsafe { batch::insertions(stream, keys, values) };
-        }
-        let piece = keys.len().div_ceil(PIECES).max(PIECE);
-        let copies = stream.device().new_stream()?;
-        let mut sorted = Vec::with_capacity(PIECES);
-        for (keys, values) in keys.chunks(piece).zip(values.chunks(piece)) {
-            let mut brought = Batch::default();
-            let (keys, values) = brought.bring(&copies, keys, values)?;
-            copies.synchronize()?;
-            // SAFETY: it has arrived, and what brought it stays until the caller has waited.
-            sorted.push(unsafe { batch::insertions::<K::Stored, V>(stream, keys, values)? });
-            self.pieces.push(brought);
-        }
-        // The newest first: of equal keys the last one counts.
-        let runs: Vec<&DeviceElements<K::Stored, V>> = sorted.iter().rev().collect();
-        let mut out = DeviceElements::uninit(stream, keys.len(), false)?;
-        // SAFETY: the output is new, and the pieces are freed in the order of the stream.
-        unsafe { V::merge(stream, &runs, &mut out)? };
-        Ok(out)
+        let (keys, values) = self.bring(stream, keys, values)?;
+        // SAFETY: what was brought stays until the caller has waited.
+        unsafe { batch::insertions(stream, keys, values) }
     }
 
     /// Queues the copy of keys and values to the device.
