@@ -2,7 +2,7 @@
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
 //! IPDPS 2018, section IV-D. The paper copies the candidates of all queries to memory, sorts each query's, and drops
-//! what is stale. Departures: levels are sorted already, and an [order](super::order) says how they interleave.
+//! what is stale. Departures: levels are sorted already, and an [`order`] says how they interleave.
 //!
 //! Ranges have been counted, by [`lsm_spans`](super::spans) or [`lsm_count`](super::count), so that the place of each in
 //! the output is known. Queries of up to 32 elements share the lanes of a warp ([`lsm_list`]): a group of lanes has a

@@ -198,7 +198,7 @@ pub unsafe fn write<K: RangeKey>(
 /// Copies the visible elements of a span of level `number` to `out` from place `to` on.
 ///
 /// # Safety
-/// As [`write`]; `number`, `span` and `to` are the same for all lanes; it is known which elements are visible.
+/// As [`write()`]; `number`, `span` and `to` are the same for all lanes; it is known which elements are visible.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn copy<K: RangeKey>(
