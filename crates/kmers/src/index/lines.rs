@@ -193,7 +193,8 @@ impl Filling<'_> {
                     if held & FREE != FREE {
                         break;
                     }
-                    match slot.compare_exchange_weak(held, (held & !FREE) | kmer, Ordering::Relaxed, Ordering::Relaxed) {
+                    match slot.compare_exchange_weak(held, (held & !FREE) | kmer, Ordering::Relaxed, Ordering::Relaxed)
+                    {
                         Ok(_) => return true,
                         Err(now) => held = now,
                     }

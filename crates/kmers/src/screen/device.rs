@@ -241,7 +241,8 @@ mod tests {
         let index = Index::load(&saved).unwrap();
         for device in devices(12) {
             let screening = Screening::by_index(&index);
-            let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), std::slice::from_ref(&reads_at), true);
+            let wanted =
+                written(screening.clone().backend(Backend::Cpu), folder.path(), std::slice::from_ref(&reads_at), true);
             assert!(written(screening.on(&device), folder.path(), std::slice::from_ref(&reads_at), true) == wanted);
         }
     }
