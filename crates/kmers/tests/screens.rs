@@ -1,6 +1,8 @@
 //! Screening by minimizers: against a plain model, against what Deacon decided, in every form of input and output, and
 //! with input that is not sound.
 
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of files read alike, of one file or several")]
+
 use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -12,6 +14,7 @@ use warpset_kmers::{Error, Index, IndexKind, Indexing, Pairing, Rule, Screening}
 use warpset_sequence::Minimizers;
 
 type Read1 = (String, Vec<u8>);
+type Form = fn(&[Read1]) -> Vec<u8>;
 
 struct Files(TempDir);
 
@@ -256,7 +259,7 @@ fn reads_are_split_by_the_rule() {
         let wanted = split(rule, whole);
         assert!(wanted.iter().all(|reads| reads.len() > 300));
         let plain = [fastq(&reads, "\n"), fasta(&reads, "\n"), fastq(&reads, "\r\n"), fasta(&reads, "\r\n")];
-        let forms: [fn(&[Read1]) -> Vec<u8>; 4] = [
+        let forms: [Form; 4] = [
             |reads| fastq(reads, "\n"),
             |reads| fasta(reads, "\n"),
             |reads| fastq(reads, "\r\n"),
