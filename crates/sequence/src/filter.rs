@@ -39,7 +39,7 @@ use crate::Error;
 /// A Bloom filter of k-mers that takes sequences as they are: neighbouring k-mers share a block of memory, so that a
 /// read touches a few cache lines instead of one per k-mer.
 ///
-/// - **Space and rate**: 16 bits per k-mer unless asked otherwise; then fewer than one foreign k-mer in a million is
+/// - **Space and rate**: 16 bits per k-mer unless asked otherwise; then fewer than one foreign k-mer in 100,000 is
 ///   found (k = 31). K-mers at the edge of an error, which share s-mers with the filter's own, are found more often.
 /// - **K-mers**: 9 to 32 bases, canonical (both strands are one). No k-mer has a letter other than A, C, G and T in it,
 ///   in either case; line ends have to be taken out before.
