@@ -3,6 +3,9 @@
 //! All minimizers of a batch are found first. Then those of all reads are looked up in rounds: the first few of each
 //! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
 //! enough of them to hide the time that memory takes.
+//!
+//! Of long reads only the beginning comes first. A read has at most as many minimizers as windows, and hits that would be
+//! enough of so many are enough; the rest is looked at only where they are not there.
 
 use warpset_sequence::Minimizers;
 
@@ -39,6 +42,8 @@ struct Unit {
     hits: u64,
     /// Hits that are enough, whatever number of its minimizers are equal.
     needed: u64,
+    /// Letters of its first read whose minimizers these are; 0 if they are all that it has.
+    part: usize,
 }
 
 struct Finder<'a> {
@@ -71,15 +76,18 @@ impl Decider for ByMinimizers<'_> {
 impl Worker for Finder<'_> {
     fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
         self.find(batch);
-        let mut round = 0;
-        while !self.open.is_empty() {
-            self.ask(round);
-            self.take();
-            round += 1;
+        self.look_up();
+        if self.find_rest(batch) {
+            self.look_up();
         }
         let (rule, counts) = (self.by.rule, self.by.counts);
         for unit in &self.units {
             let mut total = (unit.end - unit.begin) as u64;
+            if unit.part > 0 {
+                // Decided by its beginning: it matches, whatever the rest has.
+                decisions.push(Decision { matches: true, hits: unit.hits, total });
+                continue;
+            }
             let is_open = unit.hits >= rule.hits() && unit.hits < rule.needed(total);
             if counts || is_open {
                 total = distinct(&self.kmers[unit.begin..unit.end], &mut self.scratch);
@@ -98,16 +106,74 @@ impl Finder<'_> {
         self.open.clear();
         for unit in 0..batch.units() {
             let begin = self.kmers.len();
-            for letters in batch.letters_of_unit(unit) {
-                self.minimizers.kmers_into(&letters[..letters.len().min(self.by.prefix)], &mut self.kmers);
+            let (part, windows) = self.beginning(batch, unit);
+            match (part, batch.letters_of_unit(unit).next()) {
+                (1.., Some(letters)) => self.minimizers.kmers_into(&letters[..part], &mut self.kmers),
+                _ => self.find_all(batch, unit, 0),
             }
             let end = self.kmers.len();
-            let needed = if self.by.counts { u64::MAX } else { self.by.rule.needed((end - begin) as u64) };
-            self.units.push(Unit { begin, end, at: begin, hits: 0, needed });
+            let total = if part > 0 { windows } else { (end - begin) as u64 };
+            let needed = if self.by.counts { u64::MAX } else { self.by.rule.needed(total) };
+            self.units.push(Unit { begin, end, at: begin, hits: 0, needed, part });
             // Fewer minimizers than hits that it needs: it cannot match.
             if begin < end && (self.by.counts || (end - begin) as u64 >= self.by.rule.hits()) {
                 self.open.push((unit, 0));
             }
+        }
+    }
+
+    /// The letters of a unit's first read from whose minimizers it may be decided, 0 if all are wanted; and its windows.
+    fn beginning(&self, batch: &Batch, unit: usize) -> (usize, u64) {
+        let scheme = self.minimizers.scheme();
+        let window = scheme.window() as usize;
+        let lengths = || batch.letters_of_unit(unit).map(|letters| letters.len().min(self.by.prefix));
+        let windows = lengths().map(|len| (len + 1).saturating_sub(window) as u64).sum();
+        if self.by.counts {
+            return (0, windows);
+        }
+        // Two minimizers in w + 1 k-mers, and a quarter more, because some are equal or have errors.
+        let kmers = self.by.rule.needed(windows).saturating_mul(u64::from(scheme.w + 1) * 5 / 8);
+        let part = usize::try_from(kmers).unwrap_or(usize::MAX).saturating_add(4 * window);
+        let is_worth_it = lengths().next().is_some_and(|len| part < len / 2);
+        (if is_worth_it { part } else { 0 }, windows)
+    }
+
+    /// Finds the minimizers of a unit, from a letter of its first read on.
+    fn find_all(&mut self, batch: &Batch, unit: usize, mut first: usize) {
+        for letters in batch.letters_of_unit(unit) {
+            let letters = &letters[..letters.len().min(self.by.prefix)];
+            self.minimizers.kmers_into(&letters[std::mem::take(&mut first)..], &mut self.kmers);
+        }
+    }
+
+    /// Finds the other minimizers of units that their beginnings did not decide; says whether there are such units.
+    fn find_rest(&mut self, batch: &Batch) -> bool {
+        let overlap = self.minimizers.scheme().window() as usize - 1;
+        for i in 0..self.units.len() {
+            let Unit { begin, end, at, hits, needed, part } = self.units[i];
+            if part == 0 || hits >= needed {
+                continue;
+            }
+            let moved = self.kmers.len();
+            self.kmers.extend_from_within(begin..end);
+            self.find_all(batch, i, part - overlap);
+            let (end, at) = (self.kmers.len(), moved + (at - begin));
+            let needed = self.by.rule.needed((end - moved) as u64);
+            self.units[i] = Unit { begin: moved, end, at, hits, needed, part: 0 };
+            if at < end && hits < needed {
+                self.open.push((i, 0));
+            }
+        }
+        !self.open.is_empty()
+    }
+
+    /// Looks up minimizers in rounds, until all units are decided, or all of their minimizers have been looked up.
+    fn look_up(&mut self) {
+        let mut round = 0;
+        while !self.open.is_empty() {
+            self.ask(round);
+            self.take();
+            round += 1;
         }
     }
 
