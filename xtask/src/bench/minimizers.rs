@@ -98,8 +98,11 @@ fn on_host(session: &mut Session, bases: usize, len: usize) -> anyhow::Result<()
     let theirs = session.time(Threads::One, &mut peer, |(text, positions, kmers)| {
         kmers.clear();
         for read in letters.chunks(len).filter(|read| read.len() >= (k + w) as usize) {
-            (text.seq.clear(), text.ambiguous.clear(), positions.clear());
-            (text.seq.push_ascii(read), text.ambiguous.push_ascii(read));
+            text.seq.clear();
+            text.ambiguous.clear();
+            positions.clear();
+            text.seq.push_ascii(read);
+            text.ambiguous.push_ascii(read);
             let found = simd_minimizers::canonical_minimizers(k as usize, w as usize)
                 .hasher(&hasher)
                 .run_skip_ambiguous_windows_with_buf(text.as_slice(), positions, &mut cache);
@@ -144,7 +147,8 @@ fn on_device(session: &mut Session, device: &Device, bases: usize, len: usize) -
         let seconds = gpu_limits::repeated(device, &stream, session.effort, || {
             let (to, count) = ((positions.as_mut_slice(), kmers.as_mut_slice()), count.as_mut_slice());
             // SAFETY: all memory lives until the stream has been waited for, and nothing else uses it.
-            Ok(unsafe { minimizers.find_async(&stream, there, to.0, to.1, count)? })
+            unsafe { minimizers.find_async(&stream, there, to.0, to.1, count)? };
+            Ok(())
         })?;
         let right = kmers.to_vec()? == wanted && count.to_vec()? == [room as u64];
         let target = Target::Gpu(device.clone());
