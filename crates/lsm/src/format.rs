@@ -104,10 +104,15 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
     }
 
     fn read(fields: [u64; FIELDS], payload: &mut PayloadReader<'_>) -> Result<Self, Error> {
-        // What the bytes say is judged once the checksum has been.
-        let levels = read_levels::<K, V>(payload);
+        let (places, levels) = match read_levels::<K, V>(payload) {
+            // What the bytes say is judged once the checksum has been.
+            Err(error @ (Error::Invalid { .. } | Error::File(FileError::InvalidHeader { .. }))) => {
+                payload.verify()?;
+                return Err(error);
+            }
+            read => read?,
+        };
         payload.verify()?;
-        let (places, levels) = levels?;
         for (index, elements) in &levels {
             check_run(*index, &elements.run(), elements.tombstones.as_deref())?;
         }
