@@ -12,6 +12,8 @@ fuzz_target!(|bytes: &[u8]| {
     load::<u64, u64>(bytes);
     load::<u32, ()>(bytes);
     load::<i64, u32>(bytes);
+    load::<[u8; 16], [u8; 12]>(bytes);
+    load::<u128, u8>(bytes);
 });
 
 fn load<K: OrderedKey, V: Value>(bytes: &[u8]) {

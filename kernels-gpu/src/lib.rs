@@ -99,12 +99,10 @@ pub mod kmers {
 /// Log-structured merge trees.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
 pub mod lsm {
-    pub mod chunks;
     pub mod groups;
     pub mod levels;
-    pub mod parts;
-    pub mod run_merge;
-    pub mod runs;
+    pub mod nodes;
+    pub mod order;
     pub mod short;
     pub mod table;
     pub mod visibility;
@@ -113,6 +111,8 @@ pub mod lsm {
     pub mod batch;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_copies"))]
     pub mod copies;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_count"))]
+    pub mod count;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
     pub mod derive;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_flipped"))]
@@ -123,10 +123,12 @@ pub mod lsm {
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_neighbours"))]
     pub mod neighbours;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_ordering"))]
+    pub mod ordering;
     #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "lsm_published"))]
     pub mod published;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
-    pub mod range;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_rows"))]
+    pub mod rows;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_spans"))]
     pub mod spans;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_visible"))]
@@ -417,14 +419,16 @@ modules! {
     "limits",
     "lsm_batch",
     "lsm_copies",
+    "lsm_count",
     "lsm_derive",
     "lsm_flipped",
     "lsm_list",
     "lsm_lookup",
     "lsm_neighbours",
+    "lsm_ordering",
     #[cfg(feature = "papers")]
     "lsm_published",
-    "lsm_range",
+    "lsm_rows",
     "lsm_spans",
     "lsm_visible",
     "primitives_by_key",

@@ -6,7 +6,8 @@ use warpset::sequence::{SequenceFilter, SequenceFilterView};
 use warpset_tests::files::{damage, fixture, to_words};
 
 /// A sequence of all kinds of windows, some with other letters.
-const SEQUENCE: &[u8] = b"GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACGNTTACGGATCCATTAGGACCATTTACGAGGCTA";
+const SEQUENCE: &[u8] =
+    b"GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACGNTTACGGATCCATTAGGACCATTTACGAGGCTA";
 
 #[test]
 fn fixtures_of_version_1() {
@@ -20,12 +21,17 @@ fn fixtures_of_version_1() {
 #[test]
 fn damaged_files_are_refused_and_harmless() {
     let filter = SequenceFilter::builder(30).k(11).build_from(&[&SEQUENCE[..40]]).unwrap();
-    damage(&filter, |at| if at < 64 { (0..8).collect() } else { vec![at as u32 % 8] }, |bytes, _| {
-        if let Ok(filter) = SequenceFilter::from_bytes(bytes) {
-            assert!(filter.count(SEQUENCE).found <= SEQUENCE.len() as u64);
-            let words = to_words(bytes);
-            let view = SequenceFilterView::from_bytes_unverified(&bytemuck::cast_slice(&words)[..bytes.len()]).unwrap();
-            assert_eq!(view.count(SEQUENCE), filter.count(SEQUENCE));
-        }
-    });
+    damage(
+        &filter,
+        |at| if at < 64 { (0..8).collect() } else { vec![at as u32 % 8] },
+        |bytes, _| {
+            if let Ok(filter) = SequenceFilter::from_bytes(bytes) {
+                assert!(filter.count(SEQUENCE).found <= SEQUENCE.len() as u64);
+                let words = to_words(bytes);
+                let view =
+                    SequenceFilterView::from_bytes_unverified(&bytemuck::cast_slice(&words)[..bytes.len()]).unwrap();
+                assert_eq!(view.count(SEQUENCE), filter.count(SEQUENCE));
+            }
+        },
+    );
 }

@@ -5,6 +5,9 @@
 //! it off. A round that fails keeps its output in `target/soak`, with the seed that replays it, and the others go on.
 //! Shards have different seeds, so that several machines share the work. A line per run in `target/soak/log.txt` says
 //! what was done.
+//!
+//! Among the tests are mixes of operations as programs have them, whose input follows from the seed too: a day of a
+//! dictionary, for one, with eight threads that read snapshots (`cargo xtask soak --test a_day_goes_on`).
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -20,7 +23,7 @@ use crate::dist::{Executable, parse_messages};
 
 /// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain
 /// seeds.)
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "warpset-kernels",
     "warpset-primitives",
     "warpset-bloom",
@@ -28,6 +31,7 @@ const PACKAGES: [&str; 10] = [
     "warpset-fuse",
     "warpset-lsm",
     "warpset-recsplit",
+    "warpset-sequence",
     "warpset-static",
     "warpset-kmers",
     "warpset-tests",

@@ -27,6 +27,7 @@ mod error;
 #[cfg(feature = "mmap")]
 mod map;
 mod payload;
+mod reader;
 mod replace;
 #[cfg(feature = "serde")]
 mod serde;
@@ -36,10 +37,11 @@ pub use error::{FileError, SavedError, at_path};
 pub use map::{InMap, MappedWords, map};
 pub use payload::Payload;
 use payload::{save_payload, write_payload_to};
+pub use reader::PayloadReader;
 pub use replace::{Replacement, replace};
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
-pub use structure::{SIGNED, SavedType, Structure};
+pub use structure::{BYTE_STRING, SIGNED, SavedType, Structure};
 
 /// Bytes of the header; the payload starts here, so that it is aligned in a memory-mapped file.
 pub const HEADER_BYTES: usize = 128;
@@ -91,6 +93,17 @@ pub trait Saved: Sized {
     /// # Errors
     /// If there is no memory for it.
     fn from_saved(layout: Self::Layout, words: AlignedWords<Self::Word>) -> Result<Self, Self::Error>;
+    /// Reads the payload, verifies and checks it, and puts the structure together. Structures whose parts lie in memory
+    /// of their own read them there, so that the payload is not in memory twice.
+    ///
+    /// # Errors
+    /// Those of [`read_from`].
+    fn read(layout: Self::Layout, payload: &mut PayloadReader<'_>) -> Result<Self, Self::Error> {
+        let words = payload.words(Self::words_of(&layout))?;
+        payload.verify()?;
+        Self::check(&layout, words.as_slice())?;
+        Self::from_saved(layout, words)
+    }
 }
 
 /// A header's bytes.
@@ -206,7 +219,12 @@ impl<S: Saved> HeaderOf<S> {
 ///
 /// # Errors
 /// [`FileError::Truncated`], [`FileError::Io`].
-pub fn read_exact(reader: &mut impl Read, buffer: &mut [u8], before: u64, needed: u64) -> Result<(), FileError> {
+pub fn read_exact(
+    reader: &mut (impl Read + ?Sized),
+    buffer: &mut [u8],
+    before: u64,
+    needed: u64,
+) -> Result<(), FileError> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {
@@ -225,7 +243,7 @@ pub fn read_exact(reader: &mut impl Read, buffer: &mut [u8], before: u64, needed
 /// # Errors
 /// [`FileError::Truncated`], [`FileError::OutOfMemory`], [`FileError::Io`].
 pub fn read_words<T: Pod>(
-    reader: &mut impl Read,
+    reader: &mut (impl Read + ?Sized),
     len: u64,
     available: u64,
     before: u64,
@@ -266,10 +284,8 @@ pub fn write_to<S: Saved>(structure: &S, writer: &mut impl Write) -> Result<(), 
 pub fn read_from<S: Saved>(reader: &mut impl Read, available: u64) -> Result<S, S::Error> {
     let mut bytes = [0; HEADER_BYTES];
     read_exact(reader, &mut bytes, 0, HEADER_BYTES as u64)?;
-    let header = HeaderOf::<S>::parse(&bytes)?;
-    let words = read_words(reader, S::words_of(&header.layout), available, HEADER_BYTES as u64)?;
-    header.verify(&bytes, words.as_slice())?;
-    S::from_saved(header.layout, words)
+    let HeaderOf { layout, header } = HeaderOf::<S>::parse(&bytes)?;
+    S::read(layout, &mut PayloadReader::new(reader, &bytes, &header, available))
 }
 
 /// The saved form in memory.

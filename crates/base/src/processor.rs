@@ -148,6 +148,88 @@ impl Select for Pdep {
     }
 }
 
+macro_rules! vectors {
+    ($(#[$doc:meta])* $name:ident: $features:literal, [$($feature:tt),*])  => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(Proof);
+
+        impl $name {
+            /// The form, if this processor has it. One load after the first call.
+            #[inline]
+            pub fn detect() -> Option<$name> {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    static KNOWN: AtomicU8 = AtomicU8::new(0);
+
+                    #[cold]
+                    fn find_out() -> bool {
+                        // Miri interprets portable code.
+                        let has = !cfg!(miri) && has_bit_instructions() $(&& is_x86_feature_detected!($feature))*;
+                        KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
+                        has
+                    }
+                    let has = match KNOWN.load(Ordering::Relaxed) {
+                        0 => find_out(),
+                        known => known == 2,
+                    };
+                    has.then_some($name(()))
+                }
+                #[cfg(not(target_arch = "x86_64"))]
+                None
+            }
+
+            /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here: what it calls
+            /// wants `#[inline(always)]`.
+            #[cfg(target_arch = "x86_64")]
+            #[inline]
+            pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+                #[target_feature(enable = $features)]
+                fn fast<T>(work: impl FnOnce() -> T) -> T {
+                    work()
+                }
+                // SAFETY: `self` exists only where the processor has these instructions.
+                unsafe { fast(work) }
+            }
+
+            /// Runs `work`.
+            #[cfg(not(target_arch = "x86_64"))]
+            #[inline(always)]
+            pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+                let _ = work;
+                match self.0 {}
+            }
+        }
+    };
+}
+vectors! {
+    /// Vectors of 256 bits: a value of this type exists only where there are AVX2 and what [`has_bit_instructions`] asks
+    /// for.
+    Avx2: "avx2,bmi1,bmi2,lzcnt,popcnt", ["avx2"]
+}
+vectors! {
+    /// Vectors of 512 bits with masks: a value of this type exists only where there are AVX-512 F, BW, DQ and VL, AVX2
+    /// and what [`has_bit_instructions`] asks for.
+    ///
+    /// ```
+    /// use warpset_base::processor::Avx512;
+    ///
+    /// #[inline(always)]
+    /// fn sum(words: &[u32]) -> u32 {
+    ///     words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+    /// }
+    /// // Once per batch; the compiler chooses the instructions.
+    /// let words = [1, 2, 3];
+    /// let found = match Avx512::detect() {
+    ///     Some(avx512) => avx512.run(|| sum(&words)),
+    ///     None => sum(&words),
+    /// };
+    /// assert_eq!(found, 6);
+    /// ```
+    Avx512: "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt",
+        ["avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,7 +43,7 @@ impl<T: Pod> AlignedWords<T> {
     /// accesses then miss fewer translations of addresses. Memory is taken in pieces of 2 MiB then.
     #[must_use]
     pub fn in_huge_pages(mut self) -> AlignedWords<T> {
-        advise_huge_pages(bytemuck::cast_slice_mut(self.as_mut_slice()));
+        advise_huge_pages(self.as_mut_slice());
         self
     }
 
@@ -78,8 +78,16 @@ impl<T: Pod> Clone for AlignedWords<T> {
 /// Bytes from which on huge pages pay: some of them.
 const LARGE_BYTES: usize = 8 << 20;
 
-/// See [`AlignedWords::in_huge_pages`].
-fn advise_huge_pages(memory: &mut [u8]) {
+/// [`AlignedWords::in_huge_pages`] for other memory that has not been touched yet.
+///
+/// ```
+/// let mut words = warpset_base::words::zeroed_vec::<u64>(1 << 20)?;
+/// warpset_base::words::advise_huge_pages(&mut words);
+/// assert_eq!(words[77], 0);
+/// # Ok::<(), warpset_base::words::OutOfMemory>(())
+/// ```
+pub fn advise_huge_pages<T: Pod>(memory: &mut [T]) {
+    let memory: &mut [u8] = bytemuck::cast_slice_mut(memory);
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     if memory.len() >= LARGE_BYTES {
         use std::ffi::{c_int, c_void};

@@ -93,7 +93,7 @@ pub type RaoBloom = Bloom<RaoLayout>;
 impl<L: Layout> Bloom<L> {
     /// An empty filter with these parameters.
     pub(crate) fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
-        let words = AlignedWords::zeroed(layout.words())?;
+        let words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         let bucket_ones = if L::COUNTS_ONES { warpset_base::words::zeroed_vec(layout.blocks())? } else { Vec::new() };
         Ok(Bloom { layout, words, bucket_ones })
     }

@@ -54,7 +54,7 @@ pub use format::parquet::PhysicalType;
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 #[cfg(feature = "mmap")]
 pub use mapped::{Mapped, MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBloom};
-pub use spark::{SparkBloom, SparkBloomView, SparkBuilder, SparkKey, SparkVersion};
+pub use spark::{SparkBloom, SparkBloomView, SparkBuilder, SparkHash, SparkKey, SparkVersion};
 pub use view::{BlockedBloomView, RaoBloomView, SplitBlockBloomView, View};
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FileError, HEADER_BYTES};

@@ -48,6 +48,17 @@ pub enum SparkVersion {
 }
 
 impl SparkVersion {
+    /// What filters of this version know of a key.
+    #[inline]
+    pub fn hash(self, key: impl SparkKey) -> SparkHash {
+        let seed = match self {
+            SparkVersion::V1 => 0,
+            SparkVersion::V2 { seed } => seed as u32,
+        };
+        let first = key.hash(seed);
+        SparkHash(u64::from(first) << 32 | u64::from(key.hash(first)))
+    }
+
     /// Bytes before the words.
     fn header_bytes(self) -> usize {
         match self {
@@ -56,6 +67,19 @@ impl SparkVersion {
         }
     }
 }
+
+/// The two hashes of 32 bits by which Spark's filters know a key: the first one in the upper half.
+///
+/// ```
+/// use warpset_bloom::{SparkBloom, SparkVersion};
+///
+/// let mut filter = SparkBloom::builder(100).build()?;
+/// filter.insert_hash(SparkVersion::V2 { seed: 0 }.hash("warpset"));
+/// assert!(filter.contains("warpset"));
+/// # Ok::<(), warpset_bloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SparkHash(pub u64);
 
 /// A key as Spark hashes it: integers of up to 64 bits as a `long`, strings and binaries by their bytes.
 ///
@@ -136,14 +160,8 @@ impl Parameters {
 
     /// Calls `bit` with the place of each bit of a key, until it says no; whether it never did.
     #[inline]
-    fn all_bits(&self, key: &(impl SparkKey + ?Sized), mut bit: impl FnMut(u64) -> bool) -> bool {
-        let seed = match self.version {
-            SparkVersion::V1 => 0,
-            SparkVersion::V2 { seed } => seed as u32,
-        };
-        let first = key.hash(seed);
-        let second = key.hash(first) as i32;
-        let first = first as i32;
+    fn all_bits(&self, SparkHash(hash): SparkHash, mut bit: impl FnMut(u64) -> bool) -> bool {
+        let (first, second) = ((hash >> 32) as i32, hash as i32);
         match self.version {
             SparkVersion::V1 => (1..=self.hashes as i32).all(|i| {
                 let hash = first.wrapping_add(i.wrapping_mul(second));
@@ -208,7 +226,7 @@ impl<'a> SparkBloomView<'a> {
     /// Whether the key may be in the filter. Never false for a key that was inserted.
     pub fn contains(&self, key: impl SparkKey) -> bool {
         let bit = |bit: u64| self.words[(bit / 64) as usize][7 - bit as usize % 64 / 8] >> (bit % 8) & 1 == 1;
-        self.parameters.all_bits(&key, bit)
+        self.parameters.all_bits(self.parameters.version.hash(key), bit)
     }
 
     /// Looks up many keys: one answer per key, in their order.
@@ -264,7 +282,7 @@ pub struct SparkBloom {
 impl SparkBloom {
     /// Settings of a filter for `keys` different keys.
     pub fn builder(keys: u64) -> SparkBuilder {
-        SparkBuilder { keys, fpr: DEFAULT_FPR, version: SparkVersion::V2 { seed: 0 } }
+        SparkBuilder { keys, fpr: DEFAULT_FPR, bits: None, version: SparkVersion::V2 { seed: 0 } }
     }
 
     /// Takes over bytes that Spark gave. [`SparkBloomView`] borrows them.
@@ -294,8 +312,13 @@ impl SparkBloom {
 
     /// Inserts a key.
     pub fn insert(&mut self, key: impl SparkKey) {
+        self.insert_hash(self.parameters.version.hash(key));
+    }
+
+    /// Inserts a key by its hashes, which a filter of the same version gave ([`SparkVersion::hash`]).
+    pub fn insert_hash(&mut self, hash: SparkHash) {
         let words = self.bytes[self.parameters.version.header_bytes()..].as_chunks_mut::<8>().0;
-        self.parameters.all_bits(&key, |bit| {
+        self.parameters.all_bits(hash, |bit| {
             words[(bit / 64) as usize][7 - bit as usize % 64 / 8] |= 1 << (bit % 8);
             true
         });
@@ -353,6 +376,7 @@ impl<K: SparkKey> Extend<K> for SparkBloom {
 pub struct SparkBuilder {
     keys: u64,
     fpr: f64,
+    bits: Option<u64>,
     version: SparkVersion,
 }
 
@@ -360,6 +384,13 @@ impl SparkBuilder {
     /// The rate of false positives once all keys are in. Default: 0.03, as in Spark.
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = fpr;
+        self
+    }
+
+    /// Bits of the filter, in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`. Rounded up to
+    /// words of 64 bits, and to one of them. Default: what the rate takes.
+    pub fn bits(mut self, bits: u64) -> Self {
+        self.bits = Some(bits);
         self
     }
 
@@ -379,7 +410,8 @@ impl SparkBuilder {
         }
         rates::check_fpr(self.fpr)?;
         let ln2 = std::f64::consts::LN_2;
-        let wanted = (-(self.keys as f64) * self.fpr.ln() / (ln2 * ln2)) as u64;
+        let by_rate = (-(self.keys as f64) * self.fpr.ln() / (ln2 * ln2)) as u64;
+        let wanted = self.bits.unwrap_or(by_rate);
         let words = wanted.div_ceil(64).max(1);
         if words > MOST_WORDS {
             return Err(Error::TooLarge { bytes: words.saturating_mul(8), limit: 8 * MOST_WORDS });

@@ -127,9 +127,9 @@ pub const fn codes_of_eight(letters: u64) -> (u16, u8) {
     let (low, high) = (letters >> 1 & ONES, letters >> 2 & ONES);
     // The letter that has such a code: bit 0 is set but in T, bit 4 in T alone, and the code is bits 1 and 2.
     let t = high & !low;
-    let known = 0x40 * ONES | t << 4 | (t ^ ONES) | low << 1 | high << 2;
+    let known = (0x40 * ONES) | t << 4 | (t ^ ONES) | low << 1 | high << 2;
     let differs = (letters ^ known) & !(0x20 * ONES);
-    let broken = (((differs & 0x7f * ONES) + 0x7f * ONES | differs) >> 7) & ONES;
+    let broken = ((((differs & (0x7f * ONES)) + 0x7f * ONES) | differs) >> 7) & ONES;
     let codes = low | high << 1;
     let codes = (codes | codes >> 6) & 0x000f_000f_000f_000f;
     let codes = (codes | codes >> 12) & 0x0000_00ff_0000_00ff;
@@ -146,9 +146,16 @@ pub const fn order(hash: u32) -> u32 {
 /// The `k` bases of a k-mer complemented and in reverse.
 #[inline(always)]
 pub const fn reverse_complement(kmer: u64, k: u32) -> u64 {
-    // All bits reversed puts the last base first, and the two bits of each base the wrong way round.
-    let turned = kmer.reverse_bits();
-    let pairs = (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555;
+    let pairs = if cfg!(target_arch = "nvptx64") {
+        // All bits reversed puts the last base first, and the two bits of each base the wrong way round.
+        let turned = kmer.reverse_bits();
+        (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555
+    } else {
+        // Processors of hosts reverse bytes in one instruction, and no bits.
+        let bytes = kmer.swap_bytes();
+        let halves = (bytes & 0x0f0f_0f0f_0f0f_0f0f) << 4 | (bytes >> 4) & 0x0f0f_0f0f_0f0f_0f0f;
+        (halves & 0x3333_3333_3333_3333) << 2 | (halves >> 2) & 0x3333_3333_3333_3333
+    };
     (pairs ^ 0xaaaa_aaaa_aaaa_aaaa) >> (64 - 2 * k)
 }
 

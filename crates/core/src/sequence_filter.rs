@@ -1,8 +1,8 @@
 //! Sequence filter: addressing and bit patterns of a Bloom filter whose blocks are chosen by minimizers.
 //!
-//! A k-mer is in the filter if all of its s-mers are, `k - s + 1` neighbours, and each s-mer is two bits of one 32-bit word
-//! in a block of 256 bits. The block follows from the minimizer of the s-mer, the least [hash](Span::hash) of its m-mers,
-//! so that neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
+//! A k-mer is in the filter if all of its s-mers are, `k - s + 1` neighbours, and each s-mer is two bits of one 32-bit
+//! word in a block of 256 bits. The block follows from the minimizer of the s-mer, the least [hash](Span::hash) of its
+//! m-mers, so that neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
 //!
 //! ```text
 //! word[i]   u32  the 16 bases from position i on, the first lowest, of which masks keep the first l if l < 16
@@ -78,10 +78,11 @@ impl Shape {
         Shape::new(k, s, Shape::minimizer_for(s, kmers))
     }
 
-    /// The length of minimizers that suits `kmers` different k-mers with s-mers of `s` bases: so short that runs are long,
-    /// but with eight times as many m-mers, or more, as there are k-mers.
+    /// The length of minimizers that suits `kmers` different k-mers with s-mers of `s` bases: so short that runs are
+    /// long, but with at least twice as many canonical m-mers as there are k-mers.
     pub const fn minimizer_for(s: u32, kmers: u64) -> u32 {
-        let m = at_least((u64::BITS - kmers.leading_zeros()).div_ceil(2) + 2, LEAST_M);
+        let half = (u64::BITS - kmers.leading_zeros()).div_ceil(2);
+        let m = at_least(if half + 2 < 16 { half + 2 } else { at_least(16, half + 1) }, LEAST_M);
         if m < s { m } else { at_least(s - 1, LEAST_M) }
     }
 
@@ -329,9 +330,11 @@ mod tests {
     fn runs_of_bits() {
         for len in 1..=32 {
             for bits in words().map(|word| word | word.rotate_left(3) | word.rotate_left(17)) {
-                let wanted = (0..32).filter(|i| (0..len).all(|j| bits >> (i + j) & 1 == 1)).fold(0, |all, i| all | 1 << i);
+                let wanted =
+                    (0..32).filter(|i| (0..len).all(|j| bits >> (i + j) & 1 == 1)).fold(0, |all, i| all | 1 << i);
                 assert_eq!(all_of(bits, len) & 0xffff_ffff, wanted, "{len} {bits:x}");
-                let wanted = (0..32).filter(|i| (0..len).any(|j| bits >> (32 + i - j) & 1 == 1)).fold(0, |all, i| all | 1 << i);
+                let wanted =
+                    (0..32).filter(|i| (0..len).any(|j| bits >> (32 + i - j) & 1 == 1)).fold(0, |all, i| all | 1 << i);
                 assert_eq!(smers_of(bits, len), wanted, "{len} {bits:x}");
             }
         }

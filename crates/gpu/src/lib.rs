@@ -67,6 +67,8 @@ mod error;
 mod event;
 mod faults;
 mod host;
+#[doc(hidden)]
+pub mod lane;
 mod launch;
 mod loaded;
 mod memory;

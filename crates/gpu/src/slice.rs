@@ -314,6 +314,9 @@ pub(crate) fn same_len(source_len: usize, target_len: usize) -> Result<()> {
 
 fn cast_len<U>(address: usize, bytes: usize) -> Result<usize> {
     let size = size_of::<U>();
+    if size == 0 && bytes == 0 {
+        return Ok(0);
+    }
     if size == 0 || !bytes.is_multiple_of(size) || !address.is_multiple_of(align_of::<U>()) {
         return Err(GpuError::InvalidCast { bytes, item_size: size, alignment: align_of::<U>() });
     }

@@ -182,7 +182,7 @@ impl Stream {
         Ok(vector)
     }
 
-    /// [`from_slice`](Self::from_slice), which leaves a copy of less than 4 MiB in the stream's queue.
+    /// [`from_slice`](Self::from_slice), which leaves a copy of less than 1 MiB in the stream's queue.
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
@@ -199,7 +199,7 @@ impl Stream {
         Ok(vector)
     }
 
-    /// Copies `from` to the device, after this stream's work, and waits. From 4 MiB on, several threads bring it
+    /// Copies `from` to the device, after this stream's work, and waits. From 1 MiB on, several threads bring it
     /// through pinned memory.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ impl Stream {
         queued.and(self.synchronize())
     }
 
-    /// Copies from the device, after this stream's work, and waits. From 4 MiB on, several threads fetch it through
+    /// Copies from the device, after this stream's work, and waits. From 1 MiB on, several threads fetch it through
     /// pinned memory.
     ///
     /// # Errors

@@ -5,10 +5,8 @@
 //! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory
 //! that is new, which costs ten times the copy.
 
-use std::panic::resume_unwind;
-use std::thread;
-
 use bytemuck::Pod;
+use warpset_base::parallel;
 
 use crate::error::Result;
 use crate::event::Event;
@@ -16,10 +14,10 @@ use crate::{DeviceSlice, DeviceSliceMut, PinnedVec, Stream};
 
 /// Threads, at most.
 const THREADS: usize = 8;
-/// Bytes of a chunk.
-const CHUNK: usize = 1 << 19;
+/// Bytes of a chunk, at least and at most.
+const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 19;
 /// Bytes from which on several threads pay.
-pub(crate) const LARGE: usize = 1 << 22;
+pub(crate) const LARGE: usize = 1 << 20;
 
 /// Copies each slice to its place on the device, after what `stream` holds now, and waits.
 ///
@@ -33,7 +31,7 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
     if bytes < LARGE {
         return moves.into_iter().try_for_each(|(from, to)| stream.upload(to, from));
     }
-    upload_in_chunks(stream, moves, CHUNK, threads())
+    upload_in_chunks(stream, moves, chunk_of(bytes), threads())
 }
 
 /// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.
@@ -41,7 +39,8 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
 /// # Errors
 /// As for [`upload_many`].
 pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceMut<'_, T>) -> Result<()> {
-    upload_in_chunks(stream, vec![(from, to)], CHUNK, threads())
+    let chunk = chunk_of(size_of_val(from));
+    upload_in_chunks(stream, vec![(from, to)], chunk, threads())
 }
 
 /// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and waits.
@@ -49,7 +48,13 @@ pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceM
 /// # Errors
 /// A failed copy or allocation; then a part of `to` may have been written.
 pub(crate) fn download_large<T: Pod>(stream: &Stream, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
-    download_in_chunks(stream, from, to, CHUNK, threads())
+    let chunk = chunk_of(size_of_val(to));
+    download_in_chunks(stream, from, to, chunk, threads())
+}
+
+/// Bytes of a chunk, so that each thread has several.
+fn chunk_of(bytes: usize) -> usize {
+    (bytes / (4 * threads())).next_power_of_two().clamp(CHUNK.start, CHUNK.end)
 }
 
 fn threads() -> usize {
@@ -129,14 +134,9 @@ fn swapped<T>([a, b]: [T; 2]) -> [T; 2] {
     [b, a]
 }
 
-/// Runs `work` on each share, on a thread of its own each; the first error counts.
+/// Runs `work` on each share, on the threads of the current pool, which are there already; the first error counts.
 fn on_threads<S: Send>(shares: Vec<S>, work: impl Fn(S) -> Result<()> + Sync) -> Result<()> {
-    let work = &work;
-    thread::scope(|scope| {
-        let threads: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || work(share))).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        threads.into_iter().map(join).fold(Ok(()), Result::and)
-    })
+    parallel::try_for_each(shares, work)
 }
 
 /// A chunk of pinned memory, and the end of the last copy that uses it.

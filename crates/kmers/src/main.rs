@@ -163,8 +163,8 @@ struct Screen {
     /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
     #[arg(long)]
     map: bool,
-    /// What decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of plain files and
-    /// more, if the index fits into its memory
+    /// What decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and more,
+    /// if the index fits into its memory
     #[arg(long, value_enum, default_value_t = On::Auto)]
     backend: On,
     /// How hard gzip compresses
@@ -323,6 +323,14 @@ fn info(args: &Info) -> Result<(), Error> {
 
 fn screen(args: &Screen) -> Result<(), Error> {
     let start = Instant::now();
+    // A driver takes some tenths of a second to start, in which the index is read; the device stays open to the end.
+    let bytes = args.index.metadata().map_or(0, |file| file.len());
+    let asks = match args.backend {
+        On::Auto => Screening::pays_on_device(bytes, &args.files),
+        On::Cpu => false,
+        On::Cuda => true,
+    };
+    let opening = asks.then(|| std::thread::spawn(warpset_gpu::Backend::auto));
     let loaded = load(&args.index, args.map)?;
     let mut screening = match &loaded {
         Loaded::Table(table) => Screening::new(table),
@@ -351,7 +359,9 @@ fn screen(args: &Screen) -> Result<(), Error> {
             screening = output(screening, path.clone());
         }
     }
+    let opened = opening.map(std::thread::JoinHandle::join);
     let screened = screening.run(&args.files);
+    drop(opened);
     progress.finish();
     let screened = screened?;
     if let Some(path) = &args.summary {

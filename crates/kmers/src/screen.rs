@@ -74,9 +74,8 @@ pub struct Screening<'a> {
     place: Executor,
 }
 
-/// Bytes of plain input per byte of an index from which on it pays to open a GPU and to copy the index to it; and bytes
-/// of input at least.
-const INPUT_FOR_DEVICE: (u64, u64) = (1, 1 << 30);
+/// Bytes of input from which on it pays to open a GPU, if the index to be copied to it is not larger.
+const LEAST_FOR_DEVICE: u64 = 1 << 30;
 
 /// Reads that match, their mates, reads that do not, their mates, counts.
 const OUTPUTS: usize = 5;
@@ -207,11 +206,18 @@ impl<'a> Screening<'a> {
     }
 
     /// What decides; all decide alike. Only an index of minimizers can be asked on a GPU. [`Backend::Auto`] takes one for
-    /// an index and a gigabyte of plain files, if CUDA answers and the index fits into its memory. Default:
-    /// [`Backend::Auto`].
+    /// a gigabyte of files and an index of no more bytes than they have, if CUDA answers and its memory holds the index.
+    /// Default: [`Backend::Auto`].
     pub fn backend(mut self, backend: Backend) -> Self {
         self.place = Executor::Backend(backend);
         self
+    }
+
+    /// Whether [`Backend::Auto`] looks for a GPU with an index of so many bytes: whoever opens one while the index is
+    /// still being read finds it open then.
+    pub fn pays_on_device(index_bytes: u64, files: &[PathBuf]) -> bool {
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+        bytes_of(&texts).is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE.max(index_bytes))
     }
 
     /// This device decides, instead of one that is opened for it.
@@ -270,7 +276,8 @@ impl<'a> Screening<'a> {
         match &self.place {
             Executor::Device(device) => OnDevice::new(index, device, how).map(Some),
             Executor::Backend(Backend::Cuda) => found().map(Some),
-            Executor::Backend(Backend::Auto) if pays_on_device(index, files) => match found() {
+            Executor::Backend(Backend::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => match found()
+            {
                 Err(error) if error.asks_for_cpu() => Ok(None),
                 decider => decider.map(Some),
             },
@@ -336,13 +343,6 @@ impl<'a> Screening<'a> {
             Ok(counted.into_iter().fold(Screened::default(), Screened::plus))
         })
     }
-}
-
-/// Whether there is much to screen, all of it in files.
-fn pays_on_device(index: &Index, files: &[PathBuf]) -> bool {
-    let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
-    let (per_byte, least) = INPUT_FOR_DEVICE;
-    bytes_of(&texts).is_some_and(|bytes| bytes >= least.max(per_byte * index.memory_bytes()))
 }
 
 /// What the threads share.

@@ -37,7 +37,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
         let reversed = keys.iter().zip(values).rev();
         items.iter_mut().zip(reversed).for_each(|(item, (key, value))| *item = (*key, *value));
     });
-    sort_by_rank(&mut items, key_bits::<K>(), |(key, _)| key.to_u64());
+    sort_by_key(&mut items, |(key, _)| key);
     let places = sorted.keys.as_mut_slice().chunks_mut(PART).zip(sorted.values.chunks_mut(PART));
     parallel::for_each(places.zip(items.chunks(PART)), |((keys, values), items)| {
         keys.iter_mut().zip(values).zip(items).for_each(|((key, value), item)| (*key, *value) = *item);
@@ -51,7 +51,7 @@ pub(crate) fn removals<K: OrderedKey, V: Value>(keys: &[K]) -> Result<Elements<K
     let to = sorted.keys.as_mut_slice();
     to.copy_from_slice(keys);
     if !ascends(keys) {
-        sort_by_rank(to, key_bits::<K>(), |key| key.to_u64());
+        sort_by_key(to, |key| key);
     }
     for (i, word) in sorted.tombstones.iter_mut().flatten().enumerate() {
         *word = match keys.len() - 32 * i {
@@ -76,7 +76,7 @@ pub(crate) fn mixed<K: OrderedKey, V: Value>(
     let places = |removal: bool| (0..keys.len()).filter(move |&i| removed[i] == removal);
     items.extend(places(true).map(|i| (keys[i], V::NONE, true)));
     items.extend(places(false).rev().map(|i| (keys[i], values[i], false)));
-    sort_by_rank(&mut items, key_bits::<K>(), |(key, ..)| key.to_u64());
+    sort_by_key(&mut items, |(key, ..)| key);
     let (to_keys, to_values) = (sorted.keys.as_mut_slice(), &mut sorted.values);
     let to_bits = sorted.tombstones.get_or_insert_default();
     for (i, (key, value, removal)) in items.into_iter().enumerate() {
@@ -86,8 +86,13 @@ pub(crate) fn mixed<K: OrderedKey, V: Value>(
     Ok(sorted)
 }
 
-fn key_bits<K>() -> u32 {
-    8 * size_of::<K>() as u32
+/// Sorts items by their keys, stable; by long ones half by half, the lower first.
+fn sort_by_key<T: Copy + Send + Sync, K: OrderedKey>(items: &mut [T], key: impl Fn(T) -> K + Sync) {
+    let bits = 8 * size_of::<K>() as u32;
+    sort_by_rank(items, bits.min(u64::BITS), |item| key(item).to_u64());
+    if bits > u64::BITS {
+        sort_by_rank(items, bits - u64::BITS, |item| (key(item).to_u128() >> u64::BITS) as u64);
+    }
 }
 
 /// Whether each key is above the one before: then there is nothing to sort.

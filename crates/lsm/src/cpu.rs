@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
+use crate::element::are_same;
 use crate::level::{Level, Sorted};
 use crate::policy::ReadOnly;
 use crate::{OrderedKey, Value};
@@ -51,6 +52,8 @@ pub type Snapshot<K, V> = Dictionary<K, V, ReadOnly>;
 impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
     /// Levels that keep the invariants of this policy.
     pub(crate) fn from_levels(policy: P, levels: Vec<L>) -> Self {
+        // Values that are too large do not compile.
+        let _ = V::NONE;
         Dictionary { policy, levels, live: OnceLock::new(), elements: PhantomData }
     }
 }
@@ -66,7 +69,7 @@ impl<K: OrderedKey, V: Value, P> Dictionary<K, V, P> {
     }
 }
 
-/// Two dictionaries are equal if their policies, levels and elements are.
+/// Two dictionaries are equal if their policies, levels and elements are, values byte for byte.
 impl<K: OrderedKey, V: Value, P: PartialEq> PartialEq for Dictionary<K, V, P> {
     fn eq(&self, other: &Self) -> bool {
         let parts = |level: &Level<K, V>| (level.index, level.elements.len());
@@ -75,7 +78,7 @@ impl<K: OrderedKey, V: Value, P: PartialEq> PartialEq for Dictionary<K, V, P> {
             && self.levels.iter().zip(&other.levels).all(|(a, b)| {
                 parts(a) == parts(b)
                     && a.elements.keys.as_slice() == b.elements.keys.as_slice()
-                    && a.elements.values == b.elements.values
+                    && are_same(&a.elements.values, &b.elements.values)
                     && a.elements.tombstones == b.elements.tombstones
             })
     }

@@ -8,19 +8,12 @@
 use warpset_base::words::AlignedWords;
 
 use crate::OrderedKey;
-
-/// Bytes of a node.
-const NODE_BYTES: usize = 64;
+use crate::node::{Compare, Portable, by_best, node};
 
 /// The tiers above the keys.
 pub(crate) struct Fences<K> {
     /// The coarsest first; each filled up to whole nodes with the largest key.
     tiers: Vec<AlignedWords<K>>,
-}
-
-/// Keys of a node.
-const fn node<K>() -> usize {
-    NODE_BYTES / size_of::<K>()
 }
 
 impl<K: OrderedKey> Fences<K> {
@@ -55,23 +48,33 @@ impl<K: OrderedKey> Fences<K> {
     /// [`Fences::lower_bound`] that says where the last node begins before it waits for the keys there.
     #[inline]
     pub(crate) fn lower_bound_ahead(&self, keys: &[K], key: K, ahead: impl FnOnce(usize)) -> usize {
+        by_best!(|by| self.lower_bound_by(by, keys, key, ahead))
+    }
+
+    #[inline(always)]
+    fn lower_bound_by(&self, by: impl Compare, keys: &[K], key: K, ahead: impl FnOnce(usize)) -> usize {
         if self.tiers.is_empty() && keys.len() > node::<K>() {
             return keys.partition_point(|&other| other < key);
         }
         let mut place = 0;
         for tier in &self.tiers {
             let first = place * node::<K>();
-            place = (first + count_below(&tier.as_slice()[first..first + node::<K>()], key)).saturating_sub(1);
+            place = (first + by.count_below(&tier.as_slice()[first..first + node::<K>()], key)).saturating_sub(1);
         }
         prefetch(keys, place * node::<K>());
         ahead(place * node::<K>());
-        in_last_node(keys, place, key)
+        in_last_node(by, keys, place, key)
     }
 
     /// How many keys are below `key` in each of several levels, into `places`, of which there are as many: all levels
     /// are gone down together, and reach their keys at the same step, so that their accesses to memory overlap. A level
     /// without fences is halved.
     pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
+        by_best!(|by| Self::lower_bounds_in_all_by(by, levels, key, places));
+    }
+
+    #[inline(always)]
+    fn lower_bounds_in_all_by(by: impl Compare, levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
         let tiers = |fences: Option<&Fences<K>>| fences.map_or(0, |fences| fences.tiers.len());
         let deepest = levels.iter().map(|&(_, fences)| tiers(fences)).max().unwrap_or(0);
         places.fill(0);
@@ -80,20 +83,21 @@ impl<K: OrderedKey> Fences<K> {
                 let Some(fences) = fences.filter(|fences| fences.tiers.len() >= left) else { continue };
                 let at = fences.tiers.len() - left;
                 let next = fences.tiers.get(at + 1).map_or(keys, AlignedWords::as_slice);
-                *place = down(fences.tiers[at].as_slice(), next, *place, key);
+                *place = down(by, fences.tiers[at].as_slice(), next, *place, key);
             }
         }
         for (place, &(keys, fences)) in places.iter_mut().zip(levels) {
             *place = match tiers(fences) {
                 0 => keys.partition_point(|&other| other < key),
-                _ => in_last_node(keys, *place, key),
+                _ => in_last_node(by, keys, *place, key),
             };
         }
     }
 
     /// How many of the keys are below each of `asked`: all of them go down the tree together, so that their accesses to
     /// memory overlap.
-    pub(crate) fn lower_bounds(&self, keys: &[K], asked: &[K], places: &mut [usize]) {
+    #[inline(always)]
+    pub(crate) fn lower_bounds_by(&self, by: impl Compare, keys: &[K], asked: &[K], places: &mut [usize]) {
         let places = &mut places[..asked.len()];
         if self.tiers.is_empty() && keys.len() > node::<K>() {
             for (place, &key) in places.iter_mut().zip(asked) {
@@ -105,39 +109,33 @@ impl<K: OrderedKey> Fences<K> {
         let below = self.tiers.iter().skip(1).map(AlignedWords::as_slice).chain([keys]);
         for (tier, next) in self.tiers.iter().zip(below) {
             for (place, &key) in places.iter_mut().zip(asked) {
-                *place = down(tier.as_slice(), next, *place, key);
+                *place = down(by, tier.as_slice(), next, *place, key);
             }
         }
         for (place, &key) in places.iter_mut().zip(asked) {
-            *place = in_last_node(keys, *place, key);
+            *place = in_last_node(by, keys, *place, key);
         }
     }
 }
 
 /// From a node of a tier to the node of the next that the search for `key` goes into, which is asked for ahead.
 #[inline(always)]
-fn down<K: OrderedKey>(tier: &[K], next: &[K], place: usize, key: K) -> usize {
+fn down<K: OrderedKey>(by: impl Compare, tier: &[K], next: &[K], place: usize, key: K) -> usize {
     // The first key of a node that is gone into is below `key`, but for the leftmost ones.
     let first = place * node::<K>();
-    let place = (first + count_below(&tier[first..first + node::<K>()], key)).saturating_sub(1);
+    let place = (first + by.count_below(&tier[first..first + node::<K>()], key)).saturating_sub(1);
     prefetch(next, place * node::<K>());
     place
 }
 
 /// How many of the keys are below `key`, which is in this node of theirs or after its end.
 #[inline(always)]
-fn in_last_node<K: OrderedKey>(keys: &[K], place: usize, key: K) -> usize {
+fn in_last_node<K: OrderedKey>(by: impl Compare, keys: &[K], place: usize, key: K) -> usize {
     let first = place * node::<K>();
     match keys.get(first..first + node::<K>()) {
-        Some(whole) => first + count_below(whole, key),
-        None => first + count_below(&keys[first..], key),
+        Some(whole) => first + by.count_below(whole, key),
+        None => first + Portable.count_below(&keys[first..], key),
     }
-}
-
-/// How many of a node's keys are below `key`.
-#[inline]
-fn count_below<K: OrderedKey>(node: &[K], key: K) -> usize {
-    node.iter().map(|&other| u32::from(other < key)).sum::<u32>() as usize
 }
 
 /// Asks for the cache line of an item.
@@ -160,7 +158,7 @@ mod tests {
     fn agrees<K: OrderedKey>(keys: &[K], asked: &[K]) {
         let fences = Fences::new(keys);
         let mut places = vec![0; asked.len()];
-        fences.lower_bounds(keys, asked, &mut places);
+        by_best!(|by| fences.lower_bounds_by(by, keys, asked, &mut places));
         for (&key, place) in asked.iter().zip(places) {
             assert_eq!(place, keys.partition_point(|&other| other < key), "{key:?} among {}", keys.len());
         }

@@ -7,10 +7,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use warpset_base::file::{self, FIELDS, FileError, Payload, SIGNED, Saved, SavedType, Structure};
+use warpset_base::file::{
+    self, BYTE_STRING, FIELDS, FileError, Payload, PayloadReader, SIGNED, Saved, SavedType, Structure,
+};
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
 use crate::cpu::Dictionary;
+use crate::element::MOST_VALUE_BYTES;
 use crate::invariants::check_run;
 use crate::level::{Level, LevelIndex};
 use crate::policy::{Array, Tree};
@@ -34,9 +37,7 @@ const HAS_TOMBSTONES: u64 = 1 << 32;
 
 /// The type of the keys as it stands in the header.
 fn key_field<K: OrderedKey>() -> u64 {
-    // The key whose bits are all zero is the middle one of signed keys.
-    let signed = if K::zeroed().to_u64() == 0 { 0 } else { SIGNED };
-    size_of::<K>() as u64 | signed
+    size_of::<K>() as u64 | K::KIND
 }
 
 /// The type of the values as it stands in the header.
@@ -53,11 +54,12 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
 
     fn layout_of(fields: [u64; FIELDS]) -> Result<[u64; FIELDS], Error> {
         let [key, value, ..] = fields;
-        let [keys, values] = [[4, 8, SIGNED | 4, SIGNED | 8].as_slice(), &[0, 4, 8]];
-        if !keys.contains(&key) {
+        let numbers = [4, 8, 16];
+        let is_number = numbers.contains(&key) || numbers.map(|bytes| SIGNED | bytes).contains(&key);
+        if !is_number && !(BYTE_STRING | 1..=BYTE_STRING | 16).contains(&key) {
             return Err(FileError::InvalidHeader { field: "bytes of a key", value: key }.into());
         }
-        if !values.contains(&value) {
+        if value > MOST_VALUE_BYTES as u64 {
             return Err(FileError::InvalidHeader { field: "bytes of a value", value }.into());
         }
         let saved = |elements| SavedType { number: P::STRUCTURE.number, elements: Some(elements) };
@@ -87,30 +89,88 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
             let bitmap = place.bitmap(words);
             check_run(place.index, &place.run::<K, V>(words), bitmap)?;
             if place.padding::<K, V>(words).any(|word| word != 0) {
-                return Err(Error::Invalid {
-                    level: place.index.0,
-                    what: "the padding is not zero after",
-                    place: place.len as u64,
-                });
+                return Err(padding_is_not_zero(place));
             }
         }
-        P::of(fields)?.check::<K, V>(&places, words)
+        let keys_of_first = places.first().map_or(&[][..], |place| place.run::<K, V>(words).keys);
+        P::of(fields)?.check(&places, keys_of_first)
     }
 
     fn from_saved(fields: [u64; FIELDS], words: AlignedWords<u64>) -> Result<Self, Error> {
         let words = words.as_slice();
         let places = directory::<K, V>(words)?;
-        let mut levels = places.iter().map(|place| Ok((place.index, place.elements(words)?)));
-        let policy = P::of(&fields)?;
-        if P::ALWAYS_CLEAN {
-            let only = levels.next().transpose()?.map(|(_, elements)| Dictionary::from_live(policy, elements));
-            return Ok(only.unwrap_or_else(|| Dictionary::empty(policy)));
-        }
-        let level = |level: Result<(LevelIndex, Elements<K, V>), Error>| {
-            level.map(|(index, elements)| Arc::new(Level::new(index, elements)))
-        };
-        Ok(Dictionary::from_levels(policy, levels.map(level).collect::<Result<_, Error>>()?))
+        let levels = places.iter().map(|place| Ok((place.index, place.elements(words)?)));
+        Ok(of_levels(P::of(&fields)?, levels.collect::<Result<_, Error>>()?))
     }
+
+    fn read(fields: [u64; FIELDS], payload: &mut PayloadReader<'_>) -> Result<Self, Error> {
+        // What the bytes say is judged once the checksum has been.
+        let levels = read_levels::<K, V>(payload);
+        payload.verify()?;
+        let (places, levels) = levels?;
+        for (index, elements) in &levels {
+            check_run(*index, &elements.run(), elements.tombstones.as_deref())?;
+        }
+        let policy = P::of(&fields)?;
+        policy.check(&places, levels.first().map_or(&[], |(_, elements)| elements.keys.as_slice()))?;
+        Ok(of_levels(policy, levels))
+    }
+}
+
+/// A dictionary of these levels, which have been checked.
+fn of_levels<K: OrderedKey, V: Value, P: SavedPolicy>(
+    policy: P,
+    levels: Vec<(LevelIndex, Elements<K, V>)>,
+) -> Dictionary<K, V, P> {
+    let mut levels = levels.into_iter();
+    if P::ALWAYS_CLEAN {
+        let only = levels.next().map(|(_, elements)| Dictionary::from_live(policy, elements));
+        return only.unwrap_or_else(|| Dictionary::empty(policy));
+    }
+    Dictionary::from_levels(policy, levels.map(|(index, elements)| Arc::new(Level::new(index, elements))).collect())
+}
+
+/// Levels as [`read_levels`] reads them.
+type ReadLevels<K, V> = (Vec<LevelExtent>, Vec<(LevelIndex, Elements<K, V>)>);
+
+/// Reads the levels to where they stay, without what follows from them.
+fn read_levels<K: OrderedKey, V: Value>(payload: &mut PayloadReader<'_>) -> Result<ReadLevels<K, V>, Error> {
+    let words = payload.left() / 8;
+    let mut head = payload.items::<u64>(words.min(ALIGNMENT as u64))?;
+    let levels = head.first().map_or(0, |&levels| levels.min(MAX_LEVELS));
+    let more = words.min(directory_words(levels as usize) as u64) - head.len() as u64;
+    head.extend(payload.items::<u64>(more)?);
+    let places = directory_within::<K, V>(&head, words as usize)?;
+    let mut read = Vec::with_capacity(places.len());
+    for place in &places {
+        let keys = payload.words::<K>(place.len as u64)?;
+        skip_padding(payload, place, place.len * size_of::<K>())?;
+        let values = if size_of::<V>() == 0 { V::zeroed_vec(place.len)? } else { payload.items(place.len as u64)? };
+        skip_padding(payload, place, place.len * size_of::<V>())?;
+        let bitmap_words = place.len.div_ceil(32);
+        let tombstones = match place.has_tombstones() {
+            true => Some(payload.items::<u32>(bitmap_words as u64)?),
+            false => None,
+        };
+        skip_padding(payload, place, tombstones.as_ref().map_or(0, |words| 4 * words.len()))?;
+        read.push((place.index, Elements { keys, values, tombstones }));
+    }
+    Ok((places, read))
+}
+
+/// Reads what is between an array of this many bytes and the next one: zeros.
+fn skip_padding(payload: &mut PayloadReader<'_>, place: &LevelExtent, bytes: usize) -> Result<(), Error> {
+    let mut padding = [0; 8 * ALIGNMENT];
+    let padding = &mut padding[..8 * array_words(bytes) - bytes];
+    payload.bytes(padding)?;
+    if padding.iter().any(|&byte| byte != 0) {
+        return Err(padding_is_not_zero(place));
+    }
+    Ok(())
+}
+
+fn padding_is_not_zero(place: &LevelExtent) -> Error {
+    Error::Invalid { level: place.index.0, what: "the padding is not zero after", place: place.len as u64 }
 }
 
 warpset_base::saved_methods! {
@@ -128,7 +188,8 @@ pub struct LevelExtent {
 
 impl LevelExtent {
     pub fn run<'a, K: OrderedKey, V: Value>(&self, words: &'a [u64]) -> Run<'a, K, V> {
-        let keys = &bytemuck::cast_slice(&words[self.keys.clone()])[..self.len];
+        let keys: &[u8] = bytemuck::cast_slice(&words[self.keys.clone()]);
+        let keys = bytemuck::cast_slice(&keys[..self.len * size_of::<K>()]);
         let values = V::from_bytes(bytemuck::cast_slice(&words[self.values.clone()]), self.len);
         Run::new(keys, values, self.bitmap(words))
     }
@@ -181,6 +242,11 @@ fn directory_words(levels: usize) -> usize {
 
 /// Reads where the levels are. Whatever the words say, the places are within them.
 pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<LevelExtent>, Error> {
+    directory_within::<K, V>(words, words.len())
+}
+
+/// [`directory`] of a payload of this many words, of which those of the directory are there.
+fn directory_within<K: OrderedKey, V: Value>(words: &[u64], in_all: usize) -> Result<Vec<LevelExtent>, Error> {
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
     let levels = words.first().copied().unwrap_or(u64::MAX);
     if levels > MAX_LEVELS || directory_words(levels as usize) > words.len() {
@@ -194,8 +260,8 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Le
     let mut places = Vec::with_capacity(levels);
     for entry in words[1..1 + 2 * levels].chunks_exact(2) {
         let (index, len) = (entry[0], entry[1]);
-        // Each element takes four bytes at least, so lengths that pass cannot overflow below.
-        if len / 2 > words.len() as u64 {
+        // Each element takes a byte at least, so lengths that pass cannot overflow below.
+        if len / 8 > in_all as u64 {
             return invalid("length of a level", len);
         }
         if index & !HAS_TOMBSTONES >= MAX_LEVELS {
@@ -210,20 +276,15 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Le
         let keys = array(len * size_of::<K>());
         let values = array(len * size_of::<V>());
         let tombstones = (index & HAS_TOMBSTONES != 0).then(|| array(4 * len.div_ceil(32)));
-        if at > words.len() {
+        if at > in_all {
             return invalid("length of a level", len as u64);
         }
         places.push(LevelExtent { index: LevelIndex(index as u32), len, keys, values, tombstones });
     }
-    if at != words.len() {
-        return invalid("payload bytes", 8 * words.len() as u64);
+    if at != in_all {
+        return invalid("payload bytes", 8 * in_all as u64);
     }
     Ok(places)
-}
-
-/// The bytes of values; none of units.
-fn bytes_of<V: Value>(values: &[V]) -> &[u8] {
-    if size_of::<V>() == 0 { &[] } else { bytemuck::cast_slice(values) }
 }
 
 /// The words of a saved tree or array in bytes, without a copy; checked, or but for what is needed to find the levels.
@@ -231,6 +292,11 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
     fn words_of<S: Saved<Word = u64>>(bytes: &[u8], verified: bool) -> Result<&[u64], S::Error> {
         let (_, words) = if verified { file::view::<S>(bytes)? } else { file::view_unverified::<S>(bytes)? };
         Ok(words)
+    }
+    // Words begin after the header, so where the bytes begin up to a multiple of any alignment there is.
+    let alignment = align_of::<K>().max(align_of::<V>());
+    if alignment > align_of::<u64>() && !bytes.as_ptr().addr().is_multiple_of(alignment) {
+        return Err(FileError::Misaligned { alignment }.into());
     }
     match words_of::<Dictionary<K, V, Tree>>(bytes, verified) {
         Err(Error::File(FileError::WrongStructure { found, .. })) if found.number == Structure::SORTED_ARRAY.number => {

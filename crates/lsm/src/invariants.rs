@@ -9,6 +9,7 @@
 //! And what makes the bytes of a dictionary one: a tombstone has no value, a bitmap has a tombstone, bits past the last
 //! element are zero; levels are occupied, ascend, and hold no more than their capacity.
 
+use crate::element::are_same;
 use crate::level::{LevelIndex, Sorted};
 use crate::run::Run;
 use crate::{Error, Lsm, OrderedKey, Value};
@@ -34,7 +35,7 @@ pub(crate) fn check_run<K: OrderedKey, V: Value>(
     if bitmap.iter().all(|&word| word == 0) {
         return Err(broken(index, "no tombstone up to", run.len()));
     }
-    match (0..run.len()).find(|&i| run.is_tombstone(i) && run.values[i] != V::NONE) {
+    match (0..run.len()).find(|&i| run.is_tombstone(i) && !are_same(&run.values[i..=i], &[V::NONE])) {
         Some(place) => Err(broken(index, "the tombstone has a value at", place)),
         None => Ok(()),
     }

@@ -6,9 +6,10 @@
 //! | [`SortedArray`] | sorts the batch, and merges it with everything: O(n / b) per element | in one array | few updates |
 //! | [`Snapshot`] | none: what [`Lsm::snapshot`](cpu::Dictionary::snapshot) saw stays as it is | as in its dictionary | readers beside a writer |
 //!
-//! Keys are `u32`, `u64`, `i32` or `i64`, in their order, with values `u32`, `u64` or none (`()`). The log-structured
-//! merge tree is that of Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for
-//! the GPU", IPDPS 2018; what is different, and why, is in `docs/lsm.md`.
+//! Keys are integers of 4, 8 or 16 bytes or strings of up to 16 bytes ([`OrderedKey`]), in their order; values are
+//! plain old data of up to 32 bytes ([`Value`]), or none (`()`). The log-structured merge tree is that of Ashkiani, Li,
+//! Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS 2018; what is
+//! different, and why, is in `docs/lsm.md`.
 //!
 //! ```
 //! use warpset_lsm::Lsm;
@@ -46,6 +47,7 @@ mod level;
 #[cfg(feature = "mmap")]
 mod mapped;
 mod merge;
+mod node;
 mod ordered_map;
 mod policy;
 #[cfg(feature = "papers")]
@@ -62,7 +64,7 @@ compile_error!("saved dictionaries are little-endian, and this crate reads them 
 
 pub use builder::{Builder, SortedArrayBuilder};
 pub use cpu::{Lsm, Snapshot, SortedArray};
-pub use element::{OrderedKey, Value, units};
+pub use element::{MOST_VALUE_BYTES, OrderedKey, Value, units};
 pub use error::Error;
 #[cfg(feature = "mmap")]
 pub use mapped::{Mapped, MappedLsm, MappedSortedArray};

@@ -3,6 +3,7 @@
 use std::ops::RangeBounds;
 
 use crate::cpu::Dictionary;
+use crate::element::are_same;
 use crate::error::one_per_key;
 use crate::policy::MergePolicy;
 use crate::upsert::{combine_with, combined};
@@ -53,7 +54,7 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
         let before = self.get_bulk(&[key])?[0];
         let after = change(before);
         match after {
-            _ if after == before => {}
+            _ if are_same(after.as_slice(), before.as_slice()) => {}
             Some(value) => self.insert_bulk(&[key], &[value])?,
             None => self.remove_bulk(&[key])?,
         }

@@ -1,6 +1,6 @@
 //! Sorted runs of elements: borrowed parts of levels ([`Run`]), and what a batch or a merge makes ([`Elements`]).
 
-use warpset_base::words::{AlignedWords, OutOfMemory, zeroed_vec};
+use warpset_base::words::{AlignedWords, OutOfMemory, advise_huge_pages, zeroed_vec};
 
 use crate::element::units;
 use crate::{OrderedKey, Value};
@@ -79,9 +79,11 @@ pub struct Elements<K, V> {
 impl<K: OrderedKey, V: Value> Elements<K, V> {
     /// `len` elements that are all zero, with a bitmap if asked for.
     pub(crate) fn zeroed(len: usize, tombstones: bool) -> Result<Self, OutOfMemory> {
+        let mut values = V::zeroed_vec(len)?;
+        advise_huge_pages(&mut values);
         Ok(Elements {
-            keys: AlignedWords::zeroed(len as u64)?,
-            values: V::zeroed_vec(len)?,
+            keys: AlignedWords::zeroed(len as u64)?.in_huge_pages(),
+            values,
             tombstones: if tombstones { Some(zeroed_vec(len.div_ceil(32) as u64)?) } else { None },
         })
     }

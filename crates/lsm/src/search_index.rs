@@ -5,9 +5,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpset_base::parallel;
-use warpset_core::lsm::{filter_hash, filter_mask, filter_word, filter_words};
+use warpset_base::words::advise_huge_pages;
+use warpset_core::lsm::{filter_mask, filter_word, filter_words};
 
 use crate::OrderedKey;
+use crate::element::filter_hash;
 use crate::fences::Fences;
 
 /// A level of fewer elements is small enough for the caches, and has no filter.
@@ -110,10 +112,11 @@ pub(crate) struct Filter {
 impl Filter {
     fn new<K: OrderedKey>(keys: &[K]) -> Filter {
         let mut words = vec![0; filter_words(keys.len() as u64) as usize];
+        advise_huge_pages(&mut words);
         let len = words.len() as u64;
         if words.len() < FEW_WORDS || rayon::current_num_threads() == 1 {
             for &key in keys {
-                let hash = filter_hash(key.to_u64());
+                let hash = filter_hash(key);
                 words[filter_word(hash, len) as usize] |= filter_mask(hash);
             }
         } else {
@@ -122,7 +125,7 @@ impl Filter {
             let words = unsafe { &*(std::ptr::from_mut(&mut words[..]) as *const [AtomicU64]) };
             parallel::for_each(keys.chunks(PART), |keys| {
                 for &key in keys {
-                    let hash = filter_hash(key.to_u64());
+                    let hash = filter_hash(key);
                     words[filter_word(hash, len) as usize].fetch_or(filter_mask(hash), Ordering::Relaxed);
                 }
             });

@@ -7,7 +7,7 @@ use warpset_base::filter::LengthMismatch;
 
 use proptest::prelude::*;
 use warpset_gpu::testing;
-use warpset_lsm::gpu::{ByKeyKernels, CombinedValue, DeviceKey};
+use warpset_lsm::gpu::{ByKeyKernels, CombinedValue, DeviceKey, DeviceValue};
 use warpset_lsm::{BitOr, CleanupPolicy, Error, Lsm, Max, Min, Operator, OrderedKey, OrderedMap, SortedArray, Sum};
 
 /// What a batch does.
@@ -50,12 +50,46 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-type Model<K> = BTreeMap<K, u32>;
+type Model<K, V> = BTreeMap<K, V>;
+
+/// Values of the types under test, made of the numbers of an [`Op`] and told apart by them.
+trait Numbered: DeviceValue {
+    fn of(number: u32) -> Self;
+    fn number(self) -> u32;
+}
+
+impl Numbered for u32 {
+    fn of(number: u32) -> u32 {
+        number
+    }
+    fn number(self) -> u32 {
+        self
+    }
+}
+
+/// The number in the first bytes, and what follows from it in the others.
+impl<const LEN: usize> Numbered for [u8; LEN]
+where
+    [u8; LEN]: DeviceValue,
+{
+    fn of(number: u32) -> Self {
+        std::array::from_fn(|i| (number.rotate_left(8 * (i / 4) as u32).to_le_bytes()[i % 4]) ^ (i / 4) as u8)
+    }
+    fn number(self) -> u32 {
+        let number = u32::from_le_bytes([self[0], self[1], self[2], self[3]]);
+        assert_eq!(self, Self::of(number), "a value that nobody inserted");
+        number
+    }
+}
 
 /// The keys of an [`Op`], in the order of its numbers.
 fn key_of<K: OrderedKey>(number: &u64) -> K {
     // The highest bits are all that keys of 32 bits have room for.
-    K::from_u64(if size_of::<K>() == 8 { *number } else { number >> 32 | number & 0xff })
+    match size_of::<K>() {
+        16 => K::from_u128(u128::from(*number) << 64 | u128::from(number & 0xff)),
+        8 => K::from_u64(*number),
+        _ => K::from_u64(number >> 32 | number & 0xff),
+    }
 }
 
 /// One linear function after another, both modulo 2^16 as factor and summand: associative, and not commutative.
@@ -64,12 +98,17 @@ fn compose(before: u32, after: u32) -> u32 {
     (before >> 16).wrapping_mul(factor) << 16 | (before & 0xffff).wrapping_mul(factor).wrapping_add(summand) & 0xffff
 }
 
-fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Model<K>, op: &Op) -> Result<(), Error> {
+fn apply<K: OrderedKey, V: Numbered>(
+    dictionary: &mut impl OrderedMap<K, V>,
+    model: &mut Model<K, V>,
+    op: &Op,
+) -> Result<(), Error> {
+    let compose = |before: V, after: V| V::of(compose(before.number(), after.number()));
     let keys = |numbers: &mut dyn Iterator<Item = &u64>| numbers.map(key_of).collect::<Vec<K>>();
     match op {
         Op::Insert(pairs) => {
             let keys = keys(&mut pairs.iter().map(|pair| &pair.0));
-            let values: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            let values: Vec<V> = pairs.iter().map(|pair| V::of(pair.1)).collect();
             model.extend(keys.iter().copied().zip(values.iter().copied()));
             dictionary.insert_bulk(&keys, &values)
         }
@@ -80,15 +119,15 @@ fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Mo
         }
         Op::Mixed(items) => {
             let keys = keys(&mut items.iter().map(|item| &item.0));
-            let (values, removed): (Vec<u32>, Vec<bool>) = items.iter().map(|item| (item.1, item.2)).unzip();
+            let (values, removed): (Vec<V>, Vec<bool>) = items.iter().map(|item| (V::of(item.1), item.2)).unzip();
             let inserted = keys.iter().zip(items).filter(|(_, item)| !item.2);
-            model.extend(inserted.map(|(&key, item)| (key, item.1)));
+            model.extend(inserted.map(|(&key, item)| (key, V::of(item.1))));
             model.retain(|key, _| !keys.iter().zip(items).any(|(other, item)| item.2 && other == key));
             dictionary.update_bulk(&keys, &values, &removed)
         }
         Op::Upsert(pairs) => {
             let keys = keys(&mut pairs.iter().map(|pair| &pair.0));
-            let values: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            let values: Vec<V> = pairs.iter().map(|pair| V::of(pair.1)).collect();
             for (&key, &value) in keys.iter().zip(&values) {
                 model.entry(key).and_modify(|before| *before = compose(*before, value)).or_insert(value);
             }
@@ -96,22 +135,23 @@ fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Mo
         }
         Op::InsertNew(pairs) => {
             let keys = keys(&mut pairs.iter().map(|pair| &pair.0));
-            let values: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            let values: Vec<V> = pairs.iter().map(|pair| V::of(pair.1)).collect();
             keys.iter().zip(&values).for_each(|(&key, &value)| _ = *model.entry(key).or_insert(value));
             dictionary.insert_new_bulk(&keys, &values)
         }
         Op::Update(number, value) => {
             let key = key_of::<K>(number);
             let before = model.get(&key).copied();
+            let value = value.map(V::of);
             match value {
-                Some(value) => model.insert(key, *value),
+                Some(value) => model.insert(key, value),
                 None => model.remove(&key),
             };
             let changed = dictionary.update(key, |asked| {
                 assert_eq!(asked, before);
-                *value
+                value
             })?;
-            assert_eq!(changed, *value);
+            assert_eq!(changed, value);
             Ok(())
         }
         Op::RemoveRange(least, end) => {
@@ -122,14 +162,14 @@ fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Mo
             Ok(())
         }
         Op::Retain(of) => {
-            let pairs: Vec<(K, u32)> = model.iter().map(|(&key, &value)| (key, value)).collect();
+            let pairs: Vec<(K, V)> = model.iter().map(|(&key, &value)| (key, value)).collect();
             let mut asked = Vec::new();
             dictionary.retain(|key, value| {
                 asked.push((key, value));
-                value % of != 0
+                value.number() % of != 0
             })?;
             assert_eq!(asked, pairs);
-            model.retain(|_, value| *value % of != 0);
+            model.retain(|_, value| value.number() % of != 0);
             Ok(())
         }
         Op::Cleanup => dictionary.cleanup(),
@@ -140,11 +180,11 @@ fn apply<K: OrderedKey>(dictionary: &mut impl OrderedMap<K, u32>, model: &mut Mo
     }
 }
 
-fn agrees<K: OrderedKey>(dictionary: &impl OrderedMap<K, u32>, model: &Model<K>) -> Result<(), Error> {
-    let pair = |(&key, &value): (&K, &u32)| (key, value);
+fn agrees<K: OrderedKey, V: Numbered>(dictionary: &impl OrderedMap<K, V>, model: &Model<K, V>) -> Result<(), Error> {
+    let pair = |(&key, &value): (&K, &V)| (key, value);
     let mut asked = vec![K::MIN, K::MAX, key_of(&30)];
     asked.extend(model.keys().flat_map(|&key| [key.below().unwrap_or(key), key, key.above().unwrap_or(key)]));
-    let values: Vec<Option<u32>> = asked.iter().map(|key| model.get(key).copied()).collect();
+    let values: Vec<Option<V>> = asked.iter().map(|key| model.get(key).copied()).collect();
     assert_eq!(dictionary.get_bulk(&asked)?, values);
     assert_eq!(dictionary.contains_bulk(&asked)?, values.iter().map(Option::is_some).collect::<Vec<_>>());
     let above = |&key: &K| model.range((Bound::Excluded(key), Bound::Unbounded)).next().map(pair);
@@ -153,12 +193,12 @@ fn agrees<K: OrderedKey>(dictionary: &impl OrderedMap<K, u32>, model: &Model<K>)
     assert_eq!(dictionary.predecessor_bulk(&asked)?, asked.iter().map(below).collect::<Vec<_>>());
     assert_eq!(dictionary.first_key_value()?, model.first_key_value().map(pair));
     assert_eq!(dictionary.last_key_value()?, model.last_key_value().map(pair));
-    let nine_above = |low: K| K::from_u64(low.to_u64().saturating_add(9).min(K::MAX.to_u64()));
+    let nine_above = |low: K| K::from_u128(low.to_u128().saturating_add(9).min(K::MAX.to_u128()));
     let mut ranges: Vec<RangeInclusive<K>> = asked.iter().map(|&low| low..=nine_above(low)).collect();
     ranges.push(K::MIN..=K::MAX);
     let (counts, found) = (dictionary.count_range_bulk(&ranges)?, dictionary.range_bulk(&ranges)?);
     for (i, range) in ranges.into_iter().enumerate() {
-        let expected: Vec<(K, u32)> = model.range(range).map(pair).collect();
+        let expected: Vec<(K, V)> = model.range(range).map(pair).collect();
         assert_eq!(counts[i], expected.len() as u64);
         let (keys, values) = found.get(i);
         assert!(keys.iter().copied().zip(values.iter().copied()).eq(expected));
@@ -170,7 +210,10 @@ fn agrees<K: OrderedKey>(dictionary: &impl OrderedMap<K, u32>, model: &Model<K>)
     Ok(())
 }
 
-fn behaves_like_btreemap<K: OrderedKey>(mut dictionary: impl OrderedMap<K, u32>, ops: &[Op]) -> Result<(), Error> {
+fn behaves_like_btreemap<K: OrderedKey, V: Numbered>(
+    mut dictionary: impl OrderedMap<K, V>,
+    ops: &[Op],
+) -> Result<(), Error> {
     let mut model = BTreeMap::new();
     for (i, op) in ops.iter().enumerate() {
         apply(&mut dictionary, &mut model, op)?;
@@ -186,21 +229,44 @@ proptest! {
 
     #[test]
     fn every_dictionary_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
-        every_dictionary::<u64>(&ops, schedule)?;
+        every_dictionary::<u64, u32>(&ops, schedule)?;
     }
 
     #[test]
     fn signed_keys_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
-        every_dictionary::<i64>(&ops, schedule)?;
-        every_dictionary::<i32>(&ops, schedule)?;
+        every_dictionary::<i64, u32>(&ops, schedule)?;
+        every_dictionary::<i32, u32>(&ops, schedule)?;
+    }
+
+    #[test]
+    fn values_of_any_size_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
+        every_dictionary::<u64, [u8; 32]>(&ops, schedule)?;
+        every_dictionary::<u32, [u8; 5]>(&ops, schedule)?;
+    }
+
+    #[test]
+    fn strings_of_bytes_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
+        every_dictionary::<[u8; 8], [u8; 12]>(&ops, schedule)?;
+        every_dictionary::<[u8; 4], [u8; 4]>(&ops, schedule)?;
+    }
+
+    #[test]
+    fn long_keys(ops in prop::collection::vec(op(), 1..16)) {
+        on_host::<u128, [u8; 16]>(&ops)?;
+        on_host::<[u8; 16], u32>(&ops)?;
+        on_host::<i128, u32>(&ops)?;
     }
 }
 
-fn every_dictionary<K: DeviceKey>(ops: &[Op], schedule: u64) -> Result<(), Error> {
-    let tree = Lsm::<K, u32>::builder().batch_size(64).cleanup(CleanupPolicy::EveryBatches(7));
-    let array = SortedArray::<K, u32>::builder();
-    behaves_like_btreemap(tree.build()?, ops)?;
-    behaves_like_btreemap(array.build()?, ops)?;
+fn on_host<K: OrderedKey, V: Numbered>(ops: &[Op]) -> Result<(), Error> {
+    behaves_like_btreemap(Lsm::<K, V>::builder().batch_size(64).cleanup(CleanupPolicy::EveryBatches(7)).build()?, ops)?;
+    behaves_like_btreemap(SortedArray::<K, V>::builder().build()?, ops)
+}
+
+fn every_dictionary<K: DeviceKey, V: Numbered>(ops: &[Op], schedule: u64) -> Result<(), Error> {
+    let tree = Lsm::<K, V>::builder().batch_size(64).cleanup(CleanupPolicy::EveryBatches(7));
+    let array = SortedArray::<K, V>::builder();
+    on_host::<K, V>(ops)?;
     for device in testing::devices(schedule) {
         behaves_like_btreemap(tree.on(&device).build()?, ops)?;
         behaves_like_btreemap(array.on(&device).build()?, ops)?;
@@ -225,8 +291,8 @@ fn signed_keys_travel() {
         let elements: Vec<(i64, u32)> = there.iter().unwrap().collect::<Result<_, Error>>().unwrap();
         assert!(host.iter().eq(elements));
         let ends = [(i64::MIN, i64::MAX), (-40, 3), (5, -5)];
-        let lows = device.from_slice(&i64::stored(&ends.map(|ends| ends.0))).unwrap();
-        let highs = device.from_slice(&i64::stored(&ends.map(|ends| ends.1))).unwrap();
+        let lows = device.from_slice(&<i64 as DeviceKey>::stored(&ends.map(|ends| ends.0))).unwrap();
+        let highs = device.from_slice(&<i64 as DeviceKey>::stored(&ends.map(|ends| ends.1))).unwrap();
         for most in [3, 1000] {
             let mut found = Vec::new();
             for piece in there.range_pieces_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
@@ -275,6 +341,19 @@ fn ranges_come_in_pieces_of_any_size() {
                 }
             }
             assert_eq!((found, before.end), (expected.clone(), ranges.len()), "{most}");
+            for (&(low, high), expected) in ranges.iter().zip(&expected) {
+                let mut cursor = there.range_cursor(low..=high, most).unwrap();
+                let mut found = Vec::new();
+                while let Some(piece) = cursor.next() {
+                    let piece = piece.unwrap();
+                    let (keys, values) = (piece.keys.to_vec().unwrap(), piece.values.to_vec().unwrap());
+                    assert!((1..=most.max(1)).contains(&keys.len()));
+                    assert_eq!(piece.offsets.to_vec().unwrap(), [0, keys.len() as u64]);
+                    found.extend(keys.into_iter().zip(values));
+                    assert_eq!(cursor.remaining(), (expected.len() - found.len()) as u64);
+                }
+                assert_eq!(&found, expected, "{low}..={high}, {most}");
+            }
         }
     }
 }

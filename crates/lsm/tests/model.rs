@@ -88,6 +88,26 @@ impl FromNumber for i32 {
         i64::from_number(number).clamp(i32::MIN.into(), i32::MAX.into()) as i32
     }
 }
+impl FromNumber for u128 {
+    /// Keys that differ in their high halves only, in their low halves only, and in both.
+    fn from_number(number: u64) -> u128 {
+        match number {
+            u64::MAX => u128::MAX,
+            _ => u128::from(number / 5) << 64 | u128::from(number % 5) << 61,
+        }
+    }
+}
+impl<const LEN: usize> FromNumber for [u8; LEN] {
+    /// The lowest bytes of the number, repeated; the ends of the range stay what they are.
+    fn from_number(number: u64) -> Self {
+        std::array::from_fn(|i| number.to_be_bytes()[(i + 16 - LEN % 8) % 8])
+    }
+}
+impl FromNumber for [f64; 3] {
+    fn from_number(number: u64) -> Self {
+        [number as f64, -0.5, number as f64 / 3.0]
+    }
+}
 impl FromNumber for () {
     fn from_number(_: u64) {}
 }
@@ -344,12 +364,11 @@ impl<K: OrderedKey + FromNumber, V: Value + FromNumber> Others<K, V> for EveryFo
 
     fn finish(self, lsm: &Lsm<K, V>, model: &BTreeMap<K, V>) -> Result<(), Error> {
         for bytes in [lsm.to_bytes(), self.array.to_bytes()] {
-            let words: Vec<u64> = bytes.chunks(8).map(|eight| u64::from_le_bytes(eight.try_into().unwrap())).collect();
+            let mut words = vec![0u128; bytes.len().div_ceil(16)];
+            bytemuck::cast_slice_mut::<u128, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
             let (keys, ranges) = questions(model);
             for open in [View::<K, V>::from_bytes, View::<K, V>::from_bytes_unverified] {
-                // SAFETY: words are bytes, too, and they outlive the view.
-                let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) };
-                let view = open(bytes)?;
+                let view = open(&bytemuck::cast_slice::<u128, u8>(&words)[..bytes.len()])?;
                 agrees(model, &keys, &ranges, ask!(view, &keys, &ranges));
             }
         }
@@ -413,6 +432,21 @@ proptest! {
     #[test]
     fn i32_to_u64(ops in prop::collection::vec(op(60), 1..30), policy in policy()) {
         behaves_like_btreemap::<i32, u64, Nothing>(64, policy, &ops)?;
+    }
+
+    #[test]
+    fn u128_to_u8(ops in prop::collection::vec(op(100), 1..30), policy in policy()) {
+        behaves_like_btreemap::<u128, [u8; 1], EveryForm<_, _>>(128, policy, &ops)?;
+    }
+
+    #[test]
+    fn strings_to_floats(ops in prop::collection::vec(op(100), 1..30), policy in policy()) {
+        behaves_like_btreemap::<[u8; 16], [f64; 3], Nothing>(64, policy, &ops)?;
+    }
+
+    #[test]
+    fn short_strings_to_long_values(ops in prop::collection::vec(op(60), 1..30), policy in policy()) {
+        behaves_like_btreemap::<[u8; 3], [u8; 32], EveryForm<_, _>>(256, policy, &ops)?;
     }
 
     #[test]

@@ -12,9 +12,7 @@ use warpset_core::sequence_filter::{LEAST_K, LEAST_M};
 #[non_exhaustive]
 pub enum Error {
     /// No k-mer or window has such a length.
-    #[error(
-        "windows of {w} k-mers of {k} bases: choose k from 1 to {MOST_K}, and w from 1 to {MOST_W}"
-    )]
+    #[error("windows of {w} k-mers of {k} bases: choose k from 1 to {MOST_K}, and w from 1 to {MOST_W}")]
     InvalidScheme {
         /// Bases per k-mer.
         k: u32,
@@ -38,7 +36,9 @@ pub enum Error {
     /// No sequence filter has these lengths.
     #[error(
         "k-mers of {k} bases, s-mers of {s} and minimizers of {m}: k is from {} to {}, s at most k, and m from {} to s",
-        LEAST_K, MOST_K, LEAST_M
+        LEAST_K,
+        MOST_K,
+        LEAST_M
     )]
     InvalidLengths {
         /// Bases per k-mer.
@@ -58,7 +58,9 @@ pub enum Error {
         bits_per_kmer: f64,
     },
     /// No filter is so large.
-    #[error("a filter of {bytes} bytes: the largest has {limit}; ask for fewer bits per k-mer, or divide the k-mers among several")]
+    #[error(
+        "a filter of {bytes} bytes: the largest has {limit}; ask for fewer bits per k-mer, or divide the k-mers among several"
+    )]
     TooLarge {
         /// Bytes asked for.
         bytes: u64,

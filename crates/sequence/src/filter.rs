@@ -36,13 +36,13 @@ pub use view::SequenceFilterView;
 
 use crate::Error;
 
-/// A Bloom filter of k-mers that takes sequences as they are: neighbouring k-mers share a block of memory, so that a read
-/// touches a few cache lines instead of one per k-mer.
+/// A Bloom filter of k-mers that takes sequences as they are: neighbouring k-mers share a block of memory, so that a
+/// read touches a few cache lines instead of one per k-mer.
 ///
-/// - **Space and rate**: 16 bits per k-mer unless asked otherwise; then fewer than one foreign k-mer in a million is found
-///   (k = 31). K-mers at the edge of an error, which share s-mers with the filter's own, are found more often.
-/// - **K-mers**: 9 to 32 bases, canonical (both strands are one). No k-mer has a letter other than A, C, G and T in it, in
-///   either case; line ends have to be taken out before.
+/// - **Space and rate**: 16 bits per k-mer unless asked otherwise; then fewer than one foreign k-mer in 100,000 is
+///   found (k = 31). K-mers at the edge of an error, which share s-mers with the filter's own, are found more often.
+/// - **K-mers**: 9 to 32 bases, canonical (both strands are one). No k-mer has a letter other than A, C, G and T in it,
+///   in either case; line ends have to be taken out before.
 /// - **Cost**: a few nanoseconds per k-mer; about 6 neighbouring ones share an access to memory.
 /// - **Limits**: nothing can be removed; 128 GiB.
 ///
@@ -105,8 +105,8 @@ impl SequenceFilter {
         SequenceFilterView::new(self.layout, self.words())
     }
 
-    /// Inserts the k-mers of a sequence: of every window of `k` letters that are all bases. A long one goes to all threads
-    /// of the current rayon pool.
+    /// Inserts the k-mers of a sequence: of every window of `k` letters that are all bases. A long one goes to all
+    /// threads of the current rayon pool.
     pub fn insert(&mut self, letters: &[u8]) {
         self.insert_bulk(&[letters]);
     }
@@ -116,7 +116,8 @@ impl SequenceFilter {
         insert::insert(&self.layout, self.words.as_mut_slice(), sequences);
     }
 
-    /// Adds all k-mers of `other`, a filter with the same parameters: exactly the filter that both inputs together give.
+    /// Adds all k-mers of `other`, a filter with the same parameters: exactly the filter that both inputs together
+    /// give.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs.
@@ -202,8 +203,9 @@ macro_rules! queries {
                 self.view().measured_fpr(samples, seed)
             }
 
-            /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there are
-            /// windows. Never false for a k-mer that was inserted, on either strand; false where a letter is no base.
+            /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there
+            /// are windows. Never false for a k-mer that was inserted, on either strand; false where a letter is no
+            /// base.
             ///
             /// Like all methods for one sequence, this uses the threads of the current rayon pool for a long one.
             pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
@@ -235,8 +237,8 @@ macro_rules! queries {
                 self.view().matches_bulk(sequences, threshold)
             }
 
-            /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that was
-            /// inserted.
+            /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that
+            /// was inserted.
             ///
             /// # Errors
             /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.

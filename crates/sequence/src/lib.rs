@@ -3,7 +3,7 @@
 //! | type | what it does |
 //! | --- | --- |
 //! | [`Minimizers`] | finds the minimizers of sequences, as positions or as canonical k-mers |
-//! | [`SequenceFilter`] | holds the k-mers of sequences approximately, and tells of other sequences which of theirs it holds |
+//! | [`SequenceFilter`] | holds k-mers of sequences approximately, and tells which of other sequences are there |
 //!
 //! ```
 //! use warpset_sequence::Minimizers;
@@ -33,8 +33,8 @@ pub use error::Error;
 #[cfg(feature = "mmap")]
 pub use filter::MappedSequenceFilter;
 pub use filter::{
-    DEFAULT_BITS_PER_KMER, DEFAULT_K, Hits, PackedSequences, SequenceFilter, SequenceFilterBuilder, SequenceFilterLayout,
-    SequenceFilterView, Sequences, Threshold,
+    DEFAULT_BITS_PER_KMER, DEFAULT_K, Hits, PackedSequences, SequenceFilter, SequenceFilterBuilder,
+    SequenceFilterLayout, SequenceFilterView, Sequences, Threshold,
 };
 pub use minimizers::{Minimizer, Minimizers};
 pub use packed::Packed;

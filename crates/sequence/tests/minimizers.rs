@@ -20,7 +20,7 @@ fn plain(letters: &[u8], scheme: Scheme) -> Vec<Minimizer> {
         let least = orders().map(|(_, order)| order).min().unwrap();
         let mut least = orders().filter(|&(_, order)| order == least).map(|(i, _)| i);
         let gs_and_ts = bases.iter().filter(|base| b"GTgt".contains(base)).count();
-        let position = if 2 * gs_and_ts > window { least.next() } else { least.last() }.unwrap();
+        let position = if 2 * gs_and_ts > window { least.next() } else { least.next_back() }.unwrap();
         if found.last().is_none_or(|last| last.position != position) {
             found.push(Minimizer { position, kmer: canonical(kmer(position), scheme.k) });
         }

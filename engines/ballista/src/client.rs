@@ -9,7 +9,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use warpset_datafusion::register_all;
+use warpset_datafusion::{JoinSettings, register_all, screen_by_subquery};
 
 use crate::MESSAGE_BYTES;
 
@@ -19,6 +19,7 @@ pub fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista()
         .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES as usize)
         .with_ballista_adaptive_query_planner(true)
+        .with_option_extension(JoinSettings::default())
 }
 
 /// No answer came in time.
@@ -59,11 +60,12 @@ pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<Rec
     }
 }
 
-/// A session with the functions: what a scheduler makes for a client.
+/// A session with the functions: what a scheduler makes for a client. After `SET warpset_joins.subqueries = true` its joins
+/// are screened ([`screen_by_subquery`]).
 pub fn session_state(config: SessionConfig) -> Result<SessionState> {
     let mut state = default_session_builder(config)?;
     register_all(&mut state)?;
-    Ok(state)
+    Ok(screen_by_subquery(state))
 }
 
 /// A context whose queries run in the cluster of the scheduler at `url`, such as `df://localhost:50050`.

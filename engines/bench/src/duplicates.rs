@@ -2,7 +2,7 @@
 
 use datafusion::error::Result;
 
-use crate::jobs::{Engines, Job};
+use crate::jobs::{Engines, Job, Query};
 
 /// Files.
 const FILES: u64 = 8;
@@ -30,9 +30,9 @@ pub async fn run(rows: u64, engines: Engines) -> Result<()> {
     };
     let filter = format!("quotient_filter_agg(url, {rows}, 0.01)");
     job.queries = vec![
-        ("GROUP BY", counts.to_owned()),
-        ("of what a quotient filter counted twice", candidates(&filter)),
-        ("of what a shared one counted twice", candidates(&format!("shared_filter({filter})"))),
+        Query::new("GROUP BY", counts),
+        Query::new("of what a quotient filter counted twice", candidates(&filter)),
+        Query::new("of what a shared one counted twice", candidates(&format!("shared_filter({filter})"))),
     ];
     println!(
         "{rows} rows in {FILES} files, one in {REPEATED} is repeated in the next file, {} partitions\n",

@@ -8,8 +8,11 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tempfile::TempDir;
 use warpset_ballista::LocalCluster;
+use warpset_distributed::LocalWorkers;
 
-use crate::measure::{Cost, analyzed, here, there};
+use warpset_engines_testing::cost::analyzed;
+
+use crate::measure::{Cost, Machines, here, there};
 
 /// Where queries run.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -17,7 +20,8 @@ pub struct Engines {
     /// Partitions, which run at the same time in this process; a cluster has as many.
     #[arg(long, default_value_t = 2)]
     pub partitions: usize,
-    /// Executors of one core each, beside a scheduler; 0 runs nothing outside of this process.
+    /// Executors of one core each, beside a scheduler, and as many workers of another engine; 0 runs nothing outside of
+    /// this process.
     #[arg(long, default_value_t = 2)]
     pub executors: usize,
     /// Runs of each query; the one of least processor time counts.
@@ -28,12 +32,28 @@ pub struct Engines {
     pub plans: bool,
 }
 
+/// A query of a job.
+pub struct Query {
+    /// What it does.
+    pub name: &'static str,
+    pub sql: String,
+    /// Whether its joins are screened by themselves.
+    pub screened: bool,
+}
+
+impl Query {
+    /// A query that runs as it is written.
+    pub fn new(name: &'static str, sql: impl Into<String>) -> Query {
+        Query { name, sql: sql.into(), screened: false }
+    }
+}
+
 /// Tables, and queries that have one answer.
 pub struct Job {
     folder: TempDir,
     tables: Vec<&'static str>,
-    /// Names and SQL; the others are compared with the first.
-    pub queries: Vec<(&'static str, String)>,
+    /// The others are compared with the first.
+    pub queries: Vec<Query>,
 }
 
 impl Job {
@@ -68,19 +88,17 @@ impl Job {
         println!("| --- | --- | ---: | ---: | ---: | ---: |");
         let mut answers = Vec::new();
         for (name, partitioned) in [("DataFusion, partitioned", true), ("DataFusion, its own choice", false)] {
-            let context = crate::context(settings(SessionConfig::new(), engines.partitions, partitioned))?;
+            let mut context = crate::context(settings(SessionConfig::new(), engines.partitions, partitioned))?;
+            warpset_datafusion::register_joins(&mut context);
             self.register(&context).await?;
-            for (query, sql) in &self.queries {
-                let cost = here(&context, sql, engines.times).await?;
-                if engines.plans {
-                    eprintln!("{name}, {query}\n{}\n", analyzed(&context, sql).await?);
-                }
-                print(name, query, &cost);
-                answers.push(pretty_format_batches(&cost.answer)?.to_string());
+            for query in &self.queries {
+                set(&context, "enabled", query.screened).await?;
+                let cost = here(&context, &query.sql, engines.times).await?;
+                answers.push(report(name, query, &cost, &context, engines).await?);
             }
         }
         if engines.executors > 0 {
-            let cluster = LocalCluster::start(&program()?, engines.executors, self.folder.path()).await?;
+            let cluster = LocalCluster::start(&program("ballista")?, engines.executors, self.folder.path()).await?;
             for (name, partitioned) in [("Ballista, partitioned", true), ("Ballista, its own choice", false)] {
                 let mut config = settings(LocalCluster::session_config(), engines.partitions, partitioned);
                 if partitioned {
@@ -88,15 +106,17 @@ impl Job {
                     config = config.with_ballista_broadcast_join_threshold_rows(0);
                 }
                 let context = cluster.client(config).await?;
-                self.register(&context).await?;
-                for (query, sql) in &self.queries {
-                    let cost = there(&cluster, &context, sql, engines.times).await?;
-                    print(name, query, &cost);
-                    answers.push(pretty_format_batches(&cost.answer)?.to_string());
-                    if engines.plans {
-                        eprintln!("{name}, {query}\n{}\n", analyzed(&context, sql).await?);
-                    }
-                }
+                answers.extend(self.run_there(name, &cluster, &context, engines).await?);
+            }
+            drop(cluster);
+            let workers = LocalWorkers::start(&program("distributed")?, engines.executors)?;
+            for (name, partitioned) in
+                [("datafusion-distributed, partitioned", true), ("datafusion-distributed, its own choice", false)]
+            {
+                let context = workers.client(settings(SessionConfig::new(), engines.partitions, partitioned))?;
+                // As many tasks as there are workers, however small the files are.
+                context.sql("SET distributed.file_scan_config_bytes_per_partition = 1").await?;
+                answers.extend(self.run_there(name, &workers, &context, engines).await?);
             }
         }
         if let Some(other) = answers.iter().find(|answer| **answer != answers[0]) {
@@ -105,6 +125,43 @@ impl Job {
         println!("\n{}", answers[0]);
         Ok(())
     }
+
+    /// Runs all queries on other processes, and returns their answers.
+    async fn run_there<M: Machines>(
+        &self,
+        name: &str,
+        machines: &M,
+        context: &SessionContext,
+        engines: Engines,
+    ) -> Result<Vec<String>> {
+        self.register(context).await?;
+        let mut answers = Vec::new();
+        for query in &self.queries {
+            set(context, "subqueries", query.screened).await?;
+            let cost = there(machines, context, &query.sql, engines.times).await?;
+            answers.push(report(name, query, &cost, context, engines).await?);
+        }
+        Ok(answers)
+    }
+}
+
+async fn set(context: &SessionContext, setting: &str, value: bool) -> Result<()> {
+    context.sql(&format!("SET warpset_joins.{setting} = {value}")).await.map(|_| ())
+}
+
+/// Prints what a query cost, and returns its answer.
+async fn report(
+    engine: &str,
+    query: &Query,
+    cost: &Cost,
+    context: &SessionContext,
+    engines: Engines,
+) -> Result<String> {
+    print(engine, query.name, cost);
+    if engines.plans {
+        eprintln!("{engine}, {}\n{}\n", query.name, analyzed(context, &query.sql).await?);
+    }
+    Ok(pretty_format_batches(&cost.answer)?.to_string())
 }
 
 fn print(engine: &str, query: &str, cost: &Cost) {
@@ -128,14 +185,14 @@ fn settings(config: SessionConfig, partitions: usize, partitioned: bool) -> Sess
         .set_usize("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
 }
 
-/// The program of the cluster's processes: it is built into the same folder.
-fn program() -> Result<PathBuf> {
+/// The program of an engine's processes: it is built into the same folder.
+fn program(engine: &str) -> Result<PathBuf> {
     let this = std::env::current_exe()?;
-    let program = this.parent().unwrap_or(Path::new(".")).join("warpset-ballista");
+    let program = this.parent().unwrap_or(Path::new(".")).join(format!("warpset-{engine}"));
     if program.exists() {
         return Ok(program);
     }
     let missing =
-        format!("{} is not there: build it, with `-p warpset-ballista` and the same profile", program.display());
+        format!("{} is not there: build it, with `-p warpset-{engine}` and the same profile", program.display());
     Err(DataFusionError::Execution(missing))
 }

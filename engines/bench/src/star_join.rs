@@ -2,7 +2,7 @@
 
 use datafusion::error::Result;
 
-use crate::jobs::{Engines, Job};
+use crate::jobs::{Engines, Job, Query};
 
 /// Files of facts.
 const FILES: u64 = 8;
@@ -28,9 +28,10 @@ pub async fn run(rows: u64, engines: Engines) -> Result<()> {
         plain.replace("FROM facts", &format!("FROM (SELECT item, price FROM facts WHERE {wanted}) AS facts"))
     };
     job.queries = vec![
-        ("join", plain.to_owned()),
-        ("with a Bloom filter", filtered(&filter)),
-        ("with a shared one", filtered(&format!("shared_filter({filter})"))),
+        Query::new("join", plain),
+        Query::new("with a Bloom filter", filtered(&filter)),
+        Query::new("with a shared one", filtered(&format!("shared_filter({filter})"))),
+        Query { screened: true, ..Query::new("screened by itself", plain) },
     ];
     println!("{rows} facts, {items} items, 1% of them wanted, {} partitions\n", engines.partitions);
     job.run(engines).await

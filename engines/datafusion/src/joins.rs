@@ -18,6 +18,8 @@
 //! - `build` is the operator that gathers (`gathering`, `bounds`), `probe` the one that drops.
 //! - `expression` is what both exchange: a condition on the keys, with the filter inside (`key_filter`), which stops
 //!   being asked where it drops too little (`usefulness`).
+//! - `subquery` is another way to the same end, for engines whose plans leave the process: the filter is a subquery's
+//!   result, of the table that the keys come from (`lineage`).
 
 mod bounds;
 mod build;
@@ -26,10 +28,13 @@ mod expression;
 mod gathering;
 mod hash_rows;
 mod key_filter;
+pub(crate) mod key_hash;
+mod lineage;
 mod place;
 mod probe;
 mod rule;
 mod settings;
+mod subquery;
 mod usefulness;
 
 use std::sync::Arc;
@@ -39,9 +44,11 @@ use datafusion::prelude::SessionContext;
 
 pub use build::FilterBuildExec;
 pub use expression::KeysMayMatch;
+pub(crate) use gathering::layout_for;
 pub use probe::FilterProbeExec;
 pub use rule::ScreenJoins;
 pub use settings::JoinSettings;
+pub use subquery::{ScreenBySubquery, screen_by_subquery};
 
 /// The engine's rule that hands filters to the scans. Ours goes before it.
 const PUSHDOWN: &str = "FilterPushdown(Post)";
@@ -87,9 +94,6 @@ pub fn register_joins(context: &mut SessionContext) {
         .with_physical_optimizer_rules(rules)
         .with_session_id(session)
         .build();
-    let options = state.config_mut().options_mut();
-    if options.extensions.get::<JoinSettings>().is_none() {
-        options.extensions.insert(JoinSettings::default());
-    }
+    JoinSettings::add_to(state.config_mut().options_mut());
     *context = SessionContext::new_with_state(state);
 }

@@ -5,6 +5,8 @@
 //! | `bloom_filter_agg(x [, items [, bits_per_item or fpr [, column]]])` | a split-block Bloom filter of a column |
 //! | `bloom_filter_merge(filter)` | the union of filters |
 //! | `fuse_filter_agg(x [, bits])` | a binary fuse filter of a column's different values, of 8, 16 or 32 bits |
+//! | `sized_filter_agg(x [, most_bytes])` | a split-block Bloom filter of the size of its keys |
+//! | `key_hash(x [, ...])` | one number for the keys of several columns |
 //! | `might_contain(filter, x)` | whether `x` may be in a Bloom filter or a binary fuse filter |
 //! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
 //! | `quotient_filter_merge(filter)` | the sum of quotient filters |
@@ -15,6 +17,7 @@
 //! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
 //! | `shared_filter(structure)` | the same, for subqueries: the engine copies it never |
 //! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the same filter as other engines store it |
+//! | `spark_bloom_filter_agg(x [, items [, bits [, version]]])` | the filter that Spark's `bloom_filter_agg` gives |
 //! | `spark_might_contain(filter, x)` | whether `x` may be in a filter that Apache Spark made |
 //!
 //! ```
@@ -55,7 +58,8 @@
 //! quotient filter grows. `column` names a Parquet column's physical type, for
 //! [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such columns hash integers as four bytes.
 //!
-//! **Joins** need none of these: after [`register_joins`] the engine filters the larger side of a join by itself.
+//! **Joins** need none of these: after [`register_joins`] the engine filters the larger side of a join by itself; on
+//! engines whose plans leave the process, [`screen_by_subquery`] does.
 //!
 //! **On a GPU**: [`might_contain_on`] gives a `might_contain` that looks large batches up on a device; nothing else
 //! needs one. The feature `cuda` binds the driver at run time.
@@ -80,7 +84,9 @@ mod perfect_hash;
 mod quotient;
 mod rows;
 mod share;
+mod sized;
 mod spark;
+mod spark_agg;
 mod statics;
 mod verified;
 
@@ -94,7 +100,10 @@ use warpset_quotient::RankSelectQuotientFilter;
 
 pub use device::might_contain_on;
 pub use error::{Cause, Error};
-pub use joins::{FilterBuildExec, FilterProbeExec, JoinSettings, KeysMayMatch, ScreenJoins, register_joins};
+pub use joins::{
+    FilterBuildExec, FilterProbeExec, JoinSettings, KeysMayMatch, ScreenBySubquery, ScreenJoins, register_joins,
+    screen_by_subquery,
+};
 
 use aggregate::Aggregate;
 use filters::{FilterOfFilters, FilterOfKeys};
@@ -102,6 +111,8 @@ use fuse::FuseFilter;
 use lookup::{Lookup, MightContain};
 use perfect_hash::{PerfectHash, PerfectHashIndex};
 use quotient::QuotientFilterCount;
+use sized::SizedFilter;
+use spark_agg::SparkFilter;
 use statics::StaticOfKeys;
 
 /// All aggregates.
@@ -113,6 +124,8 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
         Aggregate::<FilterOfFilters<RankSelectQuotientFilter>>::function(),
         Aggregate::<StaticOfKeys<FuseFilter>>::function(),
         Aggregate::<StaticOfKeys<PerfectHash>>::function(),
+        Aggregate::<SizedFilter>::function(),
+        Aggregate::<SparkFilter>::function(),
     ]
 }
 
@@ -129,6 +142,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         to_presto,
         share::function(),
         spark::function(),
+        joins::key_hash::function(),
     ]
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn function() -> Arc<ScalarUDF> {
 }
 
 /// What a column's values are to Spark: a `long`, or bytes.
-fn key_type(column: &DataType) -> Result<DataType, Cause> {
+pub(crate) fn key_type(column: &DataType) -> Result<DataType, Cause> {
     use DataType::*;
     match column {
         Null | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => Ok(Int64),

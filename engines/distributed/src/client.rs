@@ -5,7 +5,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::{DistributedExt, SessionStateBuilderExt, WorkerResolver};
 use url::Url;
-use warpset_datafusion::register_all;
+use warpset_datafusion::{register_all, screen_by_subquery};
 
 /// Workers that are known when a context is made.
 struct Workers(Vec<Url>);
@@ -16,7 +16,8 @@ impl WorkerResolver for Workers {
     }
 }
 
-/// A context whose queries run on the workers at these addresses, such as `http://localhost:50060`.
+/// A context whose queries run on the workers at these addresses, such as `http://localhost:50060`. After `SET
+/// warpset_joins.subqueries = true` its joins are screened ([`screen_by_subquery`]).
 pub fn session<W: AsRef<str>>(workers: &[W], config: SessionConfig) -> Result<SessionContext> {
     let workers: Result<Vec<Url>, _> = workers.iter().map(|worker| Url::parse(worker.as_ref())).collect();
     let workers = workers.map_err(|error| DataFusionError::External(Box::new(error)))?;
@@ -27,5 +28,5 @@ pub fn session<W: AsRef<str>>(workers: &[W], config: SessionConfig) -> Result<Se
         .with_distributed_planner()
         .build();
     register_all(&mut state)?;
-    Ok(SessionContext::new_with_state(state))
+    Ok(SessionContext::new_with_state(screen_by_subquery(state)))
 }

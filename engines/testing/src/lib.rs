@@ -1,11 +1,12 @@
 //! What tests and measurements of Warpset's functions in several engines share: clusters of processes on one machine,
 //! tables in Parquet files, queries.
 
+pub mod cost;
 mod processes;
 mod queries;
 mod tables;
 pub mod tpch;
 
 pub use processes::Processes;
-pub use queries::QUERIES;
-pub use tables::{SHAPES, Shape, local, register_tables, run, table, write_tables};
+pub use queries::{QUERIES, SCREENED, SCREENED_JOINS};
+pub use tables::{SCREENED_SHAPE, SHAPES, Shape, local, register_tables, run, table, write_tables};

@@ -12,4 +12,28 @@ pub const QUERIES: &[&str] = &[
     "SELECT bloom_filter_to_parquet(bloom_filter_agg(name, 1000)) FROM facts",
     "SELECT quotient_filter_agg(item, 10000) FROM facts",
     "SELECT perfect_hash_agg(name) FROM facts",
+    "SELECT fuse_filter_agg(item), fuse_filter_agg(name, 16) FROM facts",
+    "SELECT count(*), sum(sale) FROM facts
+     WHERE might_contain((SELECT fuse_filter_agg(id, 16) FROM items WHERE kind = 7), item)",
+    "SELECT sized_filter_agg(item), sized_filter_agg(key_hash(item, name), 1000000) FROM facts",
+];
+
+/// Joins of which one side is screened by a subquery, where settings say so; each returns one row.
+pub const SCREENED_JOINS: &[&str] = &[
+    "SELECT count(*), sum(sale) FROM facts JOIN items ON item = id WHERE kind = 7",
+    "SELECT count(*), sum(sale) FROM facts WHERE item IN (SELECT id FROM items WHERE kind < 5)",
+    "SELECT count(*), sum(id), sum(sale) FROM items LEFT JOIN facts ON id = item WHERE kind = 7",
+    "SELECT count(*), sum(id) FROM items
+     WHERE kind = 7 AND NOT EXISTS (SELECT 1 FROM facts WHERE item = id AND sale > 200000)",
+    "SELECT count(*), sum(a.sale) FROM facts AS a
+     JOIN (SELECT item, name FROM facts WHERE sale < 5000) AS b ON a.item = b.item AND a.name = b.name",
+    "SELECT count(*), sum(a.sale) FROM facts AS a JOIN items AS b ON a.item = b.id JOIN items AS c ON a.sale = c.id
+     WHERE b.kind = 7 AND c.kind < 50",
+];
+
+/// Settings under which these joins are partitioned, however small their tables are, and screened.
+pub const SCREENED: &[&str] = &[
+    "SET datafusion.optimizer.hash_join_single_partition_threshold = 0",
+    "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0",
+    "SET warpset_joins.subqueries = true",
 ];

@@ -66,7 +66,14 @@ pub struct Shape {
     pub sql: &'static str,
 }
 
-/// Queries of different shapes: all but the last one are plain SQL.
+/// A join that is screened by a subquery, where settings say so.
+pub const SCREENED_SHAPE: Shape = Shape {
+    name: "screened join",
+    sql: "SELECT count(*) AS n, sum(a.sale) AS s FROM facts AS a JOIN facts AS b ON a.item = b.item
+          JOIN items ON a.item = id WHERE kind < 90",
+};
+
+/// Queries of different shapes: all but the one with `might_contain` are plain SQL.
 pub const SHAPES: &[Shape] = &[
     Shape {
         name: "aggregate",
@@ -88,4 +95,5 @@ pub const SHAPES: &[Shape] = &[
         sql: "SELECT count(*) AS n, sum(a.sale) AS s FROM facts AS a JOIN facts AS b ON a.item = b.item
               WHERE might_contain((SELECT bloom_filter_agg(id, 20000) FROM items WHERE kind < 90), a.item)",
     },
+    SCREENED_SHAPE,
 ];

@@ -43,7 +43,7 @@ pub fn write(folder: &Path, scale: f64, group_rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// Registers the tables that [`write`] wrote.
+/// Registers the tables that [`write()`] wrote.
 pub async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
     for table in TABLES {
         context.register_parquet(table, &path(folder, table).to_string_lossy(), Default::default()).await?;

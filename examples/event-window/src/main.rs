@@ -2,10 +2,11 @@
 //!
 //! Every second new readings arrive, some readings of the last seconds are corrected, and what is older than ten
 //! seconds is dropped. Then the program asks for the readings of single tenths of a second, and how many there were in
-//! each second.
+//! each second. A second dictionary counts the readings of each sensor, few of which send most: an update adds to what
+//! is there.
 
 use warpset_gpu::Backend;
-use warpset_lsm::{Lsm, OrderedMap};
+use warpset_lsm::{Error, Lsm, OrderedMap, gpu};
 
 /// Seconds that a reading is kept for.
 const WINDOW: u64 = 10;
@@ -26,6 +27,33 @@ struct Summary {
     last_tenth: (usize, u64),
     /// Readings of the window's first whole second.
     oldest_second: u64,
+    /// Sensors that have sent, and how many readings the first three sent since the start.
+    sensors: u64,
+    busiest: [u64; 3],
+}
+
+/// Counters of sensors, on the host or on a device.
+trait Counters: OrderedMap<u32, u64> {
+    /// Adds one for each time that a sensor occurs.
+    fn increment(&mut self, sensors: &[u32]) -> Result<(), Error>;
+}
+
+impl Counters for Lsm<u32, u64> {
+    fn increment(&mut self, sensors: &[u32]) -> Result<(), Error> {
+        self.increment_bulk(sensors)
+    }
+}
+
+impl Counters for gpu::Lsm<u32, u64> {
+    fn increment(&mut self, sensors: &[u32]) -> Result<(), Error> {
+        self.increment_bulk(sensors)
+    }
+}
+
+/// The sensors of a second's readings: sensor `k` sends about as many as `1 / k` says, by Zipf's law.
+fn sensors(second: u64, per_second: u64) -> Vec<u32> {
+    let uniform = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1u64 << 53) as f64;
+    (0..per_second).map(|i| 100_000f64.powf(uniform(second * per_second + i)) as u32).collect()
 }
 
 /// The readings of a second, `per_second` of them, as keys and values.
@@ -35,7 +63,12 @@ fn arriving(second: u64, per_second: u64) -> (Vec<u64>, Vec<u64>) {
 }
 
 /// Goes on by one second.
-fn step(readings: &mut impl OrderedMap<u64, u64>, second: u64, per_second: u64) -> anyhow::Result<Summary> {
+fn step(
+    readings: &mut impl OrderedMap<u64, u64>,
+    counters: &mut impl Counters,
+    second: u64,
+    per_second: u64,
+) -> anyhow::Result<Summary> {
     let oldest = (second + 1).saturating_sub(WINDOW);
     // All changes are one batch: what is too old goes, new readings come, and every tenth reading of the second before
     // is corrected. Everything older went a second ago. In tenths of a second, so that threads and warps share the
@@ -54,28 +87,39 @@ fn step(readings: &mut impl OrderedMap<u64, u64>, second: u64, per_second: u64) 
     values.resize(keys.len(), 0);
     removed.resize(keys.len(), true);
     readings.update_bulk(&keys, &values, &removed)?;
+    counters.increment(&sensors(second, per_second))?;
 
     let end = (second + 1) * 1000;
     let found = readings.range_bulk(&[key(end - 100, 0)..=key(end, 0) - 1])?;
     let counts = readings.count_range_bulk(&[key(oldest * 1000, 0)..=key((oldest + 1) * 1000, 0) - 1])?;
+    let busiest = counters.get_bulk(&[1, 2, 3])?;
     Ok(Summary {
         kept: readings.len()?,
         dropped: dropped.len(),
         last_tenth: (found.keys.len(), found.values.iter().sum()),
         oldest_second: counts[0],
+        sensors: counters.len()?,
+        busiest: std::array::from_fn(|i| busiest[i].unwrap_or(0)),
     })
 }
 
-fn run(mut readings: impl OrderedMap<u64, u64>, seconds: u64, per_second: u64) -> anyhow::Result<()> {
+fn run(
+    mut readings: impl OrderedMap<u64, u64>,
+    mut counters: impl Counters,
+    seconds: u64,
+    per_second: u64,
+) -> anyhow::Result<()> {
     let start = std::time::Instant::now();
     for second in 0..seconds {
-        let Summary { kept, dropped, last_tenth: (count, sum), oldest_second } =
-            step(&mut readings, second, per_second)?;
+        let summary = step(&mut readings, &mut counters, second, per_second)?;
+        let Summary { kept, dropped, last_tenth: (count, sum), oldest_second, sensors, busiest: [first, ..] } = summary;
         println!(
-            "second {second:3}: {kept} kept, {dropped} dropped; last tenth: {count} readings, sum {sum}; oldest second: {oldest_second}"
+            "second {second:3}: {kept} kept, {dropped} dropped; last tenth: {count} readings, sum {sum}; oldest second: \
+             {oldest_second}; {sensors} sensors, {first} readings of the first"
         );
     }
-    println!("{:.1} M changes per second", (seconds * per_second) as f64 * 1.1e-6 / start.elapsed().as_secs_f64());
+    let changes = (seconds * per_second) as f64 * 2.1;
+    println!("{:.1} M changes and increments per second", changes * 1e-6 / start.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -85,8 +129,11 @@ fn main() -> anyhow::Result<()> {
     let per_second = arguments.next().transpose()?.unwrap_or(100_000);
     anyhow::ensure!((1..1 << 24).contains(&per_second), "from 1 to 2^24 readings per second");
     match Backend::auto() {
-        Backend::Cuda(device) => run(Lsm::builder().on(&device).build()?, seconds, per_second),
-        Backend::Cpu(_) => run(Lsm::builder().build()?, seconds, per_second),
+        Backend::Cuda(device) => {
+            let (readings, counters) = (Lsm::builder().on(&device).build()?, Lsm::builder().on(&device).build()?);
+            run(readings, counters, seconds, per_second)
+        }
+        Backend::Cpu(_) => run(Lsm::builder().build()?, Lsm::builder().build()?, seconds, per_second),
     }
 }
 
@@ -100,7 +147,7 @@ mod tests {
 
     /// The summaries as the standard library's map gives them.
     fn expected(seconds: u64, per_second: u64) -> Vec<Summary> {
-        let mut map = BTreeMap::new();
+        let (mut map, mut counters) = (BTreeMap::new(), BTreeMap::new());
         let step = |second: u64| {
             let oldest = (second + 1).saturating_sub(WINDOW);
             let kept = map.split_off(&key(oldest * 1000, 0));
@@ -110,37 +157,42 @@ mod tests {
             if let Some(before) = second.checked_sub(1) {
                 map.extend(arriving(before, per_second).0.into_iter().step_by(10).map(|key| (key, 1000)));
             }
+            sensors(second, per_second).into_iter().for_each(|sensor| *counters.entry(sensor).or_insert(0) += 1);
             let last = map.range(key(second * 1000 + 900, 0)..);
             Summary {
                 kept: map.len() as u64,
                 dropped,
                 last_tenth: last.fold((0, 0), |(count, sum), (_, value)| (count + 1, sum + value)),
                 oldest_second: map.range(..key((oldest + 1) * 1000, 0)).count() as u64,
+                sensors: counters.len() as u64,
+                busiest: [1, 2, 3].map(|sensor| counters.get(&sensor).copied().unwrap_or(0)),
             }
         };
         (0..seconds).map(step).collect()
     }
 
-    fn slides(mut readings: impl OrderedMap<u64, u64>, seconds: u64, per_second: u64) {
-        let steps = (0..seconds).map(|second| step(&mut readings, second, per_second).unwrap());
+    fn slides(mut readings: impl OrderedMap<u64, u64>, mut counters: impl Counters, seconds: u64, per_second: u64) {
+        let steps = (0..seconds).map(|second| step(&mut readings, &mut counters, second, per_second).unwrap());
         assert_eq!(steps.collect::<Vec<_>>(), expected(seconds, per_second));
     }
 
     #[test]
     fn the_window_slides_on_the_cpu() {
-        slides(Lsm::builder().build().unwrap(), 25, 2000);
+        slides(Lsm::builder().build().unwrap(), Lsm::builder().build().unwrap(), 25, 2000);
     }
 
     #[test]
     fn the_window_slides_on_the_emulator() {
         let device = Device::emulator(Default::default());
-        slides(Lsm::builder().batch_size(64).on(&device).build().unwrap(), 13, 50);
+        let counters = Lsm::builder().batch_size(64).on(&device).build().unwrap();
+        slides(Lsm::builder().batch_size(64).on(&device).build().unwrap(), counters, 13, 50);
     }
 
     #[test]
     fn the_window_slides_on_a_device() {
         if let Backend::Cuda(device) = Backend::auto() {
-            slides(Lsm::builder().on(&device).build().unwrap(), 25, 2000);
+            let counters = Lsm::builder().on(&device).build().unwrap();
+            slides(Lsm::builder().on(&device).build().unwrap(), counters, 25, 2000);
         }
     }
 }

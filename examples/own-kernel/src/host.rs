@@ -2,6 +2,7 @@
 
 use warpset_bloom::gpu::{BlockedBloom, SplitBlockBloom};
 use warpset_gpu::{Device, LaunchConfig};
+use warpset_lsm::gpu::Lsm;
 use warpset_primitives::{Result, reduce};
 use warpset_quotient::gpu::RankSelectQuotientFilter;
 
@@ -29,6 +30,20 @@ pub fn extremes(device: &Device, readings: &[u32]) -> Result<Option<(u32, u32)>>
     }
     let pair = result.to_vec()?[0];
     Ok(Some((pair as u32, (pair >> 32) as u32)))
+}
+
+/// Combines readings with the extremes of their sensors, pairs of the lowest and the highest one: by one reduction of
+/// those that are there and the new ones, with the operator's own kernel.
+///
+/// # Errors
+/// [`warpset_lsm::Error::LengthMismatch`] unless there is a sensor for each reading; what the device says.
+pub fn combine_extremes(
+    of: &mut Lsm<u64, u64>,
+    sensors: &[u64],
+    readings: &[u32],
+) -> std::result::Result<(), warpset_lsm::Error> {
+    let pairs: Vec<u64> = readings.iter().map(|&reading| u64::from(reading) << 32 | u64::from(reading)).collect();
+    of.upsert_bulk::<Extremes>(sensors, &pairs)
 }
 
 /// The sum of the readings whose sensors are in a split-block filter, and of those whose sensors are in a blocked one.

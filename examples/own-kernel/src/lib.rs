@@ -3,6 +3,9 @@
 //! A reduction reads values and combines them to one. To get two results at once, a kernel makes a [`pair`] of each
 //! reading, and the reduction combines pairs by [`Extremes`].
 //!
+//! The same operator keeps the extremes of each sensor in a dictionary: an update combines new readings with what is
+//! there ([`combine_extremes`]).
+//!
 //! Two more kernels ask filters: [`sum_known`] adds up the readings of known sensors, in one pass over both, and
 //! [`weigh`] multiplies each reading by how often its sensor was counted.
 
@@ -10,7 +13,7 @@
 
 use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
 use warpset_kernels::quotient::rank_select::ask::RankSelectQuery;
-use warpset_kernels::{operators::Operator, reduce_kernels};
+use warpset_kernels::{by_key_kernels, operators::Operator, reduce_kernels};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
 /// Combines pairs: the lower lows (the low half of the word), the higher highs (the high half).
@@ -126,7 +129,12 @@ reduce_kernels! {
     reduce_extremes: Extremes;
 }
 
+by_key_kernels! {
+    #![module(crate::ptx)]
+    extremes_by_sensor: u64 => Extremes;
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use host::{extremes, sums_of_known, weighed};
+pub use host::{combine_extremes, extremes, sums_of_known, weighed};

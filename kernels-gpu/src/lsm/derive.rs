@@ -7,9 +7,11 @@
 
 use warpset_core::lsm::index::Buckets;
 use warpset_core::lsm::{filter_hash, filter_mask, filter_word};
+use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::lsm::levels::{INDEX_HEAD, number};
+use crate::lsm::levels::number;
+use crate::lsm::nodes::{EQUAL_KEYS, INDEX_HEAD};
 
 /// Threads of a block of [`lsm_derive`].
 pub const BLOCK: u32 = 256;
@@ -31,6 +33,7 @@ kernel! {
             index.write(1, greatest);
             index.write(2, buckets.shift as u64);
             index.write(3, buckets.multiplier);
+            index.write(EQUAL_KEYS, 0);
         }
     }
 
@@ -40,11 +43,13 @@ kernel! {
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
     /// - `keys`: valid for `n` reads, ascending, not written while the kernel runs.
     /// - `filter`: valid for `filter_words` words, only accessed atomically while the kernel runs; there may be none.
-    /// - `index`: starts with the head of these keys, which nothing writes meanwhile; `entries` are valid for one word
-    ///   per bucket and one more, used by this launch alone.
+    /// - `index`: starts with the head of these keys, of which nothing writes the first four words meanwhile;
+    ///   `equal_keys` is word [`EQUAL_KEYS`] of it, zero, and `entries` are valid for one word per bucket and one more;
+    ///   both used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn lsm_derive<K>(
-        keys: Global<K>, n: usize, filter: GlobalMut<u64>, filter_words: u64, index: Global<u64>, entries: GlobalMut<u32>,
+        keys: Global<K>, n: usize, filter: GlobalMut<u64>, filter_words: u64, index: Global<u64>, equal_keys: GlobalMut<u64>,
+        entries: GlobalMut<u32>,
     ) for [u32 => lsm_derive_u32, u64 => lsm_derive_u64] {
         // SAFETY: the head is there.
         let buckets = unsafe {
@@ -55,6 +60,7 @@ kernel! {
                 multiplier: index.read_nc(3),
             }
         };
+        let mut has_equal = false;
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`; a filter's word is below their number; the bucket of a key is below the number of
             // buckets, and only its last key writes its entry.
@@ -65,12 +71,20 @@ kernel! {
                     atomic::reduce_or(filter.at(filter_word(hash, filter_words) as usize), filter_mask(hash));
                 }
                 let bucket = buckets.of(key);
-                if i + 1 == n || buckets.of(number(keys.read_nc(i + 1))) != bucket {
+                let next = if i + 1 == n { key } else { number(keys.read_nc(i + 1)) };
+                has_equal |= i + 1 != n && next == key;
+                if i + 1 == n || buckets.of(next) != bucket {
                     entries.write(bucket as usize + 1, (i + 1) as u32);
                 }
+            }
+        }
+        // SAFETY: all lanes have left the loop; there is one word.
+        unsafe {
+            if warp::any(FULL_MASK, has_equal) && lane_id() == 0 {
+                atomic::reduce_or(equal_keys, 1u64);
             }
         }
     }
 }
 
-const _: () = assert!(INDEX_HEAD == 4);
+const _: () = assert!(EQUAL_KEYS == 4 && INDEX_HEAD == 6);

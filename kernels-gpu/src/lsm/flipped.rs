@@ -18,7 +18,7 @@
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
-use warpset_simt::{Global, GlobalMut, ShuffleWord, atomic, thread};
+use warpset_simt::{Global, GlobalMut, ShuffleWord, allow, atomic, thread};
 
 use crate::block;
 use crate::lsm::levels::{LevelKey, Levels, number};
@@ -331,6 +331,8 @@ kernel! {
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, most: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
     ) for [u32 => lsm_lookup_flipped_u32, #[launch_bounds(256, 3)] u64 => lsm_lookup_flipped_u64] {
+        // Three registers on sm_90; none on others.
+        allow::spill();
         let (t, lane) = (thread::thread_idx_x(), lane_id());
         let base = thread::block_idx_x() as usize * TILE as usize;
         let len = (n - base).min(TILE as usize) as u32;

@@ -1,9 +1,10 @@
 //! How a warp goes through queries for ranges: a group of lanes for each of those that it takes at a time, one lane per
 //! level, which finds where the query's elements begin and end there.
 
+use warpset_simt::Global;
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 
-use crate::lsm::levels::{IndexedLevel, LevelKey, Span};
+use crate::lsm::levels::{IndexedLevel, LevelKey, Levels, Span};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
@@ -91,6 +92,23 @@ impl Groups {
         sum
     }
 
+    /// [`sum`](Self::sum) of numbers that may be large.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn sum_wide(self, value: usize) -> u64 {
+        let mut sum = value as u64;
+        let mut distance = 1;
+        while distance < self.lanes {
+            // SAFETY: the caller's lanes all come here.
+            sum += unsafe { warp::shuffle_xor(FULL_MASK, sum, distance) };
+            distance *= 2;
+        }
+        sum
+    }
+
     /// The spans of a group, level by level from lane 0 on.
     ///
     /// # Safety
@@ -114,4 +132,33 @@ impl Groups {
 #[inline(always)]
 pub fn span_of<K: LevelKey>(level: IndexedLevel<K>, first: K, last: K) -> Span {
     if first > last { Span::EMPTY } else { level.between(first, last) }
+}
+
+/// The elements of a query in level `own`: as they were kept, or found again.
+///
+/// # Safety
+/// [`Levels::new`]'s contract; `query` has a low and a high end, and, if `kept` is not 0, a span of each of the `levels`
+/// levels.
+#[inline(always)]
+pub unsafe fn kept_span<K: LevelKey>(
+    tree: Levels,
+    levels: u32,
+    own: u32,
+    spans: Global<u64>,
+    kept: u32,
+    query: usize,
+    lows: Global<K>,
+    highs: Global<K>,
+) -> Span {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut span = None;
+        if kept != 0 {
+            span = unpack(spans.read_nc(query * levels as usize + own as usize));
+        }
+        match span {
+            Some(span) => span,
+            None => span_of(tree.level::<K>(own).indexed(), lows.read_nc(query), highs.read_nc(query)),
+        }
+    }
 }

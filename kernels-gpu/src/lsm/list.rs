@@ -1,75 +1,45 @@
-//! Ranges where it is known which elements are visible: keys and values, in ascending order.
+//! Ranges: keys and values, in ascending order.
 //!
-//! [`lsm_spans`](super::spans) has counted. Queries of up to 32 elements share the lanes of a warp ([`lsm_list`]): a
-//! group of lanes has a query, a lane each of its levels. Of the others a warp has a query, or a part of one
-//! ([`lsm_list_parts`]).
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018, section IV-D. The paper copies the candidates of all queries to memory, sorts each query's, and drops
+//! what is stale. Departures: levels are sorted already, and an [`order`] says how they interleave.
+//!
+//! Ranges have been counted, by [`lsm_spans`](super::spans) or [`lsm_count`](super::count), so that the place of each in
+//! the output is known. Queries of up to 32 elements share the lanes of a warp ([`lsm_list`]): a group of lanes has a
+//! query, a lane each of its levels. Of the others a warp has a query, or a piece of one ([`lsm_list_pieces`]).
 
-use warpset_simt::shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
-use crate::lsm::groups::{self, Groups, WARPS, span_of};
-use crate::lsm::levels::{LevelKey, Levels, Span};
-use crate::lsm::parts::{self, LONG_WORDS};
-use crate::lsm::runs::{self, Output};
+use crate::lsm::groups::{Groups, WARPS, kept_span};
+use crate::lsm::levels::{Levels, Span};
+use crate::lsm::order::{self, LONG_WORDS, Output, PIECE};
 use crate::lsm::short::Short;
 use crate::lsm::visibility::Visibility;
-
-/// Bytes of dynamic shared memory of a block of [`lsm_list_parts`] with keys of type `K`.
-#[must_use]
-pub const fn shared_bytes<K>() -> u32 {
-    WARPS * runs::shared_bytes::<K>()
-}
-
-/// The elements of a query in the lane's level: as they were kept, or found again.
-///
-/// # Safety
-/// [`Levels::new`]'s contract; `query` has a low and a high end, and a span of the level if any were kept.
-#[inline(always)]
-unsafe fn span<K: LevelKey>(
-    tree: Levels,
-    levels: u32,
-    own: u32,
-    spans: Global<u64>,
-    kept: u32,
-    query: usize,
-    lows: Global<K>,
-    highs: Global<K>,
-) -> Span {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut span = None;
-        if kept != 0 {
-            span = groups::unpack(spans.read_nc(query * levels as usize + own as usize));
-        }
-        match span {
-            Some(span) => span,
-            None => span_of(tree.level::<K>(own).indexed(), lows.read_nc(query), highs.read_nc(query)),
-        }
-    }
-}
 
 kernel! {
     /// The visible keys of each range of up to 32 elements, and their values, from the range's offset on.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
-    /// - `table`, `levels`, `visible`, `all`, `lows`, `highs`: as for [`lsm_spans`](super::spans::lsm_spans); values
-    ///   have `value_words` words of 32 bits, 0, 1 or 2.
-    /// - `spans`: what it kept of these queries, not written while the kernel runs, unless `kept` is 0.
+    /// - `table`: as for [`Levels::new`], it has `levels` levels, whose values have `value_words` words of 32 bits, 0, 1
+    ///   or 2.
+    /// - `visible`, `known`: as for [`Visibility::when_known`].
+    /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
+    /// - `spans`: what counting kept of these queries, not written while the kernel runs, unless `kept` is 0.
     /// - `offsets`: valid for `n` reads: how many visible elements the ranges before have.
     /// - `keys`, `values`: valid for as many writes as all ranges have visible elements, used by this launch and
-    ///   [`lsm_list_parts`] alone.
+    ///   [`lsm_list_pieces`] alone.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_list<K>(
-        table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
+        table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>, n: usize,
         spans: Global<u64>, kept: u32, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
     ) for [u32 => lsm_list_u32, #[launch_bounds(256, 4)] u64 => lsm_list_u64] {
         let warp_in_block = thread::thread_idx_x() / 32;
         let lane = lane_id();
         let groups = Groups::new(levels);
         // SAFETY: the caller keeps the kernel's contract.
-        let (tree, visibility) = unsafe { (Levels::new(table), Visibility::new(visible, all != 0)) };
+        let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
         let own = groups.level();
         let at_a_time = groups.queries() as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block as usize) * at_a_time;
@@ -84,14 +54,14 @@ kernel! {
                 if query < n {
                     offset = offsets.read_nc(query);
                     if own < levels {
-                        here = span(tree, levels, own, spans, kept, query, lows, highs);
+                        here = kept_span(tree, levels, own, spans, kept, query, lows, highs);
                     }
                 }
                 let total = groups.total(here);
                 let short = Short::new(groups, here, total);
                 let mut first = 0;
                 loop {
-                    let window = short.window::<K>(tree, Some(visibility), first);
+                    let window = short.window::<K>(tree, visibility, first);
                     if window.len == 0 {
                         break;
                     }
@@ -114,53 +84,124 @@ kernel! {
         }
     }
 
+    /// Says for each piece of the long queries which entry of their list it is of.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid.
+    /// - `long`: as for [`lsm_list_pieces`], with `parts` pieces.
+    /// - `owners`: valid for `parts` writes, used by this launch alone.
+    pub unsafe fn lsm_owners(long: Global<u64>, long_len: u32, parts: u32, owners: GlobalMut<u32>) {
+        // 32 threads per query.
+        for i in thread::grid_stride(long_len as usize * 32) {
+            let entry = i / 32;
+            // SAFETY: the caller keeps this kernel's contract; pieces of an entry end where those of the next begin.
+            unsafe {
+                let begin_of = |entry: usize| long.read_nc(entry * LONG_WORDS + 1) as usize;
+                let end = if entry + 1 < long_len as usize { begin_of(entry + 1) } else { parts as usize };
+                let mut piece = begin_of(entry) + i % 32;
+                while piece < end {
+                    owners.write(piece, entry as u32);
+                    piece += 32;
+                }
+            }
+        }
+    }
+
     /// The visible keys of each range of more than 32 elements, and their values, from the range's offset on.
     ///
     /// # Safety
-    /// - Launch: as for [`lsm_list`], with [`shared_bytes`] of dynamic shared memory; so are other arguments.
-    /// - `long`: the `long_len` queries that [`lsm_spans`](super::spans::lsm_spans) found, which have `parts` parts;
-    ///   not written while the kernel runs.
-    #[launch_bounds(256, 3)]
-    pub unsafe fn lsm_list_parts<K>(
-        table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>,
-        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, parts: u32, offsets: Global<u64>, keys: GlobalMut<K>,
-        values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_parts_u32, #[launch_bounds(256, 2)] u64 => lsm_list_parts_u64] {
-        // Nine registers.
+    /// - Launch and other arguments: as for [`lsm_list`].
+    /// - `long`: the `long_len` queries that counting has found, not written while the kernel runs: with `parts` pieces
+    ///   of the tree's order; or, if `parts` is 0, with orders of their own. `owners`: of each piece, as [`lsm_owners`]
+    ///   left them, unless each query has one.
+    /// - `order`: that of the tree, of `pieces` pieces, whose `splits` these are; a tree of one level, all of whose
+    ///   visible elements are known, needs neither. Or the order of these queries, as
+    ///   [`lsm_order_queries`](super::ordering::lsm_order_queries) left it.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn lsm_list_pieces<K>(
+        table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
+        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, parts: u32, owners: Global<u32>, order: Global<u8>, splits: Global<u32>,
+        pieces: u32, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
+    ) for [u32 => lsm_list_pieces_u32, u64 => lsm_list_pieces_u64] {
+        // Some registers on sm_80; none on later ones.
         allow::spill();
-        let warp_in_block = thread::thread_idx_x() / 32;
         let own = lane_id();
         // SAFETY: the caller keeps the kernel's contract.
-        let (tree, visibility) = unsafe { (Levels::new(table), Visibility::new(visible, all != 0)) };
+        let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
         let out = Output { keys, values, value_words };
-        let mut item = thread::block_idx_x() * WARPS + warp_in_block;
-        while item < parts {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp, and belongs to the
-            // last query whose parts begin at or before it; what is before a part in its query is as much as is written
-            // before it.
+        let items = if parts == 0 { long_len } else { parts };
+        let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
+        while item < items {
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a piece
+            // in its query is as much as is written before it.
             unsafe {
-                // Where no query is cut, each has one part.
-                let (mut low, mut high) = if parts == long_len { (item, item + 1) } else { (0, long_len) };
-                while high - low > 1 {
-                    let middle = low + (high - low) / 2;
-                    let begins = long.read_nc(middle as usize * LONG_WORDS + 1) <= item as u64;
-                    low = if begins { middle } else { low };
-                    high = if begins { high } else { middle };
-                }
-                let query = long.read_nc(low as usize * LONG_WORDS) as usize;
-                let splitter = item - long.read_nc(low as usize * LONG_WORDS + 1) as u32;
+                let entry = if parts == 0 || parts == long_len { item } else { owners.read_nc(item as usize) };
+                let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
+                let begin = long.read_nc(entry as usize * LONG_WORDS + 1) as usize;
                 let mut here = Span::EMPTY;
                 if own < levels {
-                    here = span(tree, levels, own, spans, kept, query, lows, highs);
+                    here = kept_span(tree, levels, own, spans, kept, query, lows, highs);
                 }
-                let total = warp::reduce_add(FULL_MASK, here.count().min(1 << 26) as u32);
-                let (span, before) =
-                    if parts::is_cut(total) { parts::part::<K>(tree, visibility, here, splitter) } else { (here, 0) };
-                let to = (offsets.read_nc(query) + before) as usize;
-                let room = shared::dynamic(warp_in_block * runs::shared_bytes::<K>());
-                runs::write::<K>(tree, levels, visibility, span, room, out, to);
+                let mut to = offsets.read_nc(query) as usize;
+                let occupied = warp::ballot(FULL_MASK, here.count() != 0);
+                // Where the piece begins in the order, its elements, and the first of them of the lane's level.
+                let (mut from, mut place) = (begin, here.low);
+                let count = here.count();
+                // A tree with an order has fewer than 2^32 elements.
+                let mut len =
+                    if parts != 0 { warp::reduce_add(FULL_MASK, count as u32) as usize } else { reduce_add(count) };
+                if parts != 0 {
+                    let first = warp::reduce_add(FULL_MASK, here.low as u32) as usize;
+                    let number = item as usize - begin;
+                    let end = (first + len).min((first / PIECE + number + 1) * PIECE);
+                    from = if number == 0 { first } else { (first / PIECE + number) * PIECE };
+                    len = end - from;
+                    if number != 0 {
+                        // Elements of all levels before this one count as before the split.
+                        let below = warp::inclusive_scan_add(FULL_MASK, if own < levels { tree.len(own) as u32 } else { 0 });
+                        let mut before = 0u32;
+                        if own < levels {
+                            let of_level = below - tree.len(own) as u32;
+                            place = from;
+                            if levels > 1 {
+                                let split = own as usize * pieces as usize + first / PIECE + number;
+                                place = splits.read_nc(split).wrapping_sub(of_level) as usize;
+                            }
+                            before = (place - here.low) as u32;
+                            if let Some(visibility) = visibility {
+                                let first = tree.first_visible(own);
+                                before = visibility.rank(first, place).wrapping_sub(visibility.rank(first, here.low));
+                            }
+                        }
+                        to += warp::reduce_add(FULL_MASK, before) as usize;
+                    }
+                }
+                if let (Some(visibility), true) = (visibility, occupied & occupied.wrapping_sub(1) == 0) {
+                    let number = occupied.trailing_zeros() % 32;
+                    let low = warp::shuffle_idx(FULL_MASK, place as u64, number) as usize;
+                    order::copy(tree, visibility, number, Span { low, high: low + len }, out, to);
+                } else {
+                    order::write(tree, levels, order.at(from), len, place, out, to);
+                }
             }
             item += thread::grid_dim_x() * WARPS;
         }
     }
+}
+
+/// The sum over the lanes.
+///
+/// # Safety
+/// All lanes of the warp come here together.
+#[inline(always)]
+#[track_caller]
+unsafe fn reduce_add(value: usize) -> usize {
+    let mut sum = value as u64;
+    let mut distance = 16;
+    while distance > 0 {
+        // SAFETY: the caller's lanes all come here.
+        sum += unsafe { warp::shuffle_xor(FULL_MASK, sum, distance) };
+        distance /= 2;
+    }
+    sum as usize
 }

@@ -12,27 +12,20 @@
 //! places by [`lsm_scatter`].
 
 use warpset_core::lsm::filter_hash;
-use warpset_simt::{Global, GlobalMut, atomic, thread};
+use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
 
 use crate::batch::results;
 use crate::lsm::levels::{LevelKey, Levels};
 use crate::lsm::table::Addresses;
-use crate::lsm::visibility::Visibility;
+use crate::lsm::visibility::{ALL, UNKNOWN, Visibility};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 /// Filters that are asked before the first search, from the oldest level on.
-const AT_ONCE: u32 = 4;
+const AT_ONCE: u32 = 2;
 
 /// Queries of each thread of [`lsm_scatter`].
 pub const SCATTERED: usize = 4;
-
-/// What is known of the visible elements: nothing.
-pub const UNKNOWN: u32 = 0;
-/// All elements are visible.
-pub const ALL: u32 = 1;
-/// There are words.
-pub const WORDS: u32 = 2;
 
 /// The newest element of the key, if it is not a tombstone: its level and its place there.
 #[inline(always)]
@@ -103,7 +96,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
     /// - `table`: as for [`Levels::new`]; it has `levels` levels.
-    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`]; with these `visible` is as for [`Visibility::new`].
+    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`](super::visibility::WORDS); with these `visible` is as for [`Visibility::new`].
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for
     ///   `results::words(results::BITS, n)` words; both used by this launch alone.
@@ -111,7 +104,9 @@ kernel! {
     pub unsafe fn lsm_lookup<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
-    ) for [u32 => lsm_lookup_u32, u64 => lsm_lookup_u64] {
+    ) for [u32 => lsm_lookup_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_u64] {
+        // Two registers on sm_80; none on later ones.
+        allow::spill();
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come
         // to `put`.
@@ -159,7 +154,7 @@ kernel! {
     pub unsafe fn lsm_lookup_sorted<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, places: Global<u32>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
-    ) for [u32 => lsm_lookup_sorted_u32, u64 => lsm_lookup_sorted_u64] {
+    ) for [u32 => lsm_lookup_sorted_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_sorted_u64] {
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read; each place is one thread's.
         unsafe {

@@ -1,14 +1,20 @@
 //! Short queries for ranges: the elements of several of them side by side in a warp, one per lane.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
+use warpset_simt::{GlobalMut, atomic};
 
-use crate::lsm::chunks::{self, RangeKey};
 use crate::lsm::groups::Groups;
 use crate::lsm::levels::{Levels, Span};
+use crate::lsm::order::{LONG_WORDS, RangeKey};
 use crate::lsm::visibility::Visibility;
 
 /// Short queries have at most this many elements: a lane each.
 pub const SHORT: u32 = 32;
+
+/// How longer queries are listed: by pieces of the tree's order.
+pub const BY_PIECES: u32 = 1;
+/// Each by an order of its own.
+pub const BY_QUERIES: u32 = 2;
 
 /// The elements of several short queries, one per lane, newest levels first.
 #[derive(Clone, Copy)]
@@ -94,7 +100,7 @@ impl Short {
             let fits = warp::ballot(FULL_MASK, self.query_end <= base + 32);
             let last = 31 - fits.leading_zeros();
             let len = warp::shuffle_idx(FULL_MASK, self.query_end, last) - base;
-            let source = chunks::first_above(self.end, base + lane);
+            let source = first_above(self.end, base + lane);
             let start = warp::shuffle_idx(FULL_MASK, self.end - self.span.count() as u32, source);
             let low = warp::shuffle_idx(FULL_MASK, self.span.low as u64, source) as usize;
             let total = warp::shuffle_idx(FULL_MASK, self.total, source);
@@ -120,6 +126,76 @@ impl Short {
             }
             let valid = warp::ballot(FULL_MASK, live);
             Window { len, source, first, total, longest, key, place, valid }
+        }
+    }
+}
+
+/// The first lane whose `value` is above `i`, or lane 31; values ascend.
+///
+/// # Safety
+/// All lanes of the warp come here together.
+#[inline(always)]
+#[track_caller]
+unsafe fn first_above(value: u32, i: u32) -> u32 {
+    let mut lane = 0;
+    let mut step = 16;
+    while step > 0 {
+        // SAFETY: the caller's lanes all come here; lane numbers stay below 32.
+        let before = unsafe { warp::shuffle_idx(FULL_MASK, value, lane + step - 1) };
+        lane += if before <= i { step } else { 0 };
+        step /= 2;
+    }
+    lane
+}
+
+/// Adds the long queries of the warp to their list: with each lane's pieces, or its query's elements.
+///
+/// # Safety
+/// - All lanes of the warp come here together, with the same `list`; `long` and `long_count` are as for
+///   [`lsm_spans`](super::spans::lsm_spans).
+/// - Each query comes once.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn note_long(
+    is_long: bool,
+    query: usize,
+    units: u64,
+    list: u32,
+    long: GlobalMut<u64>,
+    long_count: GlobalMut<u64>,
+) {
+    // SAFETY: the caller's lanes all come here; a place is one lane's.
+    unsafe {
+        let queries = warp::ballot(FULL_MASK, is_long);
+        if queries == 0 {
+            return;
+        }
+        // One place in the list for all queries of the warp.
+        let units = if is_long { units } else { 0 };
+        let (mut end, mut distance) = (units, 1);
+        while distance < 32 {
+            let before = warp::shuffle_up(FULL_MASK, end, distance);
+            end += if lane_id() >= distance { before } else { 0 };
+            distance *= 2;
+        }
+        let all = warp::shuffle_idx(FULL_MASK, end, 31);
+        let (mut place, mut begin) = (0, 0);
+        if lane_id() == 0 {
+            let queries = (queries.count_ones() as u64) << 32;
+            if list == BY_PIECES {
+                place = atomic::fetch_add(long_count, queries | all);
+                begin = place & u32::MAX as u64;
+            } else {
+                place = atomic::fetch_add(long_count, queries);
+                begin = atomic::fetch_add(long_count.at(1), all);
+            }
+        }
+        let (place, begin) = (warp::shuffle_idx(FULL_MASK, place, 0), warp::shuffle_idx(FULL_MASK, begin, 0));
+        if is_long {
+            let before = (queries & warp::lane_mask_lt()).count_ones();
+            let entry = long.at(((place >> 32) as usize + before as usize) * LONG_WORDS);
+            entry.write(0, query as u64);
+            entry.write(1, begin + (end - units));
         }
     }
 }

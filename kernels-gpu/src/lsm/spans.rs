@@ -7,13 +7,13 @@
 //!
 //! A group of lanes has a query, a lane each of its levels.
 
-use warpset_simt::warp::{self, FULL_MASK, lane_id};
-use warpset_simt::{Global, GlobalMut, atomic, thread};
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::lsm::groups::{self, Groups, WARPS, span_of};
 use crate::lsm::levels::{Levels, Span};
-use crate::lsm::parts;
-use crate::lsm::short::SHORT;
+use crate::lsm::order;
+use crate::lsm::short::{BY_PIECES, SHORT, note_long};
 use crate::lsm::visibility::Visibility;
 
 kernel! {
@@ -25,8 +25,10 @@ kernel! {
     /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall count so, otherwise 0.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone. So are `spans`, for `n * levels`, unless `keep` is
-    ///   0, and unless `list` is 0, `long`, for [`parts::LONG_WORDS`] per query, and `long_count`, one word that is
-    ///   zero before: queries that are to be listed by parts in its upper half, parts in its lower one.
+    ///   0, and unless `list` is 0, `long`, for [`LONG_WORDS`](order::LONG_WORDS) per query, and `long_count`, two words that are zero
+    ///   before: with [`BY_PIECES`], the long queries in the upper half of the first, and their pieces of the order in
+    ///   its lower one; with [`BY_QUERIES`](super::short::BY_QUERIES), the long queries in the upper half of the first, and in the second how many
+    ///   elements they have.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_spans<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
@@ -66,28 +68,11 @@ kernel! {
                 if keep != 0 && is_asked {
                     spans.write(query * levels as usize + own as usize, groups::pack(span));
                 }
-                if list != 0 {
-                    let total = groups.total(span);
-                    let by_parts = own == 0 && total > SHORT;
-                    let queries = warp::ballot(FULL_MASK, by_parts);
-                    if queries != 0 {
-                        let mut parts = groups.sum(parts::pieces(span.count()) as u32);
-                        parts = if !by_parts { 0 } else if parts::is_cut(total) { parts } else { 1 };
-                        // One place in the list for all queries of the warp.
-                        let end = warp::inclusive_scan_add(FULL_MASK, parts);
-                        let all = warp::shuffle_idx(FULL_MASK, end, 31);
-                        let mut place = 0;
-                        if lane_id() == 0 {
-                            place = atomic::fetch_add(long_count, (queries.count_ones() as u64) << 32 | all as u64);
-                        }
-                        let place = warp::shuffle_idx(FULL_MASK, place, 0);
-                        if by_parts {
-                            let before = (queries & warp::lane_mask_lt()).count_ones();
-                            let entry = long.at(((place >> 32) as usize + before as usize) * parts::LONG_WORDS);
-                            entry.write(0, query as u64);
-                            entry.write(1, (place & u32::MAX as u64) + (end - parts) as u64);
-                        }
-                    }
+                let is_long = list != 0 && groups.total(span) > SHORT;
+                if warp::any(FULL_MASK, is_long) {
+                    let (first, total) = (groups.sum_wide(span.low), groups.sum_wide(span.count()));
+                    let units = if list == BY_PIECES { order::pieces(first, total) } else { total };
+                    note_long(is_long && own == 0, query, units, list, long, long_count);
                 }
             }
             base += thread::grid_dim_x() as usize * WARPS as usize * at_a_time;

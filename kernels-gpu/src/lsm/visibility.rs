@@ -21,6 +21,13 @@ use crate::lsm::levels::Levels;
 /// Elements that a word stands for.
 pub const PER_WORD: usize = 32;
 
+/// What is known of the visible elements: nothing.
+pub const UNKNOWN: u32 = 0;
+/// All elements are visible.
+pub const ALL: u32 = 1;
+/// There are words.
+pub const WORDS: u32 = 2;
+
 /// The words of visibility of all levels of a tree.
 #[derive(Clone, Copy)]
 pub struct Visibility {
@@ -37,6 +44,15 @@ impl Visibility {
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, all: bool) -> Self {
         Self { words, all }
+    }
+
+    /// [`new`](Self::new) by what is `known`, if anything is.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new), unless `known` is [`UNKNOWN`].
+    #[inline(always)]
+    pub unsafe fn when_known(words: Global<u64>, known: u32) -> Option<Self> {
+        if known == UNKNOWN { None } else { Some(Self { words, all: known == ALL }) }
     }
 
     /// Whether all elements are visible.

@@ -95,7 +95,7 @@ kernel! {
     /// - `bits`: as [`lsm_visible_own`] left them, used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn lsm_visible_hide<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
-    for [u32 => lsm_visible_hide_u32, u64 => lsm_visible_hide_u64] {
+    for [u32 => lsm_visible_hide_u32, #[launch_bounds(256, 5)] u64 => lsm_visible_hide_u64] {
         // SAFETY: the caller keeps this kernel's contract.
         let tree = unsafe { Levels::new(table) };
         let first = first_word(tree, levels, words);
@@ -108,9 +108,7 @@ kernel! {
                 let i = (word - warp::shuffle_idx(FULL_MASK, first as u64, level) as usize) * PER_WORD + lane_id() as usize;
                 if let Some(key) = newest::<K>(tree, level, i) {
                     for older in level + 1..levels {
-                        let there = tree.level::<K>(older);
-                        let place = there.indexed().lower_bound(key);
-                        if place < there.len && there.keys.read_nc(place) == key {
+                        if let Some(place) = tree.place_of(older, key) {
                             let word = tree.first_visible(older) + place / PER_WORD;
                             atomic::reduce_and(bits.at(word), !(1 << (place % PER_WORD)));
                         }

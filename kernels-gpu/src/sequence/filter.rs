@@ -1,8 +1,9 @@
 //! Sequence filters: insertion and queries straight from sequences ([`warpset_core::sequence_filter`]).
 //!
 //! A lane has one position at a time, and a warp 32 neighbouring ones. So s-mers that share a block are neighbouring
-//! lanes, whose words, one per s-mer, are one sector: the memory system sees a run of s-mers as one access. Least hashes
-//! of windows come from values exchanged between lanes, each time of twice as many m-mers, for four rounds side by side.
+//! lanes, whose words, one per s-mer, are one sector: the memory system sees a run of s-mers as one access. Least
+//! hashes of windows come from values exchanged between lanes, each time of twice as many m-mers, for four rounds side
+//! by side.
 
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, mask_of, word_of};
 use warpset_simt::{Global, GlobalMut, atomic, opaque, thread, warp};
@@ -124,7 +125,8 @@ unsafe fn contains(
 ) {
     let (tile, lane, warp) = (Tile::in_shared(), warp::lane_id(), thread::thread_idx_x() / 32);
     let (first, begin) = (thread::block_idx_x() as usize * OWN_WORDS, 1 + warp * OWN_ROUNDS);
-    // SAFETY: all threads come here; blocks are below `blocks`; a lane writes the word of its own round, if there is one.
+    // SAFETY: all threads come here; blocks are below `blocks`; a lane writes the word of its own round, if there is
+    // one.
     unsafe {
         tile.load(source, first, shape);
         let mut own = 0;
@@ -187,15 +189,16 @@ kernel! {
         unsafe { insert(words, blocks, shape, Packed { bases, breaks, words: n }) };
     }
 
-    /// Sets bit `i` of `found` exactly if a k-mer begins at letter `i` and may be in the filter, and bit `i` of `kmers`, if
-    /// `with_kmers` is not 0, if a k-mer begins there; bits past the last letter are cleared.
+    /// Sets bit `i` of `found` exactly if a k-mer begins at letter `i` and may be in the filter, and bit `i` of
+    /// `kmers`, if `with_kmers` is not 0, if a k-mer begins there; bits past the last letter are cleared.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
     ///   [`SHARED_BYTES`](super::tile::SHARED_BYTES) of shared memory.
     /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`; not written while the kernel runs.
     /// - `letters`: valid for `n` reads, at a multiple of 16 if `aligned` is not 0; not written while the kernel runs.
-    /// - `found`, and `kmers` if `with_kmers` is not 0: valid for `n.div_ceil(32)` words; no other thread accesses them.
+    /// - `found`, and `kmers` if `with_kmers` is not 0: valid for `n.div_ceil(32)` words; no other thread accesses
+    ///   them.
     #[launch_bounds(256, 5)]
     pub unsafe fn sequence_contains_letters(
         words: Global<u32>, blocks: u64, shape: Shape, letters: Global<u8>, n: usize, aligned: u32,

@@ -107,7 +107,8 @@ impl Tile {
         Tile { pairs: shared::dynamic(0), breaks: shared::dynamic(16 * TILE), smers: shared::dynamic(20 * TILE) }
     }
 
-    /// Brings the words from `first` on in, after the one before them: word `i` of the source is word `i + 1 - first` here.
+    /// Brings the words from `first` on in, after the one before them: word `i` of the source is word `i + 1 - first`
+    /// here.
     ///
     /// # Safety
     /// All threads of the block come here, with [`SHARED_BYTES`] of shared memory that nothing else uses; the contract
@@ -146,8 +147,8 @@ impl Tile {
         Both { word: (bases >> shift) as u32, other: ((others << shift) >> 32) as u32 }
     }
 
-    /// The positions of a word at which s-mers of k-mers begin, a bit each; rightly from the second word to the last but
-    /// one.
+    /// The positions of a word at which s-mers of k-mers begin, a bit each; rightly from the second word to the last
+    /// but one.
     ///
     /// # Safety
     /// After [`load`](Tile::load); `word` is below 256.
@@ -164,7 +165,8 @@ impl Tile {
     #[inline(always)]
     pub unsafe fn kmers(self, word: u32, shape: Shape) -> u32 {
         // SAFETY: the caller's promise is the same.
-        let (breaks, next) = unsafe { (self.breaks.get(word), if word + 1 < TILE { self.breaks.get(word + 1) } else { !0 }) };
+        let (breaks, next) =
+            unsafe { (self.breaks.get(word), if word + 1 < TILE { self.breaks.get(word + 1) } else { !0 }) };
         all_of(!(breaks as u64 | (next as u64) << 32), shape.k()) as u32
     }
 }

@@ -242,6 +242,9 @@ fn kmers(messages: &mut Messages) {
         E::Interrupted { bytes: 1 << 20 },
         E::SameFile { path: path() },
         E::Threads { threads: 100_000 },
+        E::IndexTooLarge { bytes: 1 << 40, free: 80 << 30 },
+        E::TableOnDevice,
+        E::Sequence(Box::new(warpset_sequence::Error::TooLong { positions: 1 << 32, most: 4_294_901_759 })),
         E::Device(Box::new(GpuError::NoDevice)),
         E::Primitives(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
         E::Filter(Box::new(OutOfMemory { bytes: 1 << 40 }.into())),
@@ -367,6 +370,8 @@ fn sequence(messages: &mut Messages) {
     use warpset_sequence::Error as E;
     add![messages:
         E::InvalidScheme { k: 33, w: 65 },
+        E::TooLong { positions: 1 << 32, most: 4_294_901_759 },
+        E::InvalidUnits { words: 4 },
         E::InvalidLengths { k: 31, s: 32, m: 16 },
         E::ZeroCapacity,
         E::InvalidBitsPerKmer { bits_per_kmer: 0.0 },
@@ -378,6 +383,8 @@ fn sequence(messages: &mut Messages) {
         E::File(FileError::BadMagic),
         E::LengthMismatch(LengthMismatch { what: "places for answers", needed: 2, found: 1 }),
         E::Gpu(GpuError::NoDevice),
+        E::Filter(Box::new(OutOfMemory { bytes: 1 << 40 })),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
     ];
 }
 

@@ -12,6 +12,7 @@ mod gpu_limits;
 mod limits;
 mod lsm;
 mod machine;
+mod minimizers;
 mod primitives;
 mod progress;
 mod quotient;
@@ -46,6 +47,7 @@ fn suites() -> Vec<Box<dyn Suite>> {
         Box::new(bloom::Bloom),
         Box::new(fuse::Fuse),
         Box::new(lsm::Lsm),
+        Box::new(minimizers::OfSequences),
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),
         Box::new(recsplit::RecSplit),

@@ -7,6 +7,8 @@ use super::{FIELDS, FileError};
 
 /// Added to the bytes of a key in headers of structures with elements: keys are signed.
 pub const SIGNED: u64 = 1 << 32;
+/// Added to the bytes of a key in headers of structures with elements: keys are strings of so many bytes.
+pub const BYTE_STRING: u64 = 1 << 33;
 
 /// Which structure a header is for, and in which version of that structure's own format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,8 @@ pub struct Structure {
     pub version: u16,
     /// The type that saves and loads it, without parameters.
     pub name: &'static str,
-    /// Whether the first two parameters of its headers are the types of keys and values, as bytes of one, [`SIGNED`] or
-    /// not.
+    /// Whether the first two parameters of its headers are the types of keys and values, as bytes of one; of a key with
+    /// [`SIGNED`] or [`BYTE_STRING`], or neither.
     pub has_elements: bool,
 }
 
@@ -129,18 +131,25 @@ impl fmt::Display for SavedType {
         let Some(name) = self.name() else {
             return write!(f, "structure of number {}", self.number);
         };
-        let element = |parameter: u64| match (parameter & SIGNED, parameter & !SIGNED) {
-            (0, 0) => "()",
-            (0, 4) => "u32",
-            (0, 8) => "u64",
-            (_, 4) => "i32",
-            (_, 8) => "i64",
-            _ => "?",
-        };
         match self.elements {
-            Some([key, value]) => write!(f, "{name}<{}, {}>", element(key), element(value)),
+            Some([key, value]) => {
+                let key = if key == 16 { "u128".into() } else { type_of(key) };
+                write!(f, "{name}<{key}, {}>", type_of(value))
+            }
             None => f.write_str(name),
         }
+    }
+}
+
+/// The type that a parameter stands for; of values, which are their bytes alone, the one that most programs have.
+fn type_of(parameter: u64) -> String {
+    let bytes = parameter & !(SIGNED | BYTE_STRING);
+    match (parameter & (SIGNED | BYTE_STRING), bytes) {
+        (0, 0) => "()".into(),
+        (0, 4 | 8) => format!("u{}", 8 * bytes),
+        (SIGNED, 4 | 8 | 16) => format!("i{}", 8 * bytes),
+        (0 | BYTE_STRING, 1..=32) => format!("[u8; {bytes}]"),
+        _ => "?".into(),
     }
 }
 
@@ -170,6 +179,12 @@ mod tests {
         );
         fields[0] |= SIGNED;
         assert!(told(33, fields).contains("`SortedArray::<i64, ()>::load`"));
+        fields[..2].copy_from_slice(&[BYTE_STRING | 16, 12]);
+        assert!(told(32, fields).contains("`Lsm<[u8; 16], [u8; 12]>`"));
+        fields[..2].copy_from_slice(&[16, 16]);
+        assert!(told(32, fields).contains("`Lsm<u128, [u8; 16]>`"));
+        fields[..2].copy_from_slice(&[99, u64::MAX]);
+        assert!(told(32, fields).contains("`Lsm<?, ?>`"));
         assert_eq!(
             told(77, fields),
             "this is a saved structure of number 77, where a `SplitBlockBloom` was expected: read it with the release that \

@@ -27,7 +27,7 @@ impl<L: Layout> Builder<L> {
         if layout.words() != words.len() as u64 {
             return Err(Error::WordCount { needed: layout.words(), found: words.len() as u64 });
         }
-        let mut memory = AlignedWords::zeroed(layout.words())?;
+        let mut memory = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         memory.as_mut_slice().copy_from_slice(words);
         Ok(Bloom::from_parts(layout, memory))
     }

@@ -134,3 +134,17 @@ fn other_bytes_are_typed_errors() {
         }
     }
 }
+
+#[test]
+fn a_number_of_bits_gives_the_filter_that_spark_creates() {
+    for (version, longs, _) in SMALL {
+        let mut filter = SparkBloom::builder(20).bits(250).version(version).build().unwrap();
+        LONGS.iter().for_each(|&key| filter.insert_hash(version.hash(key)));
+        assert_eq!(filter.as_bytes()[version.header_bytes()..], hex(longs));
+        assert_eq!(filter.view().hashes(), 9);
+    }
+    let least = SparkBloom::builder(20).bits(0).build().unwrap();
+    assert_eq!((least.view().hashes(), least.view().memory_bytes()), (1, 8));
+    let error = SparkBloom::builder(20).bits(u64::MAX).build().unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+}

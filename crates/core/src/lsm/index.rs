@@ -2,17 +2,20 @@
 //! neighbouring keys and not at one key for each halving of the level.
 //!
 //! The keys from the least to the greatest of the level are cut into buckets of equal width, about one for
-//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. Keys that
-//! are spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer than a
+//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. How far a
+//! key is from the lower end of its bucket to the upper one says about where it stands among the bucket's elements. Keys
+//! that are spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer than a
 //! search of the whole level.
 //!
 //! ```text
 //!  x = (key - least) << leading zeros of (greatest - least)       64 bits, order kept
 //!  bucket = floor(x * multiplier / 2^64)                          at most `buckets - 1` for the greatest key
+//!  fraction = floor(x * multiplier / 2^32) mod 2^32               how far the key is from one end to the other
 //! ```
 
-/// Elements per bucket, on average, of keys that are spread evenly: those of one 32-byte sector of `u32` keys.
-pub const ELEMENTS_PER_BUCKET: u64 = 8;
+/// Elements per bucket, on average, of keys that are spread evenly: few enough that a place that is interpolated between
+/// its ends is hardly ever wrong by more than eight, and so many that the index of a large level stays in the L2 cache.
+pub const ELEMENTS_PER_BUCKET: u64 = 32;
 
 /// How keys are mapped to buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,14 @@ impl Buckets {
     /// The bucket of a key from the least to the greatest.
     #[inline]
     pub const fn of(self, key: u64) -> u64 {
-        ((((key - self.least) << self.shift) as u128 * self.multiplier as u128) >> 64) as u64
+        self.locate(key).0
+    }
+
+    /// The bucket of a key from the least to the greatest, and how far into it the key is, in units of 2^-32.
+    #[inline]
+    pub const fn locate(self, key: u64) -> (u64, u32) {
+        let product = ((key - self.least) << self.shift) as u128 * self.multiplier as u128;
+        ((product >> 64) as u64, (product >> 32) as u32)
     }
 }
 
@@ -67,12 +77,15 @@ mod tests {
             for len in [1, 2, 7, 8, 9, 63, 64, 65, 1000, 1 << 20, (1 << 32) + 5, 1 << 40] {
                 let buckets = Buckets::new(least, greatest, len);
                 let steps = 1000u64.min(greatest - least).max(1);
-                let mut last = 0;
+                let mut last = (0, 0);
                 for step in 0..=steps {
                     let key = least + ((greatest - least) as u128 * step as u128 / steps as u128) as u64;
-                    let bucket = buckets.of(key);
-                    assert!(bucket >= last && bucket < bucket_count(len), "{least}..={greatest} {len} {key}: {bucket}");
-                    last = bucket;
+                    let place = buckets.locate(key);
+                    assert!(
+                        place >= last && place.0 < bucket_count(len),
+                        "{least}..={greatest} {len} {key}: {place:?}"
+                    );
+                    last = place;
                 }
             }
         }

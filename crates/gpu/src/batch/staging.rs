@@ -17,7 +17,7 @@ use super::hashing::each;
 use super::strings::hash_integers;
 use super::{Hashing, KeyClass};
 use crate::error::{GpuError, Result};
-use crate::{Device, DeviceVec, PinnedVec, Stream};
+use crate::{Device, DeviceVec, Stream, lane};
 
 /// Keys of a chunk unless set otherwise: 32 MiB of `u64` keys.
 pub const DEFAULT_CHUNK_KEYS: usize = 1 << 22;
@@ -132,12 +132,12 @@ impl<'d> Staging<'d> {
             let lane = &mut lanes[i % count];
             lane.wait()?;
             let words = class.words(keys.len());
-            self.hashing.write(keys, &mut lane.host[..words]);
+            self.hashing.write(keys, &mut lane.lane.host[..words]);
             let target = to.slice_mut(first_word..first_word + words);
             first_word += words; // chunks are of even length, so `u32` keys fill whole words but in the last
-            lane.is_busy = true;
+            lane.lane.is_busy = true;
             // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
-            unsafe { lane.stream.upload_async(target, &lane.host[..words])? };
+            unsafe { lane.lane.stream.upload_async(target, &lane.lane.host[..words])? };
         }
         lanes.iter_mut().try_for_each(Lane::wait)?;
         Ok(self.hashing.key_slice(class, to.slice(..first_word).global()))
@@ -207,36 +207,20 @@ impl Parts {
     }
 }
 
-/// A stream and the memory whose contents travel on it.
+/// A lane, and what is under way on it.
 struct Lane {
-    stream: Stream,
-    host: PinnedVec<u64>,
-    device: DeviceVec<u64>,
-    /// Whether work has been queued since the stream was last waited for.
-    is_busy: bool,
+    lane: lane::Lane,
     /// Whose replies are under way.
     waiting: Option<Range<usize>>,
 }
 
 impl Lane {
     fn new(device: &Device, host_words: usize, device_words: usize) -> Result<Lane> {
-        let stream = device.new_stream()?;
-        Ok(Lane {
-            device: stream.alloc_uninit(device_words)?,
-            host: PinnedVec::kept(device, host_words)?,
-            stream,
-            is_busy: false,
-            waiting: None,
-        })
+        Ok(Lane { lane: lane::Lane::new(device, host_words, device_words)?, waiting: None })
     }
 
-    /// Waits until nothing uses the lane's memory.
     fn wait(&mut self) -> Result<()> {
-        if self.is_busy {
-            self.stream.synchronize()?;
-            self.is_busy = false;
-        }
-        Ok(())
+        self.lane.wait()
     }
 
     /// Waits, and hands over the replies that came back.
@@ -244,7 +228,7 @@ impl Lane {
         self.wait()?;
         if let Some(range) = self.waiting.take() {
             let words = reply.words(range.len());
-            take(range, &self.host[parts.replies..][..words]);
+            take(range, &self.lane.host[parts.replies..][..words]);
         }
         Ok(())
     }
@@ -252,32 +236,32 @@ impl Lane {
     /// Fills the pinned memory with keys, and queues their upload. The lane is idle before.
     fn load<K: Key>(&mut self, hashing: &Hashing, keys: &[K], parts: &Parts, range: Range<usize>) -> Result<Chunk<'_>> {
         let mut words = parts.class.words(keys.len());
-        hashing.write(keys, &mut self.host[..words]);
+        hashing.write(keys, &mut self.lane.host[..words]);
         let mut hash_on_device = None;
         if let Some(function) = hashing.string_hash() {
             if let Raw::Other = K::raw(keys) {
                 words = parts.strings + keys.len().div_ceil(2);
-                let hashes = bytemuck::cast_slice_mut(&mut self.host[parts.strings..words]);
+                let hashes = bytemuck::cast_slice_mut(&mut self.lane.host[parts.strings..words]);
                 each(keys, &mut hashes[..keys.len()], |key| key.string_hash(function));
             } else {
                 hash_on_device = Some(function);
             }
         }
-        self.is_busy = true;
+        self.lane.is_busy = true;
         // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
-        unsafe { self.stream.upload_async(self.device.slice_mut(..words), &self.host[..words])? };
-        let slice = hashing.key_slice(parts.class, self.device.global());
-        let string_hashes = self.device.global_mut().at(parts.strings).cast::<u32>();
+        unsafe { self.lane.stream.upload_async(self.lane.device.slice_mut(..words), &self.lane.host[..words])? };
+        let slice = hashing.key_slice(parts.class, self.lane.device.global());
+        let string_hashes = self.lane.device.global_mut().at(parts.strings).cast::<u32>();
         if let Some(function) = hash_on_device {
             // SAFETY: keys and hashes are the lane's, with room for both, and all work on them is queued on its stream.
-            unsafe { hash_integers(&self.stream, slice, keys.len(), function, string_hashes)? };
+            unsafe { hash_integers(&self.lane.stream, slice, keys.len(), function, string_hashes)? };
         }
         Ok(Chunk {
             range,
             keys: slice,
             string_hashes: parts.has_strings.then(|| string_hashes.into()),
-            replies: self.device.global_mut().at(parts.replies),
-            stream: &self.stream,
+            replies: self.lane.device.global_mut().at(parts.replies),
+            stream: &self.lane.stream,
         })
     }
 
@@ -288,29 +272,19 @@ impl Lane {
             return Ok(());
         }
         let there = parts.replies..parts.replies + words;
-        let (from, to) = (self.device.slice(there.clone()), &mut self.host[there]);
+        let (from, to) = (self.lane.device.slice(there.clone()), &mut self.lane.host[there]);
         // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
         unsafe {
             if reply == Reply::HalfWords {
                 // For an odd count the upper half of the last word is unused.
                 let to = bytemuck::cast_slice_mut::<u64, u32>(to);
-                self.stream.download_async(from.cast::<u32>()?.slice(..range.len()), &mut to[..range.len()])?;
+                self.lane.stream.download_async(from.cast::<u32>()?.slice(..range.len()), &mut to[..range.len()])?;
             } else {
-                self.stream.download_async(from, to)?;
+                self.lane.stream.download_async(from, to)?;
             }
         }
         self.waiting = Some(range);
         Ok(())
-    }
-}
-
-/// A lane that ends while copies are under way, as on an error or by a panic in a key, waits for them.
-impl Drop for Lane {
-    fn drop(&mut self) {
-        match self.wait() {
-            Ok(()) => self.host.keep(),
-            Err(_) => self.host.leak(),
-        }
     }
 }
 

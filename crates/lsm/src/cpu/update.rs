@@ -1,10 +1,10 @@
 //! Updates and cleanups in host memory, of trees and sorted arrays.
 
-use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::{Arc, OnceLock};
 
 use super::Dictionary;
+use crate::element::are_same;
 use crate::error::one_per_key;
 use crate::level::{Level, Sorted};
 use crate::merge::{merge_all, merge_live};
@@ -82,7 +82,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         let before = self.get(key);
         let after = change(before);
         match after {
-            _ if after == before => {}
+            _ if are_same(after.as_slice(), before.as_slice()) => {}
             Some(value) => self.insert(key, value)?,
             None => self.remove(key)?,
         }
@@ -172,7 +172,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
 
     pub(crate) fn empty(mut policy: P) -> Self {
         policy.note_cleanup(0);
-        Dictionary { policy, levels: Vec::new(), live: OnceLock::from(0), elements: PhantomData }
+        Dictionary { live: OnceLock::from(0), ..Dictionary::from_levels(policy, Vec::new()) }
     }
 
     /// Elements that all live.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use warpset_base::file::{FIELDS, Payload};
 
-use super::{ALIGNMENT, HAS_TOMBSTONES, array_words, bytes_of, key_field, value_field};
+use super::{ALIGNMENT, HAS_TOMBSTONES, array_words, key_field, value_field};
+use crate::element::bytes_of;
 use crate::level::Level;
 use crate::run::Elements;
 use crate::{OrderedKey, Value};

@@ -7,7 +7,7 @@ use super::LevelExtent;
 use crate::invariants::check_places;
 use crate::policy::{Array, History, MergePolicy, Tree};
 use crate::settings::Settings;
-use crate::{CleanupPolicy, Error, OrderedKey, Value};
+use crate::{CleanupPolicy, Error, OrderedKey};
 
 /// A policy whose dictionaries can be saved: [`Tree`] or [`Array`]. Sealed.
 pub trait SavedPolicy: MergePolicy + header::Header {}
@@ -27,8 +27,8 @@ pub(crate) mod header {
         fn parameters(&self) -> [u64; FIELDS - 3];
         /// The policy of a header with these parameters.
         fn of(fields: &[u64; FIELDS]) -> Result<Self, Error>;
-        /// Checks places and lengths of levels, each of which has been checked for itself.
-        fn check<K: OrderedKey, V: Value>(&self, places: &[LevelExtent], words: &[u64]) -> Result<(), Error>;
+        /// Checks places and lengths of levels, each of which has been checked for itself, and the keys of the first.
+        fn check<K: OrderedKey>(&self, places: &[LevelExtent], keys: &[K]) -> Result<(), Error>;
     }
 }
 
@@ -62,7 +62,7 @@ impl header::Header for Tree {
         Ok(Tree { settings, history: History { live_at_cleanup, updates } })
     }
 
-    fn check<K: OrderedKey, V: Value>(&self, places: &[LevelExtent], _: &[u64]) -> Result<(), Error> {
+    fn check<K: OrderedKey>(&self, places: &[LevelExtent], _: &[K]) -> Result<(), Error> {
         check_places(self.settings.batch_size, places.iter().map(|place| (place.index, place.len)))
     }
 }
@@ -82,11 +82,11 @@ impl header::Header for Array {
         }
     }
 
-    fn check<K: OrderedKey, V: Value>(&self, places: &[LevelExtent], words: &[u64]) -> Result<(), Error> {
+    fn check<K: OrderedKey>(&self, places: &[LevelExtent], keys: &[K]) -> Result<(), Error> {
         match places {
             [] => Ok(()),
             [place] if place.index.0 == 0 && place.len > 0 && !place.has_tombstones() => {
-                match place.run::<K, V>(words).keys.windows(2).position(|two| two[0] == two[1]) {
+                match keys.windows(2).position(|two| two[0] == two[1]) {
                     Some(at) => Err(Error::Invalid { level: 0, what: "there is a copy of", place: at as u64 }),
                     None => Ok(()),
                 }

@@ -7,7 +7,7 @@ use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place
 use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
-use super::{DeviceValue, StoredKey};
+use super::{DeviceValue, StoredKey, rows};
 use crate::Error;
 
 /// The most elements of a mixed batch, whose places share a word with a flag.
@@ -32,7 +32,7 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
     // SAFETY: as many places as keys; the memory is new; the caller answers for the rest.
     unsafe {
-        V::sort(stream, keys, values, &mut sorted.keys, &mut sorted.values)?;
+        V::sort(stream, keys, values, &mut sorted)?;
     }
     Ok(sorted)
 }
@@ -50,6 +50,7 @@ pub(super) unsafe fn removals<K: StoredKey, V: DeviceValue>(
     stream.copy(&mut sorted.keys, keys)?;
     if V::WORDS != 0 {
         stream.fill_bytes(&mut sorted.values, 0)?;
+        stream.fill_bytes(sorted.carried_mut::<u32>()?, 0)?;
     }
     // SAFETY: the memory is new; the bitmap has a bit for each key.
     unsafe {
@@ -85,17 +86,20 @@ pub(super) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
         let out = sorted.keys.global_mut();
         lsm_gather { keys: keys.global(), words: words.global(), n, out }.launch(stream, covering(n))?;
         sort_pairs_in_place_async(stream, &mut sorted.keys, &mut words, By::ascending())?;
-        if let Some(bitmap) = &mut sorted.tombstones {
+        let addresses = if V::IN_ROWS { Some(rows::addresses(stream, values)?) } else { None };
+        let carried = addresses.as_ref().map_or_else(|| values.global().cast(), |addresses| addresses.global().cast());
+        if let (_, mut out, Some(mut bitmap)) = sorted.parts_mut::<u32>()? {
             lsm_take {
-                values: values.global().cast(),
+                values: carried,
                 value_words: V::WORDS,
                 words: words.global(),
                 n,
-                out_values: sorted.values.global_mut().cast(),
+                out_values: out.global_mut(),
                 tombstones: bitmap.global_mut(),
             }
             .launch(stream, covering(n))?;
         }
+        sorted.settle(stream, rows::address_of(values))?;
     }
     Ok(sorted)
 }

@@ -5,6 +5,7 @@ use warpset_kernels::lsm::copies::{self, lsm_copies};
 use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
+use super::slices::Batch;
 use super::{DeviceKey, DeviceValue, Dictionary, StoredKey, batch};
 use crate::Error;
 use crate::error::one_per_key;
@@ -18,13 +19,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     pub(crate) fn build_from_slices(device: &Device, policy: P, keys: &[K], values: &[V]) -> Result<Self, Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let empty = Dictionary::empty(device, policy)?;
-        let (keys, values) = (K::stored(keys), V::stored(values));
-        // SAFETY: the slices are borrowed until the work has been waited for; device memory is freed in the order of
-        // the stream.
-        empty.filled(keys.len(), |stream| unsafe {
-            let (keys, values) = (stream.from_slice_async(&keys)?, stream.from_slice_async(values)?);
-            batch::insertions::<K::Stored, V>(stream, keys.as_slice(), values.as_slice())
-        })
+        let mut brought = Batch::default();
+        empty.filled(keys.len(), |stream| brought.insertions(stream, keys, values))
     }
 
     /// From device memory.

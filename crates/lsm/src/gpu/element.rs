@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use bytemuck::Pod;
 use warpset_base::parallel;
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::lsm::batch::lsm_gather;
-use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::copies::lsm_copies;
+use warpset_kernels::lsm::count::lsm_count;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::flipped::{lsm_descends, lsm_lookup_flipped};
-use warpset_kernels::lsm::list::{lsm_list, lsm_list_parts};
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces};
 use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_lookup_sorted};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
-use warpset_kernels::lsm::range::{lsm_count, lsm_range};
-use warpset_kernels::lsm::run_merge::ListKey;
+use warpset_kernels::lsm::order::RangeKey;
+use warpset_kernels::lsm::ordering::{lsm_order, lsm_order_queries};
 use warpset_kernels::lsm::spans::lsm_spans;
 use warpset_kernels::lsm::visible::{lsm_visible_hide, lsm_visible_own};
 use warpset_primitives::merge::{
@@ -27,12 +27,14 @@ use warpset_primitives::{KeyMask, Result, select};
 use warpset_simt::EntryOf;
 
 use super::elements::DeviceElements;
+use super::rows;
 use crate::{OrderedKey, Value};
 
 /// Keys from which on several threads restore them, and how many each of them takes at a time.
 const LARGE: usize = 1 << 18;
 
-/// Keys of dictionaries in device memory: `u32`, `u64`, `i32` and `i64`, which stand there as unsigned keys. Sealed.
+/// Keys of dictionaries in device memory: `u32`, `u64`, `i32`, `i64`, `[u8; 4]` and `[u8; 8]`, which stand there as
+/// unsigned keys. Sealed.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -55,22 +57,35 @@ const LARGE: usize = 1 << 18;
 /// assert_eq!(lsm.first_key_value()?, Some((-7, 2)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the key of a dictionary in device memory",
+    note = "use `u32`, `u64`, `i32`, `i64`, `[u8; 4]` or `[u8; 8]`; dictionaries on the host have keys of 16 bytes too"
+)]
 pub trait DeviceKey: OrderedKey {
-    /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, which keeps the
-    /// order.
+    /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, a string of bytes as
+    /// the number whose highest byte is its first; so the order is kept.
     type Stored: StoredKey;
 
     /// The key as it is stored.
     fn to_stored(self) -> Self::Stored {
-        Self::Stored::from_u64(self.to_u64())
+        Self::Stored::from_u128(self.to_u128())
     }
 
     /// The keys as they are stored; unsigned ones without a copy.
     fn stored(keys: &[Self]) -> Cow<'_, [Self::Stored]>;
 
+    /// Writes the keys as they are stored, to a place for each.
+    fn store(keys: &[Self], to: &mut [Self::Stored]) {
+        match Self::stored(&keys[..0]) {
+            Cow::Borrowed(_) => to.copy_from_slice(bytemuck::cast_slice(keys)),
+            Cow::Owned(_) => to.iter_mut().zip(keys).for_each(|(to, &key)| *to = key.to_stored()),
+        }
+    }
+
     /// The keys that are stored so.
     fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self> {
-        let mut keys: Vec<Self> = bytemuck::cast_vec(stored);
+        let mut keys: Vec<Self> =
+            bytemuck::try_cast_vec(stored).unwrap_or_else(|(_, stored)| bytemuck::cast_slice(&stored).to_vec());
         Self::restore(&mut keys);
         keys
     }
@@ -87,7 +102,7 @@ pub trait DeviceKey: OrderedKey {
         from: DeviceSlice<'_, Self::Stored>,
         to: &mut [Self],
     ) -> std::result::Result<(), GpuError> {
-        stream.download(from, bytemuck::cast_slice_mut(to))?;
+        stream.download(from.cast::<u8>()?, bytemuck::cast_slice_mut(to))?;
         if to.len() < LARGE {
             Self::restore(to);
         } else {
@@ -115,6 +130,8 @@ device_keys! {
     u64, u64, |keys| Cow::Borrowed(keys), |_keys| {};
     i32, u32, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
     i64, u64, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
+    [u8; 4], u32, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| key.reverse());
+    [u8; 8], u64, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| key.reverse());
 }
 
 /// Keys that there are kernels for: `u32` and `u64`. Sealed.
@@ -128,7 +145,6 @@ pub trait StoredKey:
     + EntryOf<lsm_lookup_flipped<Self>>
     + EntryOf<lsm_descends<Self>>
     + EntryOf<lsm_count<Self>>
-    + EntryOf<lsm_range<Self>>
     + EntryOf<lsm_gather<Self>>
     + EntryOf<lsm_index_head<Self>>
     + EntryOf<lsm_derive<Self>>
@@ -136,9 +152,10 @@ pub trait StoredKey:
     + EntryOf<lsm_visible_hide<Self>>
     + EntryOf<lsm_spans<Self>>
     + EntryOf<lsm_list<Self>>
-    + EntryOf<lsm_list_parts<Self>>
+    + EntryOf<lsm_list_pieces<Self>>
+    + EntryOf<lsm_order<Self>>
+    + EntryOf<lsm_order_queries<Self>>
     + RangeKey
-    + ListKey
     + select::Item
     + TileItem
 {
@@ -146,47 +163,94 @@ pub trait StoredKey:
 impl StoredKey for u32 {}
 impl StoredKey for u64 {}
 
-/// Values of dictionaries in device memory: `u32`, `u64` and `()`. Sealed.
+/// Values of dictionaries in device memory: numbers, arrays, `()`, and structs by
+/// [`device_value!`](crate::device_value). Those of 4 and of 8 bytes lie beside the keys as numbers, which kernels
+/// carry; others as rows, of which kernels carry the addresses, so that an element takes 8 bytes more.
+///
+/// # Safety
+/// Unless the type has no size, `Stored` is the type itself, and `stored` and `stored_mut` return their arguments; of
+/// no size, they return empty slices. The constants are as provided.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the value of a dictionary in device memory",
-    note = "use `u32`, `u64` or `()`"
+    note = "numbers and arrays of numbers can; for a struct of plain old data write `warpset_lsm::device_value!({Self});`"
 )]
-pub trait DeviceValue: Value + primitives::Forms {
+pub unsafe trait DeviceValue: Value + primitives::Forms {
     /// What is stored for a value: it itself; of `()` nothing, whatever the type.
-    type Stored: Pod + Default + Send + Sync;
+    type Stored: Pod + Send + Sync;
 
-    /// Words of 32 bits in a value.
-    const WORDS: u32;
+    /// Words of 32 bits that kernels carry for a value.
+    const WORDS: u32 = match size_of::<Self>() {
+        0 => 0,
+        4 => 1,
+        _ => 2,
+    };
 
-    /// The values as they are stored; none for `()`.
+    /// Whether these words are the address of the value.
+    const IN_ROWS: bool = !matches!(size_of::<Self>(), 0 | 4 | 8);
+
+    /// The values as they are stored; none of no size.
     fn stored(values: &[Self]) -> &[Self::Stored];
 
-    /// Where what is stored becomes values: nowhere for `()`.
+    /// Where what is stored becomes values: nowhere for those of no size.
     fn stored_mut(values: &mut [Self]) -> &mut [Self::Stored];
 }
 
-macro_rules! device_values {
-    ($($value:ty: $words:literal;)*) => {$(
-        impl DeviceValue for $value {
-            type Stored = $value;
-            const WORDS: u32 = $words;
-            fn stored(values: &[$value]) -> &[$value] {
-                values
+/// Lets structs of plain old data be values of dictionaries in device memory; on the host they are without it.
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use warpset_gpu::Device;
+/// use warpset_lsm::Lsm;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Trade {
+///     price: f64,
+///     volume: u32,
+///     venue: u32,
+/// }
+/// warpset_lsm::device_value!(Trade);
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let trade = Trade { price: 1.5, volume: 10, venue: 3 };
+/// let last = Lsm::<u32, Trade>::builder().on(&device).build_from(&[7], &[trade])?;
+/// assert_eq!(last.get_bulk(&[7, 8])?, [Some(trade), None]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[macro_export]
+macro_rules! device_value {
+    ($($value:ty),+ $(,)?) => {$(
+        // SAFETY: as the trait asks for.
+        unsafe impl $crate::gpu::DeviceValue for $value {
+            type Stored = Self;
+            fn stored(values: &[Self]) -> &[Self] {
+                if size_of::<Self>() == 0 { &[] } else { values }
             }
-            fn stored_mut(values: &mut [$value]) -> &mut [$value] {
-                values
+            fn stored_mut(values: &mut [Self]) -> &mut [Self] {
+                if size_of::<Self>() == 0 { &mut [] } else { values }
             }
         }
-    )*};
+    )+};
 }
-device_values! {
-    u32: 1;
-    u64: 2;
+device_value!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
+
+// SAFETY: as the trait asks for.
+unsafe impl<T, const LEN: usize> DeviceValue for [T; LEN]
+where
+    [T; LEN]: Value,
+{
+    type Stored = Self;
+    fn stored(values: &[Self]) -> &[Self] {
+        if size_of::<Self>() == 0 { &[] } else { values }
+    }
+    fn stored_mut(values: &mut [Self]) -> &mut [Self] {
+        if size_of::<Self>() == 0 { &mut [] } else { values }
+    }
 }
 
-impl DeviceValue for () {
+// SAFETY: as the trait asks for.
+unsafe impl DeviceValue for () {
     type Stored = u32;
-    const WORDS: u32 = 0;
     fn stored(_: &[()]) -> &[u32] {
         &[]
     }
@@ -209,17 +273,18 @@ pub(crate) mod primitives {
 
     /// The primitives for elements with such values.
     pub trait Forms: Sized {
-        /// Queues the sort by key, of equal keys the last one first.
+        /// Queues the sort by key, of equal keys the last one first, into `out`, which is as long.
         ///
         /// # Safety
         /// As [`sort_pairs_async`].
-        unsafe fn sort<K: StoredKey, T: Pod>(
+        unsafe fn sort<K: StoredKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
-            values: DeviceSlice<'_, T>,
-            out_keys: &mut DeviceVec<K>,
-            out_values: &mut DeviceVec<T>,
-        ) -> Result<()>;
+            values: DeviceSlice<'_, Self::Stored>,
+            out: &mut DeviceElements<K, Self>,
+        ) -> Result<()>
+        where
+            Self: DeviceValue;
 
         /// Queues the merge of runs, the newest first, into `out`, which is as long, and has a bitmap if one of them
         /// has.
@@ -234,7 +299,8 @@ pub(crate) mod primitives {
         where
             Self: DeviceValue;
 
-        /// Queues the merge of what lives into `out`, which is as long as the runs, and its number into `count`.
+        /// Queues the merge of what lives into `out`, which is as long as the runs, and its number into `count`. Of
+        /// rows it gets the addresses alone: [`DeviceElements::settle`] does the rest, once the number is known.
         ///
         /// # Safety
         /// As [`merge_newest_pairs_async`].
@@ -248,110 +314,153 @@ pub(crate) mod primitives {
             Self: DeviceValue;
     }
 
-    impl Forms for () {
-        unsafe fn sort<K: StoredKey, T: Pod>(
+    impl<V: Value> Forms for V {
+        unsafe fn sort<K: StoredKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
-            _: DeviceSlice<'_, T>,
-            out_keys: &mut DeviceVec<K>,
-            _: &mut DeviceVec<T>,
-        ) -> Result<()> {
-            // SAFETY: the caller's promise is the same.
-            unsafe { sort_keys_async(stream, keys, out_keys, By::ascending()) }
+            values: DeviceSlice<'_, V::Stored>,
+            out: &mut DeviceElements<K, V>,
+        ) -> Result<()>
+        where
+            V: DeviceValue,
+        {
+            // SAFETY: the caller's promise is the same; addresses are freed in the order of the stream.
+            unsafe {
+                match size_of::<V>() {
+                    0 => sort_keys_async(stream, keys, &mut out.keys, By::ascending()),
+                    4 => sort_by_key::<K, V, u32>(stream, keys, values.cast()?, out),
+                    8 => sort_by_key::<K, V, u64>(stream, keys, values.cast()?, out),
+                    _ => {
+                        let addresses = rows::addresses(stream, values)?;
+                        sort_by_key::<K, V, u64>(stream, keys, addresses.as_slice(), out)?;
+                        out.settle(stream, rows::address_of(values))
+                    }
+                }
+            }
         }
 
         unsafe fn merge<K: StoredKey>(
             stream: &Stream,
-            runs: &[&DeviceElements<K, ()>],
-            out: &mut DeviceElements<K, ()>,
-        ) -> Result<()> {
-            // SAFETY: the caller's promise is the same.
+            runs: &[&DeviceElements<K, V>],
+            out: &mut DeviceElements<K, V>,
+        ) -> Result<()>
+        where
+            V: DeviceValue,
+        {
+            // SAFETY: the caller's promise is the same; the addresses are those of rows in the runs.
             unsafe {
-                let DeviceElements { keys, tombstones, .. } = out;
-                let Some(tombstones) = tombstones else {
-                    let runs: Vec<DeviceSlice<'_, K>> = runs.iter().map(|run| run.keys()).collect();
-                    return merge_many_keys_async(stream, &runs, KeyMask::all(), keys);
-                };
-                let runs: Vec<_> = runs.iter().map(|run| WithStatus::new(run.keys(), run.tombstones())).collect();
-                merge_many_keys_with_status_async(stream, &runs, KeyMask::all(), keys, tombstones)
+                match size_of::<V>() {
+                    0 => merge_keys(stream, runs, out),
+                    4 => merge_with::<K, V, u32>(stream, runs, out),
+                    8 => merge_with::<K, V, u64>(stream, runs, out),
+                    _ => {
+                        merge_with::<K, V, u64>(stream, runs, out)?;
+                        out.settle(stream, 0)
+                    }
+                }
             }
         }
 
         unsafe fn merge_live<K: StoredKey>(
             stream: &Stream,
-            runs: &[&DeviceElements<K, ()>],
-            out: &mut DeviceElements<K, ()>,
+            runs: &[&DeviceElements<K, V>],
+            out: &mut DeviceElements<K, V>,
             count: DeviceSliceMut<'_, u64>,
-        ) -> Result<()> {
-            let runs: Vec<_> = runs.iter().map(|run| WithStatus::new(run.keys(), run.tombstones())).collect();
+        ) -> Result<()>
+        where
+            V: DeviceValue,
+        {
             // SAFETY: the caller's promise is the same.
-            unsafe { merge_newest_keys_async(stream, &runs, KeyMask::all(), Marked::Dropped, &mut out.keys, count) }
+            unsafe {
+                match size_of::<V>() {
+                    0 => {
+                        let runs: Vec<_> =
+                            runs.iter().map(|run| WithStatus::new(run.keys(), run.tombstones())).collect();
+                        let (keys, mask) = (&mut out.keys, KeyMask::all());
+                        merge_newest_keys_async(stream, &runs, mask, Marked::Dropped, keys, count)
+                    }
+                    4 => merge_live_with::<K, V, u32>(stream, runs, out, count),
+                    _ => merge_live_with::<K, V, u64>(stream, runs, out, count),
+                }
+            }
         }
     }
 
-    macro_rules! with_values {
-        ($($value:ty),*) => {$(
-            impl Forms for $value {
-                unsafe fn sort<K: StoredKey, T: Pod>(
-                    stream: &Stream,
-                    keys: DeviceSlice<'_, K>,
-                    values: DeviceSlice<'_, T>,
-                    out_keys: &mut DeviceVec<K>,
-                    out_values: &mut DeviceVec<T>,
-                ) -> Result<()> {
-                    let (values, out_values) = (values.cast()?, out_values.as_mut_slice().cast()?);
-                    // SAFETY: the caller's promise is the same.
-                    unsafe { sort_by_key::<K, $value>(stream, keys, values, out_keys, out_values) }
-                }
+    /// # Safety
+    /// As [`merge_many_keys_with_status_async`].
+    unsafe fn merge_keys<K: StoredKey, V: DeviceValue>(
+        stream: &Stream,
+        runs: &[&DeviceElements<K, V>],
+        out: &mut DeviceElements<K, V>,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe {
+            let DeviceElements { keys, tombstones, .. } = out;
+            let Some(tombstones) = tombstones else {
+                let runs: Vec<DeviceSlice<'_, K>> = runs.iter().map(|run| run.keys()).collect();
+                return merge_many_keys_async(stream, &runs, KeyMask::all(), keys);
+            };
+            let runs: Vec<_> = runs.iter().map(|run| WithStatus::new(run.keys(), run.tombstones())).collect();
+            merge_many_keys_with_status_async(stream, &runs, KeyMask::all(), keys, tombstones)
+        }
+    }
 
-                unsafe fn merge<K: StoredKey>(
-                    stream: &Stream,
-                    runs: &[&DeviceElements<K, $value>],
-                    out: &mut DeviceElements<K, $value>,
-                ) -> Result<()> {
-                    // SAFETY: the caller's promise is the same.
-                    unsafe {
-                        let DeviceElements { keys, values, tombstones, .. } = out;
-                        let Some(tombstones) = tombstones else {
-                            let runs: Vec<_> = runs.iter().map(|run| Pairs::new(run.keys(), run.values())).collect();
-                            return merge_many_pairs_async(stream, &runs, KeyMask::all(), keys, values);
-                        };
-                        let runs: Vec<_> = runs
-                            .iter()
-                            .map(|run| WithStatus::new(Pairs::new(run.keys(), run.values()), run.tombstones()))
-                            .collect();
-                        merge_many_pairs_with_status_async(stream, &runs, KeyMask::all(), keys, values, tombstones)
-                    }
-                }
+    /// The runs with what kernels carry for their values, a `T` each.
+    fn carried<'a, K: StoredKey, V: DeviceValue, T: Payload>(
+        runs: &[&'a DeviceElements<K, V>],
+    ) -> Result<Vec<WithStatus<'a, Pairs<'a, K, T>>>> {
+        let carried = |run: &&'a DeviceElements<K, V>| {
+            Ok(WithStatus::new(Pairs::new(run.keys(), run.carried()?), run.tombstones()))
+        };
+        runs.iter().map(carried).collect()
+    }
 
-                unsafe fn merge_live<K: StoredKey>(
-                    stream: &Stream,
-                    runs: &[&DeviceElements<K, $value>],
-                    out: &mut DeviceElements<K, $value>,
-                    count: DeviceSliceMut<'_, u64>,
-                ) -> Result<()> {
-                    let runs: Vec<_> = runs
-                        .iter()
-                        .map(|run| WithStatus::new(Pairs::new(run.keys(), run.values()), run.tombstones()))
-                        .collect();
-                    let DeviceElements { keys, values, .. } = out;
-                    // SAFETY: the caller's promise is the same.
-                    unsafe { merge_newest_pairs_async(stream, &runs, KeyMask::all(), Marked::Dropped, keys, values, count) }
+    /// # Safety
+    /// As [`merge_many_pairs_with_status_async`].
+    unsafe fn merge_with<K: StoredKey, V: DeviceValue, T: Payload>(
+        stream: &Stream,
+        runs: &[&DeviceElements<K, V>],
+        out: &mut DeviceElements<K, V>,
+    ) -> Result<()> {
+        let runs = carried::<K, V, T>(runs)?;
+        let (keys, values, tombstones) = out.parts_mut::<T>()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe {
+            match tombstones {
+                Some(tombstones) => {
+                    merge_many_pairs_with_status_async(stream, &runs, KeyMask::all(), keys, values, tombstones)
+                }
+                None => {
+                    let runs: Vec<_> = runs.iter().map(|run| run.run).collect();
+                    merge_many_pairs_async(stream, &runs, KeyMask::all(), keys, values)
                 }
             }
-        )*};
+        }
     }
-    with_values!(u32, u64);
+
+    /// # Safety
+    /// As [`merge_newest_pairs_async`].
+    unsafe fn merge_live_with<K: StoredKey, V: DeviceValue, T: Payload>(
+        stream: &Stream,
+        runs: &[&DeviceElements<K, V>],
+        out: &mut DeviceElements<K, V>,
+        count: DeviceSliceMut<'_, u64>,
+    ) -> Result<()> {
+        let runs = carried::<K, V, T>(runs)?;
+        let (keys, values, _) = out.parts_mut::<T>()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { merge_newest_pairs_async(stream, &runs, KeyMask::all(), Marked::Dropped, keys, values, count) }
+    }
 
     /// # Safety
     /// As [`sort_pairs_async`].
-    unsafe fn sort_by_key<K: StoredKey, V: Payload>(
+    unsafe fn sort_by_key<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
-        values: DeviceSlice<'_, V>,
-        out_keys: &mut DeviceVec<K>,
-        out_values: DeviceSliceMut<'_, V>,
+        values: DeviceSlice<'_, T>,
+        out: &mut DeviceElements<K, V>,
     ) -> Result<()> {
+        let (out_keys, out_values, _) = out.parts_mut::<T>()?;
         // SAFETY: the caller's promise is the same.
         unsafe { sort_pairs_async(stream, keys, values, out_keys, out_values, By::ascending().last_first()) }
     }

@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
+use bytemuck::Pod;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
 use warpset_kernels::lsm::lookup::lsm_publish;
 use warpset_kernels::lsm::table::{Addresses, LEVELS, TABLE_WORDS, word};
 use warpset_kernels::lsm::visibility::PER_WORD;
-use warpset_primitives::Error::TooManyRuns;
+use warpset_primitives::Error as PrimitiveError;
 use warpset_simt::LaunchConfig;
 
+use super::rows;
 use super::search_index::SearchIndex;
 use super::{DeviceKey, DeviceValue, StoredKey};
 use crate::Error;
@@ -20,6 +22,8 @@ pub struct DeviceElements<K, V: DeviceValue> {
     pub(crate) len: usize,
     pub(crate) keys: DeviceVec<K>,
     pub(crate) values: DeviceVec<V::Stored>,
+    /// Of values in rows the addresses, which kernels carry for them.
+    addresses: Option<DeviceVec<u64>>,
     /// Whole words. Absent if no element is a tombstone; an update with flags on the device may leave one without any.
     pub(crate) tombstones: Option<DeviceVec<u32>>,
     /// Once it has been built.
@@ -33,14 +37,16 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
             len,
             keys: stream.alloc_uninit(len)?,
             values: stream.alloc_uninit(if V::WORDS == 0 { 0 } else { len })?,
+            addresses: if V::IN_ROWS { Some(stream.alloc_uninit(len)?) } else { None },
             tombstones: if tombstones { Some(stream.alloc_uninit(len.div_ceil(32))?) } else { None },
             search_index: OnceLock::new(),
         })
     }
 
-    /// Elements of which each has a key of its own and none is a tombstone.
+    /// Elements of which each has a key of its own and none is a tombstone; values are in no rows.
     pub(super) fn of_distinct(keys: DeviceVec<K>, values: DeviceVec<V::Stored>) -> Self {
-        DeviceElements { len: keys.len(), keys, values, tombstones: None, search_index: OnceLock::new() }
+        let (addresses, search_index) = (None, OnceLock::new());
+        DeviceElements { len: keys.len(), keys, values, addresses, tombstones: None, search_index }
     }
 
     pub(super) fn from_host(
@@ -48,10 +54,12 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         elements: &Elements<impl DeviceKey<Stored = K>, V>,
     ) -> Result<Self, Error> {
         let bitmap = elements.tombstones.as_ref().map(|words| stream.from_slice(words));
+        let values = stream.from_slice(V::stored(&elements.values))?;
         Ok(DeviceElements {
             len: elements.len(),
             keys: stream.from_slice(&DeviceKey::stored(elements.keys.as_slice()))?,
-            values: stream.from_slice(V::stored(&elements.values))?,
+            addresses: if V::IN_ROWS { Some(rows::addresses(stream, values.as_slice())?) } else { None },
+            values,
             tombstones: bitmap.transpose()?,
             search_index: OnceLock::new(),
         })
@@ -77,6 +85,40 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         self.values.slice(..if V::WORDS == 0 { 0 } else { self.len })
     }
 
+    /// What kernels carry for the values, a `T` each.
+    pub(super) fn carried<T: Pod>(&self) -> Result<DeviceSlice<'_, T>, GpuError> {
+        match &self.addresses {
+            Some(addresses) => addresses.slice(..self.len).cast(),
+            None => self.values().cast(),
+        }
+    }
+
+    /// [`carried`](Self::carried), to be written.
+    pub(super) fn carried_mut<T: Pod>(&mut self) -> Result<DeviceSliceMut<'_, T>, GpuError> {
+        carried_mut(&mut self.values, &mut self.addresses)
+    }
+
+    /// Keys, what kernels carry for the values, and bits of tombstones, to be written.
+    pub(super) fn parts_mut<T: Pod>(&mut self) -> Result<PartsMut<'_, K, T>, GpuError> {
+        let DeviceElements { keys, values, addresses, tombstones, .. } = self;
+        let tombstones = tombstones.as_mut().map(DeviceVec::as_mut_slice);
+        Ok((keys.as_mut_slice(), carried_mut(values, addresses)?, tombstones))
+    }
+
+    /// Queues the copying of rows to the elements' own, once their addresses have become those of others, which lie as
+    /// [`rows::copy`] says. Values in no rows are there already.
+    ///
+    /// # Safety
+    /// As for [`rows::copy`]; the elements stay allocated until `stream` has passed this work.
+    pub(super) unsafe fn settle(&mut self, stream: &Stream, first: u64) -> Result<(), PrimitiveError> {
+        let Some(addresses) = &mut self.addresses else { return Ok(()) };
+        // SAFETY: the caller's promise; there is a place for each row, and for each address.
+        unsafe {
+            rows::copy(stream, addresses.slice(..self.len), first, self.values.slice_mut(..self.len))?;
+            rows::write_addresses(stream, self.values.slice(..self.len), addresses.slice_mut(..self.len))
+        }
+    }
+
     pub(super) fn tombstones(&self) -> Option<DeviceSlice<'_, u32>> {
         self.tombstones.as_ref().map(DeviceVec::as_slice)
     }
@@ -85,22 +127,48 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     pub(super) fn follows(&self, stream: &Stream) -> bool {
         let bitmap = self.tombstones.as_ref().is_none_or(|words| words.follows(stream));
         let search_index = self.search_index.get().is_none_or(|search_index| search_index.follows(stream));
-        self.keys.follows(stream) && (V::WORDS == 0 || self.values.follows(stream)) && bitmap && search_index
+        let values = V::WORDS == 0 || self.values.follows(stream);
+        let addresses = self.addresses.as_ref().is_none_or(|addresses| addresses.follows(stream));
+        self.keys.follows(stream) && values && addresses && bitmap && search_index
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
         let bitmap = self.tombstones.as_ref().map_or(0, DeviceVec::byte_len);
         let search_index = self.search_index.get().map_or(0, SearchIndex::memory_bytes);
-        (self.keys.byte_len() + self.values.byte_len() + bitmap + search_index) as u64
+        let addresses = self.addresses.as_ref().map_or(0, DeviceVec::byte_len);
+        (self.keys.byte_len() + self.values.byte_len() + addresses + bitmap + search_index) as u64
     }
 }
 
-/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for.
+/// See [`DeviceElements::parts_mut`].
+pub(super) type PartsMut<'a, K, T> = (DeviceSliceMut<'a, K>, DeviceSliceMut<'a, T>, Option<DeviceSliceMut<'a, u32>>);
+
+fn carried_mut<'a, S: Pod, T: Pod>(
+    values: &'a mut DeviceVec<S>,
+    addresses: &'a mut Option<DeviceVec<u64>>,
+) -> Result<DeviceSliceMut<'a, T>, GpuError> {
+    match addresses {
+        Some(addresses) => addresses.as_mut_slice().cast(),
+        None => values.as_mut_slice().cast(),
+    }
+}
+
+/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for. A level
+/// alone is as fast to search as its filter to ask.
 pub(super) fn publish<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
-    let levels = addresses(levels)?;
+    publish_with(stream, levels, levels.len() > 1)
+}
+
+/// [`publish`], with filters or without them.
+pub(super) fn publish_with<K: StoredKey, V: DeviceValue>(
+    stream: &Stream,
+    levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+    with_filters: bool,
+) -> Result<DeviceVec<u64>, Error> {
+    let levels = addresses(levels, with_filters)?;
     let mut table = stream.alloc_uninit(TABLE_WORDS)?;
     // SAFETY: the table has a place for each level, and no other code has its address yet.
     unsafe { lsm_publish { levels, table: table.global_mut() }.launch(stream, LaunchConfig::new(1, 32))? };
@@ -113,7 +181,7 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
     let Addresses { keys, values, tombstones, lengths, filters, filter_words, indexes, first_visible } =
-        addresses(levels)?;
+        addresses(levels, levels.len() > 1)?;
     let mut words = [0; TABLE_WORDS];
     let arrays = [
         (word::KEYS, keys),
@@ -133,23 +201,29 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
 
 fn addresses<K: StoredKey, V: DeviceValue>(
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+    with_filters: bool,
 ) -> Result<Addresses, Error> {
     if levels.len() > LEVELS {
-        return Err(TooManyRuns { runs: levels.len(), max: LEVELS }.into());
+        return Err(PrimitiveError::TooManyRuns { runs: levels.len(), max: LEVELS }.into());
     }
     let mut of = Addresses::NONE;
     let mut first_visible = 0;
     for (i, (_, elements)) in levels.iter().enumerate() {
         of.keys[i] = elements.keys.global().as_ptr().expose_provenance() as u64;
-        of.values[i] = elements.values.global().as_ptr().expose_provenance() as u64;
+        of.values[i] = match &elements.addresses {
+            Some(addresses) => addresses.global().as_ptr().expose_provenance(),
+            None => elements.values.global().as_ptr().expose_provenance(),
+        } as u64;
         of.tombstones[i] =
             elements.tombstones.as_ref().map_or(0, |words| words.global().as_ptr().expose_provenance() as u64);
         of.lengths[i] = elements.len as u64;
         of.first_visible[i] = first_visible;
         first_visible += elements.len.div_ceil(PER_WORD) as u64;
         if let Some(SearchIndex { filter, index }) = elements.search_index.get() {
-            of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
-            of.filter_words[i] = filter.len() as u64;
+            if let Some(filter) = filter.get().filter(|_| with_filters) {
+                of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
+                of.filter_words[i] = filter.len() as u64;
+            }
             of.indexes[i] = index.global().as_ptr().expose_provenance() as u64;
         }
     }

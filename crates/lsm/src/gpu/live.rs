@@ -137,11 +137,15 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         live.len = len[0] as usize;
         if live.len + live.len / 8 < total {
             // Memory that the dropped ones took is given back.
-            let mut exact = DeviceElements::uninit(stream, live.len, false)?;
-            stream.copy(&mut exact.keys, live.keys())?;
-            stream.copy(&mut exact.values, live.values())?;
-            return Ok(exact);
+            let mut exact = DeviceElements::<K::Stored, V>::uninit(stream, live.len, false)?;
+            let (keys, carried, _) = exact.parts_mut::<u8>()?;
+            stream.copy(keys, live.keys())?;
+            stream.copy(carried, live.carried::<u8>()?)?;
+            live = exact;
         }
+        // SAFETY: rows are in the runs, which the levels keep until the stream has been waited for, and the batch in its
+        // order.
+        unsafe { live.settle(stream, 0)? };
         Ok(live)
     }
 }

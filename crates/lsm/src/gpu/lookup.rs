@@ -3,10 +3,12 @@
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::lsm::flipped::{self, lsm_descends, lsm_lookup_flipped};
 use warpset_kernels::lsm::lookup::{self, lsm_lookup, lsm_lookup_sorted, lsm_places, lsm_scatter};
+use warpset_kernels::lsm::visibility;
 use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_pairs_async};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
+use super::elements::publish_with;
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
 
@@ -42,24 +44,27 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         if n == 0 {
             return Ok(());
         }
-        let (table, levels) = (self.table(method).global(), self.levels.len() as u32);
-        let sight = self.sight();
-        let (visible, known) = match sight.visible {
-            Some((words, all)) if method != LookupMethod::Halving => {
-                (words, if all { lookup::ALL } else { lookup::WORDS })
-            }
-            _ => (table, lookup::UNKNOWN),
+        let filtered = match &self.levels[..] {
+            levels @ [_] if method == LookupMethod::Filtered => Some(publish_with(stream, levels, true)?),
+            _ => None,
         };
-        let is_known = known != lookup::UNKNOWN && n <= u32::MAX as usize;
+        let table = filtered.as_ref().unwrap_or_else(|| self.table(method)).global();
+        let levels = self.levels.len() as u32;
+        let sight = self.sight();
+        let (visible, known) = match method {
+            LookupMethod::Halving => (table, visibility::UNKNOWN),
+            _ => (sight.visible, sight.known),
+        };
+        let is_known = known != visibility::UNKNOWN && n <= u32::MAX as usize;
         let asked = Asked { keys, table, levels, visible, known };
         if is_known && method == LookupMethod::Flipped {
             // SAFETY: the caller's promise is the same.
             return unsafe { self.queue_flipped(stream, asked, out_values, value_words, found) };
         }
         let sorts = match method {
-            LookupMethod::Auto => n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
+            LookupMethod::Auto => levels > 1 && n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
             LookupMethod::Sorted => true,
-            LookupMethod::Halving | LookupMethod::Flipped => false,
+            LookupMethod::Filtered | LookupMethod::Halving | LookupMethod::Flipped => false,
         };
         if is_known && sorts && self.indexed.get().is_some() {
             // SAFETY: the caller's promise is the same.
@@ -139,7 +144,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<(), Error> {
         let Asked { keys, table, levels, visible, known } = asked;
         let (queries, n) = (keys.global(), keys.len());
-        let all = (known == lookup::ALL).into();
+        let all = (known == visibility::ALL).into();
         let most = FLIPPED_ELEMENTS;
         let found = found.global_mut().cast();
         let kernel =
@@ -159,7 +164,23 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<LookupMethod, Error> {
         let flips = n >= FLIPPED_FROM && ascend()?;
         self.prepare_for(n)?;
-        Ok(if flips && self.sight().visible.is_some() { LookupMethod::Flipped } else { LookupMethod::Auto })
+        Ok(if flips && self.sight().is_known() { LookupMethod::Flipped } else { LookupMethod::Auto })
+    }
+
+    /// Builds what a method needs, for a call that waits, and says by which method it asks.
+    pub(super) fn prepare_method(
+        &self,
+        method: LookupMethod,
+        n: usize,
+        ascend: impl FnOnce() -> Result<bool, Error>,
+    ) -> Result<LookupMethod, Error> {
+        match method {
+            LookupMethod::Auto => return self.method_for(n, ascend),
+            LookupMethod::Filtered => self.prepare_levels(true).and_then(|()| self.prepare_lookups())?,
+            LookupMethod::Sorted | LookupMethod::Flipped => self.prepare_lookups()?,
+            LookupMethod::Halving => {}
+        }
+        Ok(method)
     }
 
     /// Whether queries on the device ascend. Waits.

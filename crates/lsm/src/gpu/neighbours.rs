@@ -5,6 +5,7 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::lsm::neighbours::{self, lsm_neighbours};
 use warpset_simt::LaunchConfig;
 
+use super::rows::Answers;
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
 
@@ -189,6 +190,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let levels = self.levels.len() as u32;
         let queries_per_block = (32 / levels.max(1).next_power_of_two() * neighbours::WARPS) as usize;
         let most = (self.device.properties().multiprocessors * BLOCKS) as usize;
+        let values = if V::WORDS == 0 { 0 } else { n };
+        let mut answers = Answers::<V>::new(stream, out.values.slice_mut(..values))?;
         let kernel = lsm_neighbours {
             table: self.table(LookupMethod::Auto).global(),
             levels,
@@ -197,14 +200,16 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             upwards: sought.upwards.into(),
             inclusive: sought.inclusive.into(),
             out_keys: out.keys.global_mut(),
-            out_values: out.values.global_mut().cast(),
+            out_values: answers.global_mut(),
             value_words: V::WORDS,
             found: out.found.global_mut(),
         };
         let config = LaunchConfig::new(n.div_ceil(queries_per_block).min(most) as u32, neighbours::BLOCK);
         // SAFETY: the table is of these levels; lengths were checked; the bits are zero; the caller answers for the
         // rest.
-        unsafe { kernel.launch(stream, config)? };
-        Ok(())
+        unsafe {
+            kernel.launch(stream, config)?;
+            Ok(answers.finish(stream)?)
+        }
     }
 }

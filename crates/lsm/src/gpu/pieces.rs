@@ -9,6 +9,7 @@ use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
 use super::query::upload_ends;
 use super::{DeviceKey, DeviceRanges, DeviceValue, Dictionary, StoredKey};
 use crate::error::one_per_key;
+use crate::query::range::ends;
 use crate::{Error, OrderedKey, Ranges};
 
 /// Ranges of a piece at most: what is counted of them takes memory, too.
@@ -39,7 +40,9 @@ pub(super) fn room_for<K: StoredKey, V: DeviceValue>(
 }
 
 fn element_bytes<K, V: DeviceValue>() -> u64 {
-    size_of::<K>() as u64 + 4 * u64::from(V::WORDS)
+    // Beside rows are their addresses, until they have been copied.
+    let carried = if V::IN_ROWS { 4 * V::WORDS as usize } else { 0 };
+    (size_of::<K>() + size_of::<V>() + carried) as u64
 }
 
 /// Some of the elements of several ranges of keys, in device memory: an item of [`RangePieces`].
@@ -63,9 +66,21 @@ pub struct RangePieces<'a, K: DeviceKey, V: DeviceValue, P> {
     most: u64,
     /// The first range that is not done.
     next: usize,
-    /// What is left of that range if it has more elements than a piece; the part with the least keys is the last one.
-    parts: Vec<SubRange<K::Stored>>,
+    /// What is left of that range if it has more elements than a piece.
+    parts: Parts<K::Stored>,
 }
+
+/// The elements of one range of keys, ascending, in pieces of limited size, each in device memory of its own: made by
+/// [`Dictionary::range_cursor`]. Ends after an error.
+pub struct RangeCursor<'a, K: DeviceKey, V: DeviceValue, P> {
+    of: &'a Dictionary<K, V, P>,
+    /// Elements of a piece at most.
+    most: u64,
+    parts: Parts<K::Stored>,
+}
+
+/// What is left of a range: the part with the least keys is the last one.
+type Parts<K> = Vec<SubRange<K>>;
 
 /// A part of a range of keys, and how many elements it has.
 #[derive(Clone, Copy)]
@@ -128,6 +143,42 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             on_device.copy_to_slice(counts)?;
         }
         Ok(RangePieces { of: self, lows, highs, counts, most: (most as u64).max(1), next: 0, parts: Vec::new() })
+    }
+
+    /// A cursor over the elements of one range, ascending, which yields pieces of at most `most` elements (0 counts as
+    /// 1), each in device memory of its own, so that a range of any length is worked through in bounded memory. Counts
+    /// the range first, and waits. The offsets of a piece are 0 and its length.
+    ///
+    /// ```
+    /// use warpset_gpu::Device;
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let keys: Vec<u32> = (0..1000).collect();
+    /// let lsm = Lsm::<u32, u32>::builder().on(&device).build_from(&keys, &keys)?;
+    /// let cursor = lsm.range_cursor(100..900, 256)?;
+    /// assert_eq!(cursor.remaining(), 800);
+    /// let mut next = 100;
+    /// for piece in cursor {
+    ///     let keys = piece?.keys.to_vec()?; // or kernels of one's own on the memory that it has
+    ///     assert!(keys.len() <= 256 && keys[0] == next);
+    ///     next += keys.len() as u32;
+    /// }
+    /// assert_eq!(next, 900);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]. Of an item: [`Error::RangesTooLarge`] if there is no memory for the piece.
+    pub fn range_cursor<R: RangeBounds<K>>(&self, range: R, most: usize) -> Result<RangeCursor<'_, K, V, P>, Error> {
+        let mut parts = Vec::new();
+        if let Some((low, high)) = ends(&range) {
+            let count = self.count_range_bulk(&[low..=high])?[0];
+            if count > 0 {
+                parts.push(SubRange { low: low.to_stored(), high: high.to_stored(), count });
+            }
+        }
+        Ok(RangeCursor { of: self, most: (most as u64).max(1), parts })
     }
 
     fn range_in_pieces<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
@@ -221,27 +272,36 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
 
     /// As many parts of the next range as fit in a piece.
     fn part_of_range(&mut self) -> Result<RangePiece<K, V>, Error> {
-        while let Some(part) = self.parts.last().filter(|part| part.count > self.most) {
-            let cut = self.cut(part)?;
-            self.parts.pop();
-            self.parts.extend(cut.into_iter().rev());
-        }
-        let mut sum = 0;
-        let fit = self.parts.iter().rev().take_while(|part| {
-            sum += part.count;
-            sum <= self.most
-        });
-        let (lows, highs): (Vec<K::Stored>, Vec<K::Stored>) = fit.map(|part| (part.low, part.high)).unzip();
-        let device = self.of.device();
-        let (on_device_lows, on_device_highs) = (device.from_slice(&lows)?, device.from_slice(&highs)?);
-        let mut elements = self.of.range_device(on_device_lows.as_slice(), on_device_highs.as_slice())?;
-        elements.offsets = device.from_slice(&[0, elements.keys.len() as u64])?;
+        let elements = self.of.next_parts(&mut self.parts, self.most)?;
         let ranges = self.next..self.next + 1;
-        self.parts.truncate(self.parts.len() - lows.len());
         if self.parts.is_empty() {
             self.next += 1;
         }
         Ok(RangePiece { ranges, elements })
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// The elements of as many parts of a range as fit in a piece, which are taken away; there is at least one. After
+    /// an error what is left is as much as before.
+    fn next_parts(&self, parts: &mut Parts<K::Stored>, most: u64) -> Result<DeviceRanges<K, V>, Error> {
+        while let Some(part) = parts.last().filter(|part| part.count > most) {
+            let cut = self.cut(part)?;
+            parts.pop();
+            parts.extend(cut.into_iter().rev());
+        }
+        let mut sum = 0;
+        let fit = parts.iter().rev().take_while(|part| {
+            sum += part.count;
+            sum <= most
+        });
+        let (lows, highs): (Vec<K::Stored>, Vec<K::Stored>) = fit.map(|part| (part.low, part.high)).unzip();
+        let device = self.device();
+        let (on_device_lows, on_device_highs) = (device.from_slice(&lows)?, device.from_slice(&highs)?);
+        let mut elements = self.range_device(on_device_lows.as_slice(), on_device_highs.as_slice())?;
+        elements.offsets = device.from_slice(&[0, elements.keys.len() as u64])?;
+        parts.truncate(parts.len() - lows.len());
+        Ok(elements)
     }
 
     /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have
@@ -252,7 +312,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
         let begins = (0..CUTS).map_while(|i| low.checked_add(i * step)).take_while(|&begin| begin <= high);
         let ranges: Vec<RangeInclusive<K>> =
             begins.map(|begin| K::from_u64(begin)..=K::from_u64(begin.saturating_add(step - 1).min(high))).collect();
-        let counts = self.of.count_range_bulk(&ranges)?;
+        let counts = self.count_range_bulk(&ranges)?;
         let parts = ranges.iter().zip(counts).filter(|&(_, count)| count > 0);
         Ok(parts
             .map(|(range, count)| SubRange { low: range.start().to_stored(), high: range.end().to_stored(), count })
@@ -276,6 +336,37 @@ impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangePieces<'_, K, V, P> {
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> std::iter::FusedIterator for RangePieces<'_, K, V, P> {}
+
+impl<K: DeviceKey, V: DeviceValue, P> RangeCursor<'_, K, V, P> {
+    /// How many elements are left.
+    pub fn remaining(&self) -> u64 {
+        self.parts.iter().map(|part| part.count).sum()
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangeCursor<'_, K, V, P> {
+    type Item = Result<DeviceRanges<K, V>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        let piece = self.of.next_parts(&mut self.parts, self.most);
+        if piece.is_err() {
+            self.parts.clear();
+        }
+        Some(piece)
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, P> std::iter::FusedIterator for RangeCursor<'_, K, V, P> {}
+
+impl<K: DeviceKey, V: DeviceValue, P> fmt::Debug for RangeCursor<'_, K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RangeCursor { most, .. } = self;
+        f.debug_struct("RangeCursor").field("remaining", &self.remaining()).field("most", most).finish_non_exhaustive()
+    }
+}
 
 impl<K: DeviceKey, V: DeviceValue, P> fmt::Debug for RangePieces<'_, K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,12 +3,17 @@
 use std::ops::RangeBounds;
 
 use warpset_base::filter::LengthMismatch;
+use warpset_base::parallel;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
+use super::rows::Answers;
 use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::error::one_per_key;
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
+
+/// Answers that a task puts together; whole words of bits.
+const PART: usize = 1 << 14;
 
 /// The elements of several ranges of keys in device memory, one range after the other: made by
 /// [`Dictionary::range_device`].
@@ -30,7 +35,14 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
         let mut values = vec![V::NONE; keys.len()];
         let found = self.get_bulk_into(keys, &mut values)?;
-        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
+        let mut answers = vec![None; keys.len()];
+        let parts = answers.chunks_mut(PART).zip(values.chunks(PART)).zip(found.as_words().chunks(PART / 64));
+        parallel::for_each(parts, |((answers, values), words)| {
+            for (i, (answer, &value)) in answers.iter_mut().zip(values).enumerate() {
+                *answer = (words[i / 64] >> (i % 64) & 1 == 1).then_some(value);
+            }
+        });
+        Ok(answers)
     }
 
     /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
@@ -38,8 +50,23 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
+        let mut found = Bitmap::default();
+        self.get_bitmap_bulk_into(keys, values, &mut found)?;
+        Ok(found)
+    }
+
+    /// [`get_bulk_into`](Dictionary::get_bulk_into) with the memory of an earlier answer: allocates none on the host
+    /// where `found` was for as many keys.
+    ///
+    /// # Errors
+    /// As for [`get_bulk_into`](Dictionary::get_bulk_into); then `found` is for no keys.
+    pub fn get_bitmap_bulk_into(&self, keys: &[K], values: &mut [V], found: &mut Bitmap) -> Result<(), Error> {
         one_per_key(keys.len(), "places for values", values.len())?;
-        self.look_up(keys, V::stored_mut(values), V::WORDS)
+        let mut words = std::mem::take(found).into_words();
+        words.resize(keys.len().div_ceil(64), 0);
+        self.look_up(keys, V::stored_mut(values), &mut words)?;
+        *found = Bitmap::from_words(words, keys.len());
+        Ok(())
     }
 
     /// Whether each key has a value.
@@ -55,7 +82,9 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        self.look_up(keys, &mut [], 0)
+        let mut words = vec![0; keys.len().div_ceil(64)];
+        self.look_up(keys, &mut [], &mut words)?;
+        Ok(Bitmap::from_words(words, keys.len()))
     }
 
     /// How many of the keys have a value.
@@ -64,26 +93,6 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// [`Error::Gpu`].
     pub fn count_contained_bulk(&self, keys: &[K]) -> Result<usize, Error> {
         Ok(self.contains_bitmap_bulk(keys)?.count_ones())
-    }
-
-    /// Which keys have a value, and these values of `value_words` words, if there are any, as they are stored: as many
-    /// as keys.
-    fn look_up(&self, keys: &[K], values: &mut [V::Stored], value_words: u32) -> Result<Bitmap, Error> {
-        let mut words = vec![0u64; keys.len().div_ceil(64)];
-        let method = self.method_for(keys.len(), || Ok(keys.is_sorted()))?;
-        let stored_keys = K::stored(keys);
-        self.waiting(|stream| {
-            // SAFETY: the slice is borrowed until the work has been waited for.
-            let on_device = unsafe { stream.from_slice_async(&stored_keys)? };
-            let mut found = stream.alloc_uninit::<u64>(words.len())?;
-            let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
-            let (bits, out) = (found.as_mut_slice(), stored.global_mut().cast());
-            // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
-            unsafe { self.queue_lookup(stream, method, on_device.as_slice(), out, value_words, bits)? };
-            stream.download(&found, &mut words)?;
-            Ok(stream.download(&stored, values)?)
-        })?;
-        Ok(Bitmap::from_words(words, keys.len()))
     }
 
     /// How many keys of each range have a value; none if its end is below its start.
@@ -97,7 +106,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
             // SAFETY: a place for each range; the memory is freed in the order of the stream.
-            unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice(), None)? };
+            unsafe {
+                let counts = on_device.as_mut_slice();
+                self.queue_count(stream, &self.sight(), lows.as_slice(), highs.as_slice(), counts, None)?;
+            }
             Ok(stream.download(&on_device, &mut counts)?)
         })?;
         Ok(counts)
@@ -147,11 +159,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        let method = match method {
-            LookupMethod::Auto => self.method_for(keys.len(), || self.ascend(keys))?,
-            LookupMethod::Sorted | LookupMethod::Flipped => self.prepare().map(|()| method)?,
-            LookupMethod::Halving => method,
-        };
+        let method = self.prepare_method(method, keys.len(), || self.ascend(keys))?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
@@ -198,9 +206,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         for device in [keys.device(), values.device(), found.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
-        let out = values.global_mut().cast();
+        let mut answers = Answers::<V>::new(stream, values.slice_mut(..needed))?;
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, found.slice_mut(..words)) }
+        unsafe {
+            self.queue_lookup(stream, method, keys, answers.global_mut(), V::WORDS, found.slice_mut(..words))?;
+            Ok(answers.finish(stream)?)
+        }
     }
 
     /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.
@@ -241,7 +252,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             self.device.expect_same(device, "a count in a dictionary")?;
         }
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_count(stream, lows, highs, counts, None) }
+        unsafe { self.queue_count(stream, &self.sight(), lows, highs, counts, None) }
     }
 
     /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.

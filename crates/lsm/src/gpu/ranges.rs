@@ -2,16 +2,19 @@
 
 use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::lsm::count::{self, lsm_count};
 use warpset_kernels::lsm::groups;
-use warpset_kernels::lsm::list::{self, lsm_list, lsm_list_parts};
-use warpset_kernels::lsm::parts::LONG_WORDS;
-use warpset_kernels::lsm::range::{self, lsm_count, lsm_range};
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces, lsm_owners};
+use warpset_kernels::lsm::order::LONG_WORDS;
+use warpset_kernels::lsm::ordering::lsm_order_queries;
 use warpset_kernels::lsm::spans::lsm_spans;
+use warpset_kernels::lsm::visibility;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
 use super::pieces::room_for;
 use super::query::DeviceRanges;
+use super::rows::Answers;
 use super::search_index::Sight;
 use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::Error;
@@ -20,18 +23,19 @@ use crate::Error;
 const FEW: u64 = 1 << 16;
 /// A warp goes through that many elements of a range about as fast as a lookup takes.
 const ELEMENTS_PER_LOOKUP: usize = 8;
-/// Blocks of [`lsm_count`] and [`lsm_range`] for each multiprocessor; they go on in strides.
+/// Blocks of kernels for ranges for each multiprocessor; they go on in strides.
 const BLOCKS: u32 = 8;
 /// What counting finds of the levels is kept for listing, if it takes no more words than this.
 const MOST_KEPT: usize = 1 << 26;
-/// Where [`Kept::totals`] has the number of long queries and that of their parts; before it, that of all results.
+/// Where [`Kept::totals`] has the number of long queries and of their pieces, and after it that of their elements; before
+/// it, that of all results.
 const LONG_COUNT: usize = 1;
 
 /// What counting finds, for listing.
 pub(super) struct Kept {
     /// One word for each query and level, unless that would be too many.
     spans: Option<DeviceVec<u64>>,
-    /// The queries that are listed by parts.
+    /// The queries of more elements than a warp has lanes.
     long: DeviceVec<u64>,
     /// Numbers that the host needs.
     totals: DeviceVec<u64>,
@@ -49,8 +53,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<(), Error> {
         let n = lows.len();
         self.prepare_for(n)?;
-        let Sight { table, visible, .. } = self.sight();
-        let is_open = n > 0 && visible.is_none() && self.indexed.get().is_none() && self.resident_len() >= FEW;
+        let sight = self.sight();
+        let is_open = n > 0 && !sight.is_known() && self.indexed.get().is_none() && self.resident_len() >= FEW;
         if !is_open {
             return Ok(());
         }
@@ -63,10 +67,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let (lows, highs, out) = (lows.global(), highs.global(), counts.global_mut());
         // SAFETY: the table is of these levels, and there are as many ends and counts as ranges; nothing is kept.
         unsafe {
+            let Sight { table, levels, .. } = sight;
             #[rustfmt::skip]
             let kernel = lsm_spans {
-                table, levels: self.levels.len() as u32, visible: table, all: 1, lows, highs, n,
-                counts: out, keep: 0, spans: out, list: 0, long: out, long_count: out,
+                table, levels, visible: table, all: 1, lows, highs, n, counts: out, keep: 0, spans: out, list: 0, long: out,
+                long_count: out,
             };
             kernel.launch(stream, self.warps_for(n))?;
             exclusive_in_place_async::<Sum<u64>>(stream, counts.as_mut_slice())?;
@@ -82,6 +87,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     pub(super) unsafe fn queue_count(
         &self,
         stream: &Stream,
+        sight: &Sight<'_>,
         lows: DeviceSlice<'_, K::Stored>,
         highs: DeviceSlice<'_, K::Stored>,
         mut counts: DeviceSliceMut<'_, u64>,
@@ -91,12 +97,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         if n == 0 {
             return Ok(());
         }
-        let Sight { table, visible, .. } = self.sight();
-        let (counts, levels) = (counts.global_mut(), self.levels.len() as u32);
-        let list = kept.is_some().into();
+        let Sight { table, levels, visible, known, .. } = *sight;
+        let counts = counts.global_mut();
         // Nothing is written there if nothing is kept.
-        let (mut keep, mut spans, mut long, mut long_count) = (0, counts, counts, counts);
+        let (mut list, mut keep, mut spans, mut long, mut long_count) = (0, 0, counts, counts, counts);
         if let Some(kept) = kept {
+            list = sight.listing();
             (long, long_count) = (kept.long.global_mut(), kept.totals.global_mut().at(LONG_COUNT));
             if let Some(kept) = &mut kept.spans {
                 (keep, spans) = (1, kept.global_mut());
@@ -105,19 +111,19 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let (lows, highs) = (lows.global(), highs.global());
         // SAFETY: the table is of these levels; the caller answers for the rest.
         unsafe {
-            match visible {
-                Some((visible, all)) => {
-                    let all = all.into();
-                    #[rustfmt::skip]
-                    let kernel = lsm_spans {
-                        table, levels, visible, all, lows, highs, n, counts, keep, spans, list, long, long_count,
-                    };
-                    kernel.launch(stream, self.warps_for(n))?;
-                }
-                None => {
-                    let kernel = lsm_count { table, levels, lows, highs, n, counts, spans, keep };
-                    kernel.launch(stream, self.warps_for(n).shared(range::COUNT_SHARED_BYTES))?;
-                }
+            if sight.is_known() {
+                let all = (known == visibility::ALL).into();
+                #[rustfmt::skip]
+                let kernel = lsm_spans {
+                    table, levels, visible, all, lows, highs, n, counts, keep, spans, list, long, long_count,
+                };
+                kernel.launch(stream, self.warps_for(n))?;
+            } else {
+                #[rustfmt::skip]
+                let kernel = lsm_count {
+                    table, levels, lows, highs, n, counts, spans, keep, list, long, long_count,
+                };
+                kernel.launch(stream, self.warps_for(n).shared(count::SHARED_BYTES))?;
             }
         }
         Ok(())
@@ -136,63 +142,84 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<DeviceRanges<K, V>, Error> {
         let n = lows.len();
         let mut offsets = stream.alloc_uninit::<u64>(n + 1)?;
-        let Sight { table, visible, .. } = self.sight();
+        let mut sight = self.sight();
         let words = n * self.levels.len();
         let mut kept = Kept {
             spans: if words <= MOST_KEPT { Some(stream.alloc_uninit(words)?) } else { None },
-            long: stream.alloc_uninit(if visible.is_some() { n * LONG_WORDS } else { 0 })?,
-            totals: stream.alloc_zeroed(2)?,
+            long: stream.alloc_uninit(n * LONG_WORDS)?,
+            totals: stream.alloc_zeroed(3)?,
         };
         stream.fill_bytes(offsets.slice_mut(n..), 0)?;
         // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
         unsafe {
-            self.queue_count(stream, lows, highs, offsets.slice_mut(..n), Some(&mut kept))?;
+            self.queue_count(stream, &sight, lows, highs, offsets.slice_mut(..n), Some(&mut kept))?;
             exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
         }
         stream.copy(kept.totals.slice_mut(..LONG_COUNT), offsets.slice(n..))?;
-        let mut totals = [0; 2];
+        let mut totals = [0; 3];
         stream.download(&kept.totals, &mut totals)?;
-        let (total, long) = (totals[0] as usize, totals[LONG_COUNT]);
-        let (mut keys, mut values) = room_for::<K::Stored, V>(stream, total)?;
+        if totals[2] != 0 && self.prepare_order_for(totals[2])? {
+            // The long queries are listed by its pieces now.
+            sight = self.sight();
+            let mut counts = stream.alloc_uninit::<u64>(n)?;
+            stream.fill_bytes(kept.totals.slice_mut(LONG_COUNT..), 0)?;
+            // SAFETY: as above.
+            unsafe { self.queue_count(stream, &sight, lows, highs, counts.as_mut_slice(), Some(&mut kept))? };
+            stream.download(&kept.totals, &mut totals)?;
+        }
+        let total = totals[0] as usize;
+        let (long_len, parts) = ((totals[LONG_COUNT] >> 32) as u32, totals[LONG_COUNT] as u32);
+        let (mut to_keys, mut to_values) = room_for::<K::Stored, V>(stream, total)?;
         if total != 0 {
-            let levels = self.levels.len() as u32;
+            let Sight { table, levels, visible, known, .. } = sight;
             let (lows, highs) = (lows.global(), highs.global());
+            let mut answers = Answers::<V>::new(stream, to_values.as_mut_slice())?;
+            let (keys, values, value_words) = (to_keys.global_mut(), answers.global_mut(), V::WORDS);
             // Nothing is read there if none are kept.
-            let (is_kept, spans) = (kept.spans.is_some().into(), kept.spans.as_ref().unwrap_or(&offsets).global());
-            let (to_keys, to_values, value_words) = (keys.global_mut(), values.global_mut().cast(), V::WORDS);
-            let offsets = offsets.global();
-            // SAFETY: the outputs are new and as long as the counts add up to; the caller answers for the rest.
+            let (spans, long) = (kept.spans.as_ref().unwrap_or(&offsets).global(), kept.long.global());
+            let (kept, offsets) = (kept.spans.is_some().into(), offsets.global());
+            // SAFETY: the outputs are new and as long as the counts add up to; an order is that of the tree, or made for
+            // these queries, with a byte for each of their elements; the caller answers for the rest.
             unsafe {
-                let (keys, values) = (to_keys, to_values);
-                let (kept, long_list) = (is_kept, &kept.long);
-                if let Some((visible, all)) = visible {
-                    let all = all.into();
-                    let (long_len, parts) = ((long >> 32) as u32, long as u32);
-                    #[rustfmt::skip]
-                    let kernel = lsm_list {
-                        table, levels, visible, all, lows, highs, n, spans, kept, offsets, keys, values, value_words,
-                    };
-                    kernel.launch(stream, self.warps_for(n))?;
-                    if parts != 0 {
-                        let long = long_list.global();
-                        #[rustfmt::skip]
-                        let kernel = lsm_list_parts {
-                            table, levels, visible, all, lows, highs, spans, kept, long, long_len, parts, offsets, keys, values,
-                            value_words,
-                        };
-                        kernel
-                            .launch(stream, self.warps_for(parts as usize).shared(list::shared_bytes::<K::Stored>()))?;
+                #[rustfmt::skip]
+                let kernel = lsm_list {
+                    table, levels, visible, known, lows, highs, n, spans, kept, offsets, keys, values, value_words,
+                };
+                kernel.launch(stream, self.warps_for(n))?;
+                if long_len != 0 {
+                    let mut own = stream.alloc_uninit::<u8>(if parts == 0 { totals[2] as usize } else { 0 })?;
+                    let config = self.warps_for(if parts == 0 { long_len } else { parts } as usize);
+                    let mut owners = stream.alloc_uninit::<u32>(if parts == long_len { 0 } else { parts as usize })?;
+                    if parts > long_len {
+                        lsm_owners { long, long_len, parts, owners: owners.global_mut() }
+                            .launch(stream, LaunchConfig::covering(long_len as usize * 32, groups::BLOCK))?;
                     }
-                } else {
+                    let owners = owners.global();
+                    if parts == 0 {
+                        let order = own.global_mut();
+                        #[rustfmt::skip]
+                        let kernel = lsm_order_queries {
+                            table, levels, visible, known, lows, highs, spans, kept, long, long_len, order,
+                        };
+                        kernel.launch(stream, config)?;
+                    }
+                    // Of a tree of one level nothing is read there.
+                    let (mut order, mut splits, mut pieces) = (own.global(), lows.cast(), 0);
+                    if let (Some(of_tree), true) = (sight.order, parts != 0) {
+                        (order, splits, pieces) =
+                            (of_tree.bytes.global().cast(), of_tree.splits.global(), of_tree.pieces);
+                    }
                     #[rustfmt::skip]
-                    let kernel = lsm_range {
-                        table, levels, lows, highs, n, spans, kept, offsets, keys, values, value_words,
+                    let kernel = lsm_list_pieces {
+                        table, levels, visible, known, lows, highs, spans, kept, long, long_len, parts, owners, order, splits, pieces,
+                        offsets, keys, values, value_words,
                     };
-                    kernel.launch(stream, self.warps_for(n).shared(range::range_shared_bytes::<K::Stored>()))?;
+                    kernel.launch(stream, config)?;
                 }
+                answers.finish(stream)?;
             }
         }
-        Ok(DeviceRanges { offsets, keys, values })
+        Ok(DeviceRanges { offsets, keys: to_keys, values: to_values })
     }
 
     /// Warps for `n` queries.

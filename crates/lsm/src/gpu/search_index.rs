@@ -2,22 +2,23 @@
 //! by all that share the level. Of a tree: which elements are visible. Built when a tree has been asked for enough
 //! keys, never saved.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use warpset_core::lsm::filter_words;
 use warpset_core::lsm::index::bucket_count;
 use warpset_core::scan::{Max, Sum};
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::derive::{BLOCK, lsm_derive, lsm_index_head};
-use warpset_kernels::lsm::levels::INDEX_HEAD;
-use warpset_kernels::lsm::visibility::PER_WORD;
+use warpset_kernels::lsm::nodes::{EQUAL_KEYS, INDEX_HEAD};
+use warpset_kernels::lsm::short;
+use warpset_kernels::lsm::visibility::{self, PER_WORD};
 use warpset_kernels::lsm::visible::{self, lsm_visible_counts, lsm_visible_hide, lsm_visible_own, lsm_visible_words};
 use warpset_primitives::scan::{exclusive_in_place_async, inclusive_in_place_async};
 use warpset_simt::{Global, LaunchConfig};
 
 use super::elements::{DeviceElements, upload_table};
+use super::order::Order;
 use super::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::Error;
 use crate::level::LevelIndex;
@@ -27,17 +28,17 @@ const LEAST: usize = 256;
 /// Building takes about as long as asking for one key per 32 elements saves.
 const ELEMENTS_PER_QUERY: u64 = 32;
 
-/// Filter and index of a level.
+/// Index of a level, and its filter if it has stood beside others.
 pub(crate) struct SearchIndex {
-    pub(super) filter: DeviceVec<u64>,
+    pub(super) filter: OnceLock<DeviceVec<u64>>,
     pub(super) index: DeviceVec<u64>,
 }
 
 impl SearchIndex {
     /// Queues the building for these keys, which ascend, and are at least one and fewer than 2^32.
-    fn new<K: StoredKey>(stream: &Stream, keys: DeviceSlice<'_, K>) -> Result<Self, Error> {
+    fn new<K: StoredKey>(stream: &Stream, keys: DeviceSlice<'_, K>, with_filter: bool) -> Result<Self, Error> {
         let n = keys.len();
-        let words = filter_words(n as u64);
+        let words = if with_filter { filter_words(n as u64) } else { 0 };
         let entries = bucket_count(n as u64) as usize + 1;
         let mut filter = stream.alloc_zeroed(words as usize)?;
         let mut index = stream.alloc_zeroed::<u64>(INDEX_HEAD + entries.div_ceil(2))?;
@@ -52,21 +53,22 @@ impl SearchIndex {
                 filter: filter.global_mut(),
                 filter_words: words,
                 index: index.global(),
+                equal_keys: index.global_mut().at(EQUAL_KEYS),
                 entries: index.global_mut().cast::<u32>().at(2 * INDEX_HEAD),
             };
             kernel.launch(stream, LaunchConfig::covering(n, BLOCK))?;
             let mut all = index.as_mut_slice().cast::<u32>()?;
             inclusive_in_place_async::<Max<u32>>(stream, all.slice_mut(2 * INDEX_HEAD..2 * INDEX_HEAD + entries))?;
         }
-        Ok(SearchIndex { filter, index })
+        Ok(SearchIndex { filter: if with_filter { OnceLock::from(filter) } else { OnceLock::new() }, index })
     }
 
     pub(super) fn follows(&self, stream: &Stream) -> bool {
-        self.filter.follows(stream) && self.index.follows(stream)
+        self.filter.get().is_none_or(|filter| filter.follows(stream)) && self.index.follows(stream)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.filter.byte_len() + self.index.byte_len()
+        self.filter.get().map_or(0, DeviceVec::byte_len) + self.index.byte_len()
     }
 }
 
@@ -74,7 +76,11 @@ impl SearchIndex {
 pub(crate) struct Indexed {
     /// The addresses of its levels, with their filters and indexes.
     table: DeviceVec<u64>,
-    visible: Visible,
+    pub(super) visible: Visible,
+    /// How the elements of its levels interleave, once ranges have asked for it.
+    pub(super) order: OnceLock<Order>,
+    /// Elements of long ranges that were listed without it.
+    pub(super) candidates: AtomicU64,
 }
 
 /// What is known of the elements of a tree.
@@ -94,15 +100,17 @@ impl Indexed {
             Visible::Words(words) => words.follows(stream),
             Visible::All | Visible::Unknown => true,
         };
-        words && self.table.follows(stream)
+        let order = self.order.get().is_none_or(|order| order.follows(stream));
+        words && order && self.table.follows(stream)
     }
 
     /// Bytes that the tree has beyond those of its levels.
     pub(super) fn memory_bytes(&self) -> usize {
-        match &self.visible {
+        let words = match &self.visible {
             Visible::Words(words) => words.byte_len(),
             Visible::All | Visible::Unknown => 0,
-        }
+        };
+        words + self.order.get().map_or(0, Order::memory_bytes)
     }
 }
 
@@ -159,20 +167,39 @@ impl Visible {
 /// Levels as queries for ranges see them.
 pub(super) struct Sight<'a> {
     pub(super) table: Global<u64>,
-    /// Which elements are visible, if that is known: the words, and whether all are.
-    pub(super) visible: Option<(Global<u64>, bool)>,
-    _tree: PhantomData<&'a ()>,
+    pub(super) levels: u32,
+    /// Which elements are visible, if that is [known](visibility::UNKNOWN): the words.
+    pub(super) visible: Global<u64>,
+    pub(super) known: u32,
+    pub(super) order: Option<&'a Order>,
+}
+
+impl Sight<'_> {
+    /// Whether it is known which elements are visible.
+    pub(super) fn is_known(&self) -> bool {
+        self.known != visibility::UNKNOWN
+    }
+
+    /// How long ranges are listed.
+    pub(super) fn listing(&self) -> u32 {
+        let has_order = self.order.is_some() || self.levels == 1;
+        if self.is_known() && has_order { short::BY_PIECES } else { short::BY_QUERIES }
+    }
 }
 
 /// How keys are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookupMethod {
     /// Searches by filters and indexes once they have been built, which [`Dictionary::prepare`] does, and calls that
-    /// wait do once the tree has been asked for enough keys; by halving before that. Millions of queries at once to a
-    /// large dictionary are sorted, as by `Sorted`, if there is memory for that. Calls that wait see whether many
-    /// queries ascend, and then do as `Flipped`.
+    /// wait do once the tree has been asked for enough keys; by halving before that. A dictionary of one level is
+    /// searched by its index alone. Millions of queries at once to a large dictionary of several levels are sorted, as
+    /// by `Sorted`, if there is memory for that. Calls that wait see whether many queries ascend, and then do as
+    /// `Flipped`.
     #[default]
     Auto,
+    /// As `Auto`, but never sorted; and in a dictionary of one level, where `Auto` searches at once, its filter is asked
+    /// before: for keys most of which are absent. Calls that wait build what is missing of it, 1.5 bytes per element.
+    Filtered,
     /// Halves each level, as the paper does (section IV-B).
     Halving,
     /// The queries are sorted by their 16 highest bits first, so that neighbours fall into the same sectors; the
@@ -187,27 +214,28 @@ pub enum LookupMethod {
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level 1.5 bytes per element for
-    /// a filter and half a byte for an index; for the tree, unless all its elements are visible, a quarter of a byte
-    /// per element that says which are. Waits. Answers do not change.
+    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level an eighth of a byte per
+    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements are visible, a quarter of a
+    /// byte per element that says which are; and for a tree of several levels one byte per element that says how they
+    /// interleave, which long ranges are listed by. Waits. Answers do not change.
     ///
-    /// Calls that wait do this by themselves once the tree has been asked for one key per 32 elements; those that are
-    /// queued use what is there.
+    /// Calls that wait do this by themselves, the last part when long ranges are listed, once the tree has been asked
+    /// for one key or element per 32 elements; those that are queued use what is there.
     ///
     /// # Errors
     /// [`Error::Gpu`].
     pub fn prepare(&self) -> Result<(), Error> {
+        self.prepare_lookups()?;
+        self.prepare_order()
+    }
+
+    /// [`Dictionary::prepare`] without what only ranges need.
+    pub(super) fn prepare_lookups(&self) -> Result<(), Error> {
         if self.indexed.get().is_some() {
             return Ok(());
         }
+        self.prepare_levels(self.levels.len() > 1)?;
         let indexed = self.waiting(|stream| {
-            for (_, elements) in &self.levels {
-                if elements.lacks_index() {
-                    let search_index = SearchIndex::new(stream, elements.keys())?;
-                    stream.synchronize()?; // others may use it from now on
-                    let _ = elements.search_index.set(search_index); // or another thread was faster
-                }
-            }
             let table = upload_table(stream, &self.levels)?;
             let visible = if self.all_visible() {
                 Visible::All
@@ -218,10 +246,31 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             } else {
                 Visible::Unknown
             };
-            Ok(Indexed { table, visible })
+            Ok(Indexed { table, visible, order: OnceLock::new(), candidates: AtomicU64::new(0) })
         })?;
         let _ = self.indexed.set(Arc::new(indexed));
         Ok(())
+    }
+
+    /// Builds indexes and, `with_filters`, filters of the levels, where they are missing. Waits.
+    pub(super) fn prepare_levels(&self, with_filters: bool) -> Result<(), Error> {
+        self.waiting(|stream| {
+            for (_, elements) in &self.levels {
+                let lacks_filter = |index: &SearchIndex| with_filters && index.filter.get().is_none();
+                if !elements.lacks_index() && !elements.search_index.get().is_some_and(lacks_filter) {
+                    continue;
+                }
+                let search_index = SearchIndex::new(stream, elements.keys(), with_filters)?;
+                stream.synchronize()?; // others may use it from now on
+                // Or another thread was faster, or the level has an index.
+                if let (Err(made), Some(there)) = (elements.search_index.set(search_index), elements.search_index.get())
+                    && let Some(filter) = made.filter.into_inner()
+                {
+                    let _ = there.filter.set(filter);
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays.
@@ -229,7 +278,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let asked = self.asked.fetch_add(queries as u64, Ordering::Relaxed) + queries as u64;
         let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_index()).map(|(_, l)| l.len).sum();
         let pays = self.indexed.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
-        match if pays { self.prepare() } else { Ok(()) } {
+        match if pays { self.prepare_lookups() } else { Ok(()) } {
             // Answers do not need it.
             Err(Error::Gpu(error)) if error.is_out_of_memory() => Ok(()),
             done => done,
@@ -239,8 +288,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The table of the levels, with filters and indexes if they have been built and the method uses them.
     pub(super) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
         match (method, self.indexed.get()) {
-            (LookupMethod::Auto | LookupMethod::Sorted | LookupMethod::Flipped, Some(indexed)) => &indexed.table,
-            _ => &self.table,
+            (LookupMethod::Halving, _) | (_, None) => &self.table,
+            (_, Some(indexed)) => &indexed.table,
         }
     }
 
@@ -253,13 +302,15 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// What queries for ranges go by.
     pub(super) fn sight(&self) -> Sight<'_> {
         let table = self.table(LookupMethod::Auto).global();
-        let visible = match self.indexed.get().map(|indexed| &indexed.visible) {
-            Some(Visible::Words(words)) => Some((words.global(), false)),
-            Some(Visible::All) => Some((table, true)),
-            Some(Visible::Unknown) => None,
-            None => self.all_visible().then_some((table, true)),
+        let indexed = self.indexed.get();
+        let (visible, known) = match indexed.map(|indexed| &indexed.visible) {
+            Some(Visible::Words(words)) => (words.global(), visibility::WORDS),
+            Some(Visible::All) => (table, visibility::ALL),
+            None if self.all_visible() => (table, visibility::ALL),
+            Some(Visible::Unknown) | None => (table, visibility::UNKNOWN),
         };
-        Sight { table, visible, _tree: PhantomData }
+        let order = indexed.and_then(|indexed| indexed.order.get());
+        Sight { table, levels: self.levels.len() as u32, visible, known, order }
     }
 }
 

@@ -10,6 +10,8 @@ mod array;
 mod faults;
 mod flipped;
 mod levels;
+mod rows;
+mod search;
 
 /// Numbers that make few different keys, and the ends of their range.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
@@ -84,6 +86,13 @@ fn streams_of_batches_as_on_the_host() {
         streams_agree::<u32, u64>(&device, (128, 4), CleanupPolicy::EveryBatches(3), |n| n);
         streams_agree::<u64, u32>(&device, (64, 4), CleanupPolicy::Manual, |n| n as u32);
         streams_agree::<u32, ()>(&device, (64, 8), CleanupPolicy::default(), |_| ());
+        streams_agree::<u32, u8>(&device, (64, 12), CleanupPolicy::Manual, |n| n as u8);
+        streams_agree::<u64, [u8; 3]>(&device, (64, 8), CleanupPolicy::default(), |n| {
+            [1, 2, 5].map(|i| (n >> i) as u8)
+        });
+        streams_agree::<u32, [u32; 3]>(&device, (64, 8), CleanupPolicy::EveryBatches(3), |n| [n as u32, 7, !n as u32]);
+        streams_agree::<u64, [u64; 4]>(&device, (128, 8), CleanupPolicy::default(), |n| [n, !n, 3, n << 7]);
+        streams_agree::<u32, [u16; 2]>(&device, (64, 4), CleanupPolicy::Manual, |n| [n as u16, 9]);
     }
 }
 
@@ -131,7 +140,8 @@ fn methods_agree() {
         assert!(there.memory_bytes() > before);
         let asked: Vec<K> = (0..400).map(|i| spread(i * 8)).collect();
         let on_device = device.from_slice(&asked).unwrap();
-        for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted, LookupMethod::Flipped] {
+        let methods = [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted, LookupMethod::Flipped];
+        for method in methods.into_iter().chain([LookupMethod::Filtered]) {
             for tree in [&there.snapshot(), &snapshot] {
                 let mut values = device.alloc_zeroed::<u64>(400).unwrap();
                 let mut found = device.alloc_zeroed::<u64>(7).unwrap();
@@ -162,7 +172,8 @@ fn methods_agree() {
 }
 
 /// Trees whose visible elements are known: hidden ones and tombstones in all levels, ranges around the lengths of a
-/// window, a chunk, and a query that is listed by parts; then one level, of which everything is visible.
+/// window and of a piece of the order, and of several; then one level, of which everything is visible. And trees that are
+/// prepared for lookups alone, until ranges have asked for enough.
 #[test]
 fn ranges_of_prepared_trees() {
     fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(
@@ -190,10 +201,13 @@ fn ranges_of_prepared_trees() {
             .chain([K::MIN..=K::MAX, K::MAX..=K::MIN, spread(3)..=K::MAX])
             .collect();
         for cleaned in [false, true] {
-            let unprepared = there.snapshot();
+            let (unprepared, asked) = (there.snapshot(), there.snapshot());
+            asked.prepare_lookups().unwrap();
             there.prepare().unwrap();
             assert_eq!(there.len().unwrap(), host.len());
-            for (tree, name) in [(&unprepared, "unprepared"), (&there.snapshot(), "prepared")] {
+            let few = &ranges[2..3];
+            assert_eq!(asked.range_bulk(few).unwrap(), host.range_bulk(few).unwrap());
+            for (tree, name) in [(&unprepared, "unprepared"), (&asked, "asked"), (&there.snapshot(), "prepared")] {
                 assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges), "{name} {cleaned}");
                 let (found, expected) = (tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
                 assert_eq!(found.offsets, expected.offsets, "{name} {cleaned}");
@@ -209,6 +223,7 @@ fn ranges_of_prepared_trees() {
         check::<u32, u32>(&device, 33, |i| i as u32, |n| n as u32);
         check::<u32, ()>(&device, 12, |i| u32::MAX - (i as u32) * 5, |_| ());
         check::<u64, u64>(&device, 18, |i| i << 40 | i, |n| n);
+        check::<u32, [u32; 5]>(&device, 12, |i| i as u32, |n| [n as u32; 5]);
     }
 }
 

@@ -7,8 +7,10 @@ use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, Stream};
 
 use super::elements::{DeviceElements, publish};
-use super::{DeviceKey, DeviceValue, Dictionary, Retired, batch};
+use super::slices::Batch;
+use super::{DeviceKey, DeviceValue, Dictionary, Retired, batch, rows};
 use crate::Error;
+use crate::element::units;
 use crate::error::one_per_key;
 use crate::level::LevelIndex;
 use crate::policy::MergePolicy;
@@ -28,13 +30,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        let (keys, values) = (K::stored(keys), V::stored(values));
-        // SAFETY: the slices are borrowed until the work has been waited for; device memory is freed in the order of
-        // the stream.
-        self.update(keys.len(), |stream| unsafe {
-            let (keys, values) = (stream.from_slice_async(&keys)?, stream.from_slice_async(values)?);
-            batch::insertions(stream, keys.as_slice(), values.as_slice())
-        })
+        let mut brought = Batch::default();
+        self.update(keys.len(), |stream| brought.insertions(stream, keys, values))
     }
 
     /// Removes keys, whether they have values or not.
@@ -42,10 +39,12 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-        let keys = K::stored(keys);
-        // SAFETY: the slice is borrowed until the work has been waited for; device memory is freed in the order of the
-        // stream.
-        self.update(keys.len(), |stream| unsafe { batch::removals(stream, stream.from_slice_async(&keys)?.as_slice()) })
+        let mut brought = Batch::default();
+        self.update(keys.len(), |stream| {
+            let (keys, _) = brought.bring(stream, keys, units(0))?;
+            // SAFETY: what was brought stays until the work has been waited for.
+            unsafe { batch::removals(stream, keys) }
+        })
     }
 
     /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is
@@ -60,13 +59,15 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
             return self.insert_bulk(keys, values);
         }
         let flags: &[u8] = bytemuck::cast_slice(removed);
-        let (keys, values) = (K::stored(keys), V::stored(values));
-        // SAFETY: the slices are borrowed until the work has been waited for; device memory is freed in the order of
-        // the stream.
-        self.update(keys.len(), |stream| unsafe {
-            let (keys, values) = (stream.from_slice_async(&keys)?, stream.from_slice_async(values)?);
-            let flags = stream.from_slice_async(flags)?;
-            batch::mixed(stream, keys.as_slice(), values.as_slice(), flags.as_slice())
+        let mut brought = Batch::default();
+        self.update(keys.len(), |stream| {
+            let (keys, values) = brought.bring(stream, keys, values)?;
+            // SAFETY: the flags are borrowed until the work has been waited for, and what was brought stays as long;
+            // device memory is freed in the order of the stream.
+            unsafe {
+                let flags = stream.from_slice_async(flags)?;
+                batch::mixed(stream, keys, values, flags.as_slice())
+            }
         })
     }
 }
@@ -187,7 +188,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         self.device.expect_same(keys.device(), "an insertion into a dictionary")?;
         self.device.expect_same(values.device(), "an insertion into a dictionary")?;
-        Ok(())
+        Ok(rows::check_alignment::<V>(values)?)
     }
 
     /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.

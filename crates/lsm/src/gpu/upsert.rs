@@ -11,10 +11,12 @@ use warpset_primitives::select::{partition_async, select_async, unique_async, un
 use warpset_primitives::sort::{By, sort_pairs_async};
 
 use super::elements::DeviceElements;
-use super::{CombinedValue, DeviceKey, DeviceValue, Dictionary};
+use super::slices::Batch;
+use super::{CombinedValue, DeviceKey, DeviceValue, Dictionary, rows};
+use crate::element::units;
 use crate::error::one_per_key;
 use crate::policy::MergePolicy;
-use crate::{Error, Operator};
+use crate::{Counter, Error, Operator, Sum};
 
 /// Keys and values in device memory, sorted by key.
 struct SortedPairs<K, V> {
@@ -47,8 +49,9 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         values: &[V],
     ) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        let (keys, values) = (self.device.from_slice(&K::stored(keys))?, self.device.from_slice(values)?);
-        self.upsert_device::<O>(keys.as_slice(), values.as_slice())
+        let (stream, mut brought) = (self.ready_stream()?, Batch::default());
+        let (keys, values) = brought.bring::<K, V>(&stream, keys, values)?;
+        self.upsert_device::<O>(keys, values)
     }
 
     /// Inserts the keys that have no value, and leaves the others as they are. Of equal keys the first one counts.
@@ -57,8 +60,53 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
     /// As for [`Dictionary::upsert_bulk`].
     pub fn insert_new_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        let (keys, values) = (self.device.from_slice(&K::stored(keys))?, self.device.from_slice(values)?);
-        self.insert_new_device(keys.as_slice(), values.as_slice())
+        let (stream, mut brought) = (self.ready_stream()?, Batch::default());
+        let (keys, values) = brought.bring::<K, V>(&stream, keys, values)?;
+        self.insert_new_device(keys, values)
+    }
+
+    /// Adds one to the value of each key for each time that it occurs, wrapping; keys without value begin at zero.
+    ///
+    /// ```
+    /// use warpset_gpu::Device;
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let mut counts = Lsm::<u64, u32>::builder().on(&device).build()?;
+    /// counts.increment_bulk(&[3, 1, 3])?;
+    /// counts.increment_bulk(&[3])?;
+    /// assert_eq!(counts.get_bulk(&[1, 2, 3])?, [Some(1), None, Some(3)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]; nothing is changed then.
+    pub fn increment_bulk(&mut self, keys: &[K]) -> Result<(), Error>
+    where
+        V: Counter,
+        Sum<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,
+    {
+        let (stream, mut brought) = (self.ready_stream()?, Batch::default());
+        let (keys, _) = brought.bring::<K, ()>(&stream, keys, units(0))?;
+        self.increment_device(keys)
+    }
+
+    /// [`Dictionary::increment_bulk`] of keys on the device.
+    ///
+    /// # Errors
+    /// As for [`Dictionary::increment_bulk`]; memory of another device is refused.
+    pub fn increment_device(&mut self, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error>
+    where
+        V: Counter,
+        Sum<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,
+    {
+        let ones = self.waiting(|stream| {
+            let mut ones = stream.alloc_uninit::<V>(keys.len())?;
+            // SAFETY: the memory is new, and this waits.
+            unsafe { rows::write_ones(stream, ones.as_mut_slice())? };
+            Ok::<_, Error>(ones)
+        })?;
+        self.upsert_device::<Sum<V>>(keys, ones.as_slice())
     }
 
     /// [`Dictionary::upsert_bulk`] of keys and values on the device.

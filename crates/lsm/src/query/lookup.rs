@@ -5,17 +5,28 @@
 
 use warpset_base::parallel;
 
+use crate::element::filter_hash;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
+use crate::node::{Compare, by_best, each};
 use crate::run::Run;
 use crate::search_index::Filter;
 use crate::{OrderedKey, Value};
-use warpset_core::lsm::filter_hash;
 
 /// Keys that go through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
 /// Keys of a task.
 const TASK: usize = 1 << 12;
+/// The numbers of the keys of a group.
+const EACH: [u8; GROUP] = {
+    let mut numbers = [0; GROUP];
+    let mut i = 0;
+    while i < GROUP {
+        numbers[i] = i as u8;
+        i += 1;
+    }
+    numbers
+};
 
 /// Where the keys of a level that are not below `key` begin.
 pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
@@ -30,7 +41,7 @@ pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, k
 pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
     // With one level the search answers as soon as a filter would.
     let is_filtered = levels.len() > 1;
-    let hash = filter_hash(key.to_u64());
+    let hash = filter_hash(key);
     if is_filtered {
         // The filters of all levels are waited for together.
         for filter in levels.iter().filter_map(|level| level.search_index().filter()) {
@@ -78,13 +89,19 @@ struct Answers<V> {
 }
 
 fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
+    by_best!(|by| look_up_group_by(by, levels, keys))
+}
+
+#[inline(always)]
+fn look_up_group_by<K: OrderedKey, V: Value>(by: impl Compare, levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
     let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {
-        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key.to_u64()));
+        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key));
     }
     // Bit i: no level has had key i so far.
-    let mut waiting = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
+    let all = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
+    let mut waiting = all;
     for level in levels {
         let run = &level.run;
         let (Some(&first), Some(&last)) = (run.keys.first(), run.keys.last()) else { continue };
@@ -94,22 +111,22 @@ fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[
         }
         asked &= waiting;
         if let Some(filter) = level.filter {
-            each(asked, |i| prefetch(filter.words(), filter.place(hashes[i])));
-            let mut passed = 0;
-            each(asked, |i| passed |= u64::from(filter.contains(hashes[i])) << i);
-            asked = passed;
+            asked = by.filter(filter.words(), &hashes, asked);
         }
-        let mut numbers = [0u8; GROUP];
-        let mut asked_keys = [K::MIN; GROUP];
-        let mut count = 0;
-        each(asked, |i| {
-            (numbers[count], asked_keys[count]) = (i as u8, keys[i]);
-            count += 1;
-        });
-        let (numbers, asked_keys) = (&numbers[..count], &asked_keys[..count]);
+        // Usually a level alone is asked for all of them.
+        let (mut some, mut some_keys, mut count) = ([0u8; GROUP], [K::MIN; GROUP], 0);
+        let is_whole = asked == all;
+        if !is_whole {
+            each(asked, |i| {
+                (some[count], some_keys[count]) = (i as u8, keys[i]);
+                count += 1;
+            });
+        }
+        let (numbers, asked_keys) =
+            if is_whole { (&EACH[..keys.len()], keys) } else { (&some[..count], &some_keys[..count]) };
         let mut places = [0; GROUP];
         match level.fences {
-            Some(fences) => fences.lower_bounds(run.keys, asked_keys, &mut places),
+            Some(fences) => fences.lower_bounds_by(by, run.keys, asked_keys, &mut places),
             None => places.iter_mut().zip(asked_keys).for_each(|(place, &key)| *place = run.lower_bound(key)),
         }
         let mut hits = 0;
@@ -133,15 +150,6 @@ fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[
         }
     }
     answers
-}
-
-/// Calls `with` for every set bit.
-#[inline(always)]
-fn each(mut bits: u64, mut with: impl FnMut(usize)) {
-    while bits != 0 {
-        with(bits.trailing_zeros() as usize);
-        bits &= bits - 1;
-    }
 }
 
 /// Looks up all keys; `answer` gets the answers of every group of 64, and the place for them in `targets`, of which
@@ -171,9 +179,9 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],
     targets: &mut [T],
+    words: &mut [u64],
     answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
-) -> Vec<u64> {
-    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+) {
     let levels = prepare(levels, keys.len());
     let task = |((keys, targets), words): ((&[K], &mut [T]), &mut [u64])| {
         for ((keys, targets), word) in keys.chunks(GROUP).zip(targets.chunks_mut(GROUP)).zip(words) {
@@ -183,12 +191,11 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
         }
     };
     if keys.len() <= TASK {
-        task(((keys, targets), &mut words));
+        task(((keys, targets), words));
     } else {
         let parts = keys.chunks(TASK).zip(targets.chunks_mut(TASK)).zip(words.chunks_mut(TASK / GROUP));
         parallel::for_each(parts, task);
     }
-    words
 }
 
 /// The values of keys.
@@ -202,13 +209,15 @@ pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], k
     values
 }
 
-/// The values of keys into `values`, of which there are as many, and which keys have one.
+/// The values of keys into `values`, of which there are as many, and which keys have one into `words`, a bit each.
 pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &[S],
     keys: &[K],
     values: &mut [V],
-) -> Vec<u64> {
-    look_up_bits(levels, keys, values, |answers, targets| targets.copy_from_slice(&answers.values[..targets.len()]))
+    words: &mut [u64],
+) {
+    let answer = |answers: &Answers<V>, to: &mut [V]| to.copy_from_slice(&answers.values[..to.len()]);
+    look_up_bits(levels, keys, values, words, answer);
 }
 
 /// Which keys have a value, into `answers`, of which there are as many.
@@ -224,5 +233,7 @@ pub(crate) fn contains_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
 
 /// Which keys have a value, as bits.
 pub(crate) fn contains_words<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<u64> {
-    look_up_bits(levels, keys, &mut vec![(); keys.len()], |_, _| {})
+    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+    look_up_bits(levels, keys, &mut vec![(); keys.len()], &mut words, |_, _| {});
+    words
 }

@@ -31,9 +31,35 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
     /// # Errors
     /// [`Error::LengthMismatch`].
     pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
+        let mut found = Bitmap::default();
+        self.get_bitmap_bulk_into(keys, values, &mut found)?;
+        Ok(found)
+    }
+
+    /// [`get_bulk_into`](Dictionary::get_bulk_into) with the memory of an earlier answer: allocates none for the answers
+    /// where `found` was for as many keys.
+    ///
+    /// ```
+    /// use warpset_lsm::{Bitmap, Lsm};
+    ///
+    /// let squares: Lsm<u32, u64> = (0..1000).map(|i| (i, u64::from(i) * u64::from(i))).collect();
+    /// let (mut values, mut found) = ([0; 4], Bitmap::default());
+    /// for first in [0, 4, 998] {
+    ///     squares.get_bitmap_bulk_into(&[first, first + 1, first + 2, first + 3], &mut values, &mut found)?;
+    /// }
+    /// assert_eq!((values, found.count_ones()), ([996_004, 998_001, 0, 0], 2));
+    /// # Ok::<(), warpset_lsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn get_bitmap_bulk_into(&self, keys: &[K], values: &mut [V], found: &mut Bitmap) -> Result<(), Error> {
         one_per_key(keys.len(), "places for values", values.len())?;
-        let words = lookup::get_bulk_into(&self.levels, keys, values);
-        Ok(Bitmap::from_words(words, keys.len()))
+        let mut words = std::mem::take(found).into_words();
+        words.resize(keys.len().div_ceil(64), 0);
+        lookup::get_bulk_into(&self.levels, keys, values, &mut words);
+        *found = Bitmap::from_words(words, keys.len());
+        Ok(())
     }
 
     /// Whether each key has a value.

@@ -15,6 +15,7 @@ use super::scan::Range;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
 use crate::merge::{Folder, PART, close_gaps, count_live, merge_live_into, split};
+use crate::node::by_best;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
@@ -166,7 +167,7 @@ impl Begins {
         for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
             let keys = level.run().keys;
             match level.search_index().fences() {
-                Some(fences) => fences.lower_bounds(keys, &leasts, places),
+                Some(fences) => by_best!(|by| fences.lower_bounds_by(by, keys, &leasts, places)),
                 None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
             }
         }

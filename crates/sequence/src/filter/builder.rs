@@ -42,16 +42,16 @@ impl SequenceFilterBuilder {
         self
     }
 
-    /// Bases per s-mer, at most `k`: a k-mer is in the filter if its `k - s + 1` s-mers are. The more there are, the lower
-    /// is the rate of false positives, as long as the s-mers of foreign sequences are seldom in the filter by chance.
-    /// Default: `k - 4`, or more where the filter has so many k-mers that shorter ones are there by chance.
+    /// Bases per s-mer, at most `k`: a k-mer is in the filter if its `k - s + 1` s-mers are. The more there are, the
+    /// lower is the rate of false positives, as long as the s-mers of foreign sequences are seldom in the filter by
+    /// chance. Default: `k - 4`, or more where the filter has so many k-mers that shorter ones are there by chance.
     pub fn s(mut self, s: u32) -> Self {
         self.s = Some(s);
         self
     }
 
-    /// Bases per minimizer, 4 to `s`: shorter ones let more neighbouring k-mers share a block, but are so few that blocks
-    /// become unequal. Default: half the binary logarithm of the number of k-mers, and 2; less than `s`.
+    /// Bases per minimizer, 4 to `s`: shorter ones let more neighbouring k-mers share a block, but are so few that
+    /// blocks become unequal. Default: half the bits of the number of k-mers, and 2, or 1 from 16 on; less than `s`.
     pub fn m(mut self, m: u32) -> Self {
         self.m = Some(m);
         self

@@ -1,6 +1,7 @@
 //! Saved filters: the header of [`warpset_base::file`], then the words as they lie in memory.
 //!
-//! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to check.
+//! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to
+//! check.
 
 use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
 use warpset_base::words::AlignedWords;
@@ -42,8 +43,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a> SequenceFilterView<'a> {
-    /// A filter in saved bytes, without a copy ([`map`](SequenceFilter::map) does the same with a file): checks everything,
-    /// for which it reads the bytes once.
+    /// A filter in saved bytes, without a copy ([`map`](SequenceFilter::map) does the same with a file): checks
+    /// everything, for which it reads the bytes once.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///

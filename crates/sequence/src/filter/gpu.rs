@@ -166,7 +166,8 @@ impl SequenceFilter {
         self.layout.expected_fpr(kmers)
     }
 
-    /// The fraction of bits that theory expects to be set, were `kmers` different k-mers of random sequences in the filter.
+    /// The fraction of bits that theory expects to be set, were `kmers` different k-mers of random sequences in the
+    /// filter.
     pub fn predicted_fill(&self, kmers: u64) -> f64 {
         self.layout.predicted_fill(kmers)
     }
@@ -239,19 +240,25 @@ impl SequenceFilter {
             let config = tiles(n.div_ceil(32));
             // SAFETY: the words are those of the layout; the rest is the caller's promise.
             unsafe {
-                kernels::sequence_insert_letters { words, blocks, shape, letters, n, aligned }.launch(stream, config)?;
+                kernels::sequence_insert_letters { words, blocks, shape, letters, n, aligned }
+                    .launch(stream, config)?;
             }
         }
         Ok(())
     }
 
     /// Inserts the k-mers of packed bases in device memory, 32 positions per word: bases as
-    /// [`PackedSequences`](crate::PackedSequences) has them, and a bit per position that is no base and ends a sequence.
+    /// [`PackedSequences`](crate::PackedSequences) has them, and a bit per position that is no base and ends a
+    /// sequence.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless there are as many words of breaks as of bases; [`Error::Gpu`] if the device fails,
-    /// or for memory of another device.
-    pub fn insert_packed_device(&mut self, bases: DeviceSlice<'_, u64>, breaks: DeviceSlice<'_, u32>) -> Result<(), Error> {
+    /// [`Error::LengthMismatch`] unless there are as many words of breaks as of bases; [`Error::Gpu`] if the device
+    /// fails, or for memory of another device.
+    pub fn insert_packed_device(
+        &mut self,
+        bases: DeviceSlice<'_, u64>,
+        breaks: DeviceSlice<'_, u32>,
+    ) -> Result<(), Error> {
         self.device.clone().waiting(|stream| {
             // SAFETY: filter and bases are borrowed until the stream has been waited for.
             unsafe { self.insert_packed_async(stream, bases, breaks) }
@@ -293,8 +300,8 @@ impl SequenceFilter {
     /// `i / 32` for letter `i`; bits past the last letter are cleared.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if `found` has no bit for a letter; [`Error::Gpu`] if the device fails, or for memory of
-    /// another device.
+    /// [`Error::LengthMismatch`] if `found` has no bit for a letter; [`Error::Gpu`] if the device fails, or for memory
+    /// of another device.
     pub fn contains_windows_device(
         &self,
         letters: DeviceSlice<'_, u8>,
@@ -329,11 +336,19 @@ impl SequenceFilter {
             let aligned = is_aligned(letters.as_ptr());
             let found = found.global_mut();
             let config = tiles(n.div_ceil(32));
-            // SAFETY: the words are those of the layout, and there is a bit per letter; nothing is written to `kmers`; the
-            // rest is the caller's promise.
+            // SAFETY: the words are those of the layout, and there is a bit per letter; nothing is written to `kmers`;
+            // the rest is the caller's promise.
             unsafe {
                 kernels::sequence_contains_letters {
-                    words, blocks, shape, letters, n, aligned, found, kmers: found, with_kmers: 0,
+                    words,
+                    blocks,
+                    shape,
+                    letters,
+                    n,
+                    aligned,
+                    found,
+                    kmers: found,
+                    with_kmers: 0,
                 }
                 .launch(stream, config)?;
             }

@@ -68,7 +68,10 @@ mod tests {
         assert!(!Threshold::default().is_met(hits(0, 9)) && Threshold::default().is_met(hits(1, u64::MAX)));
         assert!(Threshold::at_least(0).is_met(hits(0, 0)));
         let half = Threshold::at_least(3).and_fraction(0.5).unwrap();
-        assert_eq!([hits(2, 2), hits(3, 6), hits(3, 7), hits(4, 7)].map(|hits| half.is_met(hits)), [false, true, false, true]);
+        assert_eq!(
+            [hits(2, 2), hits(3, 6), hits(3, 7), hits(4, 7)].map(|hits| half.is_met(hits)),
+            [false, true, false, true]
+        );
         for fraction in [-0.1, 1.1, f64::NAN] {
             assert!(matches!(half.and_fraction(fraction), Err(Error::InvalidFraction { .. })));
         }

@@ -8,7 +8,7 @@ use warpset_core::sequence_filter::{BLOCK_WORDS, mask_of, word_of};
 use super::layout::SequenceFilterLayout;
 use super::packed::PackedSequences;
 use super::probes::{Probes, WORDS};
-use super::sequences::{Sequences, tasks};
+use super::sequences::{Piece, Sequences, tasks};
 use super::view::{TASK, prefetch_all};
 
 /// Where s-mers go.
@@ -55,24 +55,26 @@ pub(super) fn insert<S: Sequences + ?Sized>(layout: &SequenceFilterLayout, words
     let k = layout.k() as usize;
     let (pieces, ends) = tasks(sequences, k, TASK);
     let scratch = || (PackedSequences::new(), Probes::new());
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let parts = starts.zip(&ends).map(|(start, &end)| &pieces[start..end]);
+    let pack = |pieces: &[Piece], packed: &mut PackedSequences| {
+        packed.clear();
+        pieces.iter().for_each(|piece| piece.append(sequences, k, packed));
+    };
     if ends.len() < 2 || rayon::current_num_threads() == 1 {
         let (mut packed, mut probes) = scratch();
-        for piece in pieces {
-            packed.clear();
-            piece.append(sequences, k, &mut packed);
+        for pieces in parts {
+            pack(pieces, &mut packed);
             insert_packed(layout, &mut Own(words), &packed, &mut probes);
         }
         return;
     }
     let shared = std::ptr::from_mut(words) as *const [AtomicU64];
-    // SAFETY: an `AtomicU64` has the size and alignment of a `u64`, and the mutable borrow, which lasts until all threads
-    // have ended, keeps accesses that are not atomic out.
+    // SAFETY: an `AtomicU64` has the size and alignment of a `u64`, and the mutable borrow, which lasts until all
+    // threads have ended, keeps accesses that are not atomic out.
     let shared = unsafe { &*shared };
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let parts = starts.zip(&ends).map(|(start, &end)| &pieces[start..end]);
     parallel::map_with(scratch, parts, |(packed, probes), pieces| {
-        packed.clear();
-        pieces.iter().for_each(|piece| piece.append(sequences, k, packed));
+        pack(pieces, packed);
         insert_packed(layout, &mut Shared(shared), packed, probes);
     });
 }

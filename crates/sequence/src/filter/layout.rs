@@ -6,7 +6,8 @@ use warpset_core::sequence_filter::{BLOCK_BITS, BLOCK_WORDS, MAX_BLOCKS, Shape};
 use super::rates;
 use crate::Error;
 
-/// Parameters of a [`SequenceFilter`](crate::SequenceFilter): lengths of its k-mers, s-mers and minimizers, and its blocks.
+/// Parameters of a [`SequenceFilter`](crate::SequenceFilter): lengths of its k-mers, s-mers and minimizers, and its
+/// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SequenceFilterLayout {
     shape: Shape,
@@ -61,8 +62,8 @@ impl SequenceFilterLayout {
         self.blocks * BLOCK_WORDS as u64
     }
 
-    /// The rate of false positives in theory, were `kmers` different k-mers of random sequences in the filter: of k-mers
-    /// that share no s-mer with these.
+    /// The rate of false positives in theory, were `kmers` different k-mers of random sequences in the filter: of
+    /// k-mers that share no s-mer with these.
     pub fn expected_fpr(&self, kmers: u64) -> f64 {
         rates::expected_fpr(self, kmers)
     }
@@ -85,7 +86,8 @@ impl SequenceFilterLayout {
             return Err(invalid("unused parameters", value));
         }
         let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let shape = Shape::new(small(k), small(s), small(m)).ok_or_else(|| invalid("bases per k-mer, s-mer, minimizer", k))?;
+        let shape =
+            Shape::new(small(k), small(s), small(m)).ok_or_else(|| invalid("bases per k-mer, s-mer, minimizer", k))?;
         match blocks {
             1..=MAX_BLOCKS => Ok(SequenceFilterLayout { shape, blocks }),
             _ => Err(invalid("blocks", blocks)),

@@ -1,7 +1,7 @@
 //! What positions of packed bases ask of a filter: the block and the hash of each s-mer, many positions at a time.
 //!
-//! Everything here is a loop over arrays without branches, which the compiler turns into vector instructions: into those
-//! of AVX-512 or AVX2 where the processor has them, as each function is compiled for these too.
+//! Everything here is a loop over arrays without branches, which the compiler turns into vector instructions: into
+//! those of AVX-512 or AVX2 where the processor has them, as each function is compiled for these too.
 
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, reverse_complement, smers_of};
 

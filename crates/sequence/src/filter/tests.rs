@@ -105,10 +105,10 @@ pub(super) fn reads(count: u64, most: usize, seed: u64) -> Vec<Vec<u8>> {
             _ => random_letters((random >> 8) % most as u64, random),
         };
         if random >> 40 & 1 == 1 {
-            for j in 0..read.len() {
+            for (j, letter) in read.iter_mut().enumerate() {
                 match mix(j as u64, random) % 97 {
-                    0 => read[j] = b'N',
-                    1..50 => read[j] = read[j].to_ascii_lowercase(),
+                    0 => *letter = b'N',
+                    1..50 => letter.make_ascii_lowercase(),
                     _ => {}
                 }
             }
@@ -140,11 +140,16 @@ fn is_as_the_model(layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Ve
         assert_eq!([windows.len(), counts.len(), matches.len()], [reads.len(); 3]);
         for (i, read) in reads.iter().enumerate() {
             assert!(windows[i].iter().eq(model.contains_windows(read)), "{layout:?} {i}");
-            assert_eq!((windows[i].len(), counts[i]), ((read.len() + 1).saturating_sub(layout.k() as usize), model.count(read)));
+            assert_eq!(
+                (windows[i].len(), counts[i]),
+                ((read.len() + 1).saturating_sub(layout.k() as usize), model.count(read))
+            );
             assert_eq!(matches.get(i), threshold.is_met(counts[i]));
             assert_eq!(filter.count(read), counts[i]);
             if i % 7 == 0 {
-                assert!(filter.contains_windows(read) == windows[i] && filter.matches(read, threshold) == matches.get(i));
+                assert!(
+                    filter.contains_windows(read) == windows[i] && filter.matches(read, threshold) == matches.get(i)
+                );
             }
         }
     }
@@ -181,8 +186,9 @@ proptest! {
 #[test]
 fn long_sequences_on_several_threads() {
     let layout = SequenceFilter::builder(500_000).layout().unwrap();
-    let mut sequences: Vec<Vec<u8>> =
-        [TASK - 1, TASK + 29, TASK + 30, TASK + 31, 3 * TASK + 5].map(|len| random_letters(len as u64, len as u64)).into();
+    let mut sequences: Vec<Vec<u8>> = [TASK - 1, TASK + 29, TASK + 30, TASK + 31, 3 * TASK + 5]
+        .map(|len| random_letters(len as u64, len as u64))
+        .into();
     sequences[1][TASK + 10] = b'N';
     sequences.extend(reads(2000, 300, 5));
     let run = |threads: usize| {
@@ -244,7 +250,9 @@ fn saved_and_loaded() {
     let asked = reads(10, 200, 4);
     assert_eq!(view.count_bulk(&asked), filter.count_bulk(&asked));
     // Every parameter that no filter has, and a bit that changed.
-    for (at, value) in [(24, 0u64), (24, MAX_BLOCKS + 1), (32, 8), (32, 1 << 32), (40, 22), (48, 3), (48, 22), (56, 1), (24, !0)] {
+    for (at, value) in
+        [(24, 0u64), (24, MAX_BLOCKS + 1), (32, 8), (32, 1 << 32), (40, 22), (48, 3), (48, 22), (56, 1), (24, !0)]
+    {
         let mut damaged = bytes.clone();
         damaged[at..at + 8].copy_from_slice(&value.to_le_bytes());
         assert!(matches!(SequenceFilter::from_bytes(&damaged), Err(Error::File(_))), "{at} {value}");
@@ -279,14 +287,15 @@ fn settings_and_their_limits() {
     for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(builder.bits_per_kmer(bits).build(), Err(Error::InvalidBitsPerKmer { .. })));
     }
-    for foreign in [builder.k(8), builder.k(33), builder.s(32), builder.m(3), builder.s(20).m(21), builder.k(u32::MAX)] {
+    for foreign in [builder.k(8), builder.k(33), builder.s(32), builder.m(3), builder.s(20).m(21), builder.k(u32::MAX)]
+    {
         assert!(matches!(foreign.layout(), Err(Error::InvalidLengths { .. })), "{foreign:?}");
     }
     // More than 2^32 bits, and the most there are.
     let large = SequenceFilter::builder(1 << 32).layout().unwrap();
     assert_eq!((large.blocks(), large.words()), (1 << 28, 1 << 30));
     let largest = SequenceFilter::builder(1 << 36).layout().unwrap();
-    assert_eq!((largest.blocks(), largest.m()), (MAX_BLOCKS, 21));
+    assert_eq!((largest.blocks(), largest.m()), (MAX_BLOCKS, 20));
     assert!(matches!(SequenceFilter::builder((1 << 36) + 17).layout(), Err(Error::TooLarge { .. })));
     assert!(SequenceFilter::builder(u64::MAX).layout().is_err());
     assert!(matches!(SequenceFilterLayout::new(31, 26, 16, 0), Err(Error::ZeroCapacity)));
@@ -307,6 +316,9 @@ fn rates_of_false_positives() {
         assert!((filter.predicted_fill(n) / fill - 1.0).abs() < 0.05, "{fill} {}", filter.predicted_fill(n));
     }
     let empty = SequenceFilter::builder(1000).build().unwrap();
-    assert_eq!((empty.fpr(), empty.expected_fpr(0), empty.measured_fpr(1000, 1), empty.fill_ratio()), (0.0, 0.0, 0.0, 0.0));
+    assert_eq!(
+        (empty.fpr(), empty.expected_fpr(0), empty.measured_fpr(1000, 1), empty.fill_ratio()),
+        (0.0, 0.0, 0.0, 0.0)
+    );
     assert!(empty.expected_fpr(1 << 40) > 0.99 && empty.predicted_fill(1 << 40) > 0.99);
 }

@@ -17,7 +17,7 @@ use super::sequences::{Piece, Sequences, tasks};
 use crate::Error;
 
 /// Positions that one task of a parallel operation takes; a multiple of 32.
-pub(super) const TASK: usize = 1 << 16;
+pub(super) const TASK: usize = 1 << 14;
 /// Bytes of words from which on their cache lines are asked for ahead.
 const FAR_BYTES: usize = 1 << 20;
 /// Letters of a random sequence by which rates are measured.
@@ -125,16 +125,19 @@ impl<'a> SequenceFilterView<'a> {
         self.count_ones() as f64 / (self.layout.blocks() * BLOCK_BITS) as f64
     }
 
-    /// The rate of false positives of the filter as it is, from the bits that are set in each block: of k-mers that share
-    /// no s-mer with those in the filter. Takes time in proportion to the filter's size.
+    /// The rate of false positives of the filter as it is, from the bits that are set in each block: of k-mers that
+    /// share no s-mer with those in the filter. Takes time in proportion to the filter's size.
     pub fn fpr(&self) -> f64 {
         rates::fpr(&self.layout, self.words)
     }
 
-    /// The fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims to contain.
+    /// The fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims to
+    /// contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         let windows = SAMPLE_LETTERS - u64::from(self.layout.k()) + 1;
-        let hits = parallel::map(0..samples.div_ceil(windows), |i| self.count(&random_letters(SAMPLE_LETTERS, seed ^ mix(i, 1))));
+        let hits = parallel::map(0..samples.div_ceil(windows), |i| {
+            self.count(&random_letters(SAMPLE_LETTERS, seed ^ mix(i, 1)))
+        });
         let (found, kmers) = hits.iter().fold((0, 0), |sum, hits| (sum.0 + hits.found, sum.1 + hits.kmers));
         found as f64 / kmers.max(1) as f64
     }
@@ -198,8 +201,8 @@ impl<'a> SequenceFilterView<'a> {
         (pieces, taken.into_iter().flatten().collect())
     }
 
-    /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there are windows.
-    /// Never false for a k-mer that was inserted, on either strand; false where a letter is no base.
+    /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there are
+    /// windows. Never false for a k-mer that was inserted, on either strand; false where a letter is no base.
     ///
     /// Like all methods for one sequence, this uses the threads of the current rayon pool for a long one.
     pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
@@ -257,7 +260,8 @@ impl<'a> SequenceFilterView<'a> {
         matching(&self.count_bulk(sequences), threshold)
     }
 
-    /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that was inserted.
+    /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that was
+    /// inserted.
     ///
     /// # Errors
     /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.

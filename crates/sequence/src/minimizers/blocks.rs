@@ -39,11 +39,14 @@ struct Buffers {
     /// What positions count, and then sums of powers of two of them.
     counts: Positions<u8>,
     sums: Positions<u8>,
-    packed: [u16; (TEXT + SLACK) / 8],
+    /// The codes in two bits each.
+    packed: [u8; (TEXT + SLACK) / 4],
     forward: Positions<u32>,
     reverse: Positions<u32>,
     left: Positions<u32>,
     right: Positions<u32>,
+    /// The k-mers that windows take anew.
+    anew: Positions<u32>,
     /// The k-mer that each window takes; the first place is that of the window before the block.
     taken: Positions<u32>,
 }
@@ -58,6 +61,7 @@ thread_local! {
         reverse: [0; _],
         left: [0; _],
         right: [0; _],
+        anew: [0; _],
         taken: [0; _],
     }));
 }
@@ -103,7 +107,8 @@ fn blocks<L: Lanes>(
         orders(buffers, lanes, scheme, len + 1 - scheme.k as usize);
         minima(buffers, lanes, scheme, here);
         for at in (0..len).step_by(8) {
-            buffers.packed[at / 8] = Avx2::of(lanes).pack_eight(&buffers.codes, at);
+            let codes = Avx2::of(lanes).pack_eight(&buffers.codes, at);
+            buffers.packed[at / 4..at / 4 + 2].copy_from_slice(&codes.to_le_bytes());
         }
         buffers.taken[0] = last;
         visits(buffers, lanes, scheme, here, first, &mut visit);
@@ -194,11 +199,8 @@ fn orders<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, kmers: usiz
     let turns = turns(scheme);
     let rest = lanes.splat((scheme.k - 1) * scheme.rotation % 32);
     let (upper, lower, below) = (lanes.splat(0xffff_0000), lanes.splat(0xffff), lanes.splat(31));
-    let mut numbers = [0; 16];
-    for i in 1..16 {
-        numbers[i] = i as u32;
-    }
-    let numbers = lanes.load(&numbers, 0);
+    const NUMBERS: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    let numbers = lanes.load(&NUMBERS, 0);
     for step in (0..kmers).step_by(STEP) {
         for part in (0..STEP).step_by(L::LEN) {
             let (at, turn) = (step + part, lanes.load(&turns, part));
@@ -220,56 +222,64 @@ fn orders<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, kmers: usiz
 fn minima<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, windows: usize) {
     let Buffers { sums, left, right, taken, .. } = buffers;
     let w = scheme.w as usize;
+    // Minima of `len` k-mers, four times as many with each round.
     let mut len = 1;
-    while 2 * len <= w {
-        for at in (0..windows + w - 2 * len + 1).step_by(L::LEN) {
-            let least = lanes.min(lanes.load(left, at), lanes.load(left, at + len));
+    while 4 * len <= w {
+        for at in (0..windows + w - 4 * len + 1).step_by(L::LEN) {
+            let least = least_of_four(lanes, left, at, [len, 2 * len, 3 * len]);
+            let other = least_of_four(lanes, right, at, [len, 2 * len, 3 * len]);
             lanes.store(left, at, least);
-            let least = lanes.min(lanes.load(right, at), lanes.load(right, at + len));
-            lanes.store(right, at, least);
+            lanes.store(right, at, other);
         }
-        len *= 2;
+        len *= 4;
     }
     let rest = w - len;
+    let steps = [len.min(rest), (2 * len).min(rest), rest];
     let (lower, none) = (lanes.splat(0xffff), lanes.splat(NONE));
     let (half, most) = (lanes.splat(scheme.window() / 2), lanes.splat(u32::from(BREAK) - 1));
     for at in (0..windows).step_by(L::LEN) {
-        let leftmost = lanes.min(lanes.load(left, at), lanes.load(left, at + rest));
-        let rightmost = lanes.min(lanes.load(right, at), lanes.load(right, at + rest));
+        let leftmost = least_of_four(lanes, left, at, steps);
+        let rightmost = least_of_four(lanes, right, at, steps);
         let sum = lanes.bytes(sums, at);
-        let taken_here = lanes.greater(sum, half, leftmost, lanes.xor(rightmost, lower));
-        lanes.store(taken, at + 1, lanes.greater(sum, most, none, lanes.and(taken_here, lower)));
+        let position = lanes.greater(sum, half, leftmost, lanes.xor(rightmost, lower));
+        lanes.store(taken, at + 1, lanes.greater(sum, most, none, lanes.and(position, lower)));
     }
+}
+
+/// The least of the values at `at`, and as many places further as `steps` say.
+#[inline(always)]
+fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3]) -> L::Vector {
+    let [a, b, c] = steps.map(|step| lanes.load(values, at + step));
+    lanes.min(lanes.min(lanes.load(values, at), a), lanes.min(b, c))
 }
 
 /// Visits what windows take that the windows before them did not.
 #[inline(always)]
 fn visits<L: Lanes>(
-    buffers: &Buffers,
+    buffers: &mut Buffers,
     lanes: L,
     scheme: Scheme,
     windows: usize,
     first: usize,
     visit: &mut impl FnMut(usize, u64),
 ) {
-    let Buffers { packed, taken, .. } = buffers;
-    let mask = !0 >> (64 - 2 * scheme.k);
+    let Buffers { packed, taken, anew, .. } = buffers;
     let none = lanes.splat(NONE);
-    for step in (0..windows).step_by(STEP) {
-        let mut anew = 0;
-        for part in (0..STEP).step_by(L::LEN) {
-            let at = step + part;
-            anew |= lanes.anew(lanes.load(taken, at + 1), lanes.load(taken, at), none) << part;
-        }
-        anew &= !0 >> STEP.saturating_sub(windows - step);
-        while anew != 0 {
-            let position = taken[step + 1 + anew.trailing_zeros() as usize] as usize;
-            anew &= anew - 1;
-            let words: &[u16; 5] = packed[position / 8..position / 8 + 5].try_into().expect("5 values");
-            let low = words[0] as u64 | (words[1] as u64) << 16 | (words[2] as u64) << 32 | (words[3] as u64) << 48;
-            let shift = 2 * (position as u32 % 8);
-            let kmer = (low >> shift | (words[4] as u64) << 48 << (16 - shift)) & mask;
-            visit(first + position, canonical(kmer, scheme.k));
-        }
+    // All of them are put side by side first, so that no branch depends on where they are.
+    let mut count = 0;
+    for at in (0..windows).step_by(L::LEN) {
+        let now = lanes.load(taken, at + 1);
+        let here = lanes.anew(now, lanes.load(taken, at), none) & (!0 >> 32usize.saturating_sub(windows - at));
+        lanes.compress(anew, count, now, here);
+        count += here.count_ones() as usize;
+    }
+    let mask = !0 >> (64 - 2 * scheme.k);
+    for &position in &anew[..count] {
+        let position = position as usize;
+        let bytes: &[u8; 9] = packed[position / 4..position / 4 + 9].try_into().expect("9 bytes");
+        let low = u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes"));
+        let shift = 2 * (position as u32 % 4);
+        let kmer = (low >> shift | u64::from(bytes[8]) << 1 << (63 - shift)) & mask;
+        visit(first + position, canonical(kmer, scheme.k));
     }
 }

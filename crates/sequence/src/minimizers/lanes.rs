@@ -44,6 +44,8 @@ pub(crate) trait Lanes: Copy {
     fn last(self, a: Self::Vector) -> Self::Vector;
     /// A bit for each lane in which `a` and `b` differ, and `a` is not `none`.
     fn anew(self, a: Self::Vector, b: Self::Vector, none: Self::Vector) -> u32;
+    /// The values of the lanes whose bit is set, side by side from `at` on, and anything in the places after them.
+    fn compress(self, to: &mut [u32], at: usize, values: Self::Vector, lanes: u32);
 }
 
 /// AVX2, and the instructions that count and extract bits.
@@ -192,7 +194,34 @@ impl Lanes for Avx2 {
             !_mm256_movemask_ps(_mm256_castsi256_ps(not)) as u32 & 0xff
         }
     }
+
+    #[inline(always)]
+    fn compress(self, to: &mut [u32], at: usize, values: __m256i, lanes: u32) {
+        let order = u64::from_le_bytes(ONES_OF[lanes as usize & 0xff]);
+        // SAFETY: `self` exists only where the processor has the instructions.
+        let chosen =
+            unsafe { _mm256_permutevar8x32_epi32(values, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order as i64))) };
+        self.store(to, at, chosen);
+    }
 }
+
+/// The numbers of the bits that are set in a byte.
+const ONES_OF: [[u8; 8]; 256] = {
+    let mut ones_of = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                ones_of[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    ones_of
+};
 
 impl Lanes for Avx512 {
     const LEN: usize = 16;
@@ -312,6 +341,13 @@ impl Lanes for Avx512 {
         // SAFETY: `self` exists only where the processor has the instructions.
         unsafe { u32::from(_mm512_cmpneq_epu32_mask(a, b) & _mm512_cmpneq_epu32_mask(a, none)) }
     }
+
+    #[inline(always)]
+    fn compress(self, to: &mut [u32], at: usize, values: __m512i, lanes: u32) {
+        // SAFETY: `self` exists only where the processor has the instruction.
+        let chosen = unsafe { _mm512_maskz_compress_epi32(lanes as u16, values) };
+        self.store(to, at, chosen);
+    }
 }
 
 /// 32 bytes.
@@ -395,9 +431,10 @@ impl Avx2 {
             let codes = _mm256_setr_epi64x(eight(0), eight(1), eight(2), eight(3));
             let counts = _mm256_and_si256(_mm256_srli_epi16::<1>(codes), _mm256_set1_epi8(1));
             // Byte `i` gets the byte of `breaks` that has its bit.
-            let spread = _mm256_shuffle_epi8(_mm256_set1_epi32(breaks as i32), _mm256_setr_epi64x(
-                0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303,
-            ));
+            let spread = _mm256_shuffle_epi8(
+                _mm256_set1_epi32(breaks as i32),
+                _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303),
+            );
             let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201u64 as i64);
             let is_break = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
             (Bytes(codes), Bytes(_mm256_blendv_epi8(counts, _mm256_set1_epi8(other as i8), is_break)))

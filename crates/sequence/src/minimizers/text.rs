@@ -26,16 +26,21 @@ impl Text for Letters<'_> {
     fn load(&self, bytes: Avx2, first: usize, len: usize, codes: &mut [u8], counts: &mut [u8]) {
         let letters = &self.0[first..first + len];
         let whole = len - len % 32;
+        for at in (0..whole).step_by(32) {
+            load_32(bytes, letters, at, codes, counts, at);
+        }
         let mut padded = [0; 32];
         padded[..len - whole].copy_from_slice(&letters[whole..]);
-        // One place that calls all this, so that it is compiled with the instructions of its caller.
-        for at in (0..=whole).step_by(32) {
-            let (letters, from) = if at < whole { (letters, at) } else { (&padded[..], 0) };
-            let (code, count) = bytes.bases(bytes.load_bytes(letters, from), BREAK);
-            bytes.store_bytes(codes, at, code);
-            bytes.store_bytes(counts, at, count);
-        }
+        load_32(bytes, &padded, 0, codes, counts, whole);
     }
+}
+
+/// Writes codes and counts of 32 letters from `from` on. No closure: those are compiled without the instructions.
+#[inline(always)]
+fn load_32(bytes: Avx2, letters: &[u8], from: usize, codes: &mut [u8], counts: &mut [u8], at: usize) {
+    let (code, count) = bytes.bases(bytes.load_bytes(letters, from), BREAK);
+    bytes.store_bytes(codes, at, code);
+    bytes.store_bytes(counts, at, count);
 }
 
 /// Packed bases: 32 positions per word, and a bit per position that has none.

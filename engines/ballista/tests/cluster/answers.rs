@@ -1,8 +1,9 @@
 //! The answers of a cluster are those of DataFusion.
 
+use ballista::prelude::SessionConfigExt;
 use datafusion::prelude::SessionConfig;
 use warpset_ballista::LocalCluster;
-use warpset_engines_testing::{QUERIES, run, table};
+use warpset_engines_testing::{QUERIES, SCREENED, SCREENED_JOINS, cost, run, table};
 
 use crate::processes::Cluster;
 
@@ -32,6 +33,30 @@ async fn two_executors_answer_as_one_process_does() {
     }
     for executor in [0, 1] {
         assert!(cluster.written_bytes(executor) > 0, "executor {executor} had no work");
+    }
+}
+
+/// Joins that are partitioned and screened: by the adaptive planner, and by the other one.
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_are_screened_by_a_subquery_that_the_scheduler_writes() {
+    let cluster = Cluster::start(2).await;
+    let local = cluster.local().await;
+    for adaptive in [true, false] {
+        let config = remote_reads()
+            .with_ballista_adaptive_query_planner(adaptive)
+            .with_ballista_broadcast_join_threshold_bytes(0)
+            .with_ballista_broadcast_join_threshold_rows(0);
+        let context = cluster.client(config).await;
+        let plan = async |sql: &str| table(&context, &format!("EXPLAIN {sql}")).await.unwrap();
+        assert!(!plan(SCREENED_JOINS[0]).await.contains("might_contain"));
+        for setting in SCREENED {
+            run(&context, setting).await.unwrap();
+        }
+        for sql in SCREENED_JOINS {
+            let plan = plan(sql).await;
+            assert!(plan.contains("sized_filter_agg") && plan.contains("might_contain"), "{sql}:\n{plan}");
+            assert_eq!(table(&context, sql).await.unwrap(), table(&local, sql).await.unwrap(), "{adaptive}: {sql}");
+        }
     }
 }
 
@@ -76,5 +101,26 @@ async fn filters_of_all_sizes() {
         );
         assert_eq!(table(&context, &sql).await.unwrap(), table(&local, &sql).await.unwrap(), "{items}");
         println!("{items} items: {:.1} s", started.elapsed().as_secs_f64());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes two minutes; what docs/performance/engines.md reports of a screened join"]
+async fn what_a_screened_join_costs() {
+    let cluster = Cluster::start(2).await;
+    cost::write_star(cluster.folder.path(), 2_000_000).await.unwrap();
+    for adaptive in [true, false] {
+        let config = LocalCluster::session_config()
+            .with_target_partitions(2)
+            .with_ballista_adaptive_query_planner(adaptive)
+            .with_ballista_broadcast_join_threshold_bytes(0)
+            .with_ballista_broadcast_join_threshold_rows(0);
+        let context = cluster.client(config).await;
+        for setting in SCREENED {
+            run(&context, setting).await.unwrap();
+        }
+        let processes: Vec<String> = cluster.process_ids().iter().map(u32::to_string).collect();
+        println!("adaptive planner: {adaptive}");
+        cost::print_star_join(&context, cluster.folder.path(), 5, &processes, "ShuffleWriter").await.unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use ballista::prelude::SessionConfigExt;
-use warpset_engines_testing::{SHAPES, Shape, run, table};
+use warpset_engines_testing::{SCREENED, SCREENED_SHAPE, SHAPES, Shape, run, table};
 
 use crate::processes::Cluster;
 
@@ -36,10 +36,23 @@ fn settings(adaptive: bool) -> SessionConfig {
 /// With the settings that the crate recommends a query whose executor dies is answered rightly or not at all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
-    let mut cluster = Cluster::start(2).await;
+    kill_one_of(2, SHAPES[0].sql, &[]).await;
+}
+
+/// With a join that the scheduler screens, and three executors.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_executor_is_no_wrong_answer_of_a_screened_join() {
+    kill_one_of(3, SCREENED_SHAPE.sql, SCREENED).await;
+}
+
+/// Kills an executor in the middle of a query, whose answer has to be right, or an error.
+async fn kill_one_of(executors: usize, sql: &str, before: &[&str]) {
+    let mut cluster = Cluster::start(executors).await;
     let config = warpset_ballista::session_config().with_target_partitions(8);
     let context = cluster.client(config).await;
-    let sql = SHAPES[0].sql;
+    for setting in before {
+        run(&context, setting).await.unwrap();
+    }
     let expected = table(&cluster.local().await, sql).await.unwrap();
     let query = context.sql(sql).await.unwrap();
     let killer = async {

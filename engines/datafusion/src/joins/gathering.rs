@@ -33,6 +33,16 @@ const ONE_IN: usize = 16;
 /// Up to this many hashes, the different ones are counted; of more, a sample.
 const COUNTED: usize = 1 << 16;
 
+/// The layout of a filter of this many keys: [`BITS_PER_KEY`], if that is not more than `most` bytes.
+pub(crate) fn layout_for(keys: u64, most: u64) -> Result<SplitBlockLayout, Cause> {
+    let layout = SplitBlockBloom::builder(keys.max(1)).bits_per_key(BITS_PER_KEY).layout()?;
+    Ok(if bytes_of(&layout) <= most { layout } else { SplitBlockLayout::new((most / 32).max(1))? })
+}
+
+fn bytes_of(layout: &SplitBlockLayout) -> u64 {
+    32 * warpset_bloom::Layout::blocks(layout)
+}
+
 /// What a gathering is for.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -181,11 +191,8 @@ impl Gathering {
 
     /// The filter; none where it does not pay, or where there is no memory.
     fn filter(&self, parts: &[Part], different: u64) -> Result<Option<KeyFilter>, Cause> {
-        let most = self.most_filter_bytes as u64;
-        let layout = SplitBlockBloom::builder(different).bits_per_key(BITS_PER_KEY).layout()?;
-        let bytes = |layout: &SplitBlockLayout| 32 * warpset_bloom::Layout::blocks(layout);
-        let layout = if bytes(&layout) <= most { layout } else { SplitBlockLayout::new((most / 32).max(1))? };
-        let bytes = bytes(&layout);
+        let layout = layout_for(different, self.most_filter_bytes as u64)?;
+        let bytes = bytes_of(&layout);
         let reservation = parts[0].reservation.new_empty();
         if !rates::worth_building(different, bytes) || reservation.try_grow(bytes as usize).is_err() {
             return Ok(None);

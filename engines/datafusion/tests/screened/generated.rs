@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::prelude::SessionContext;
 use proptest::prelude::*;
 
-use crate::{config, counted, run, screened, table};
+use crate::{config, counted, run, screened, subqueries, table};
 
 /// Types of keys; the last two have no filter.
 fn types() -> Vec<DataType> {
@@ -142,8 +142,8 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Both contexts' rows for one query; the operators that the second one had, and the rows that they dropped.
-async fn compare(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool, usize) {
+/// Contexts with the tables: plain, screened by operators, screened by subqueries.
+async fn contexts(case: &Case) -> [SessionContext; 3] {
     let mut session = config(case.partitions)
         .with_batch_size(case.batch_size)
         .set_bool("datafusion.optimizer.enable_join_dynamic_filter_pushdown", case.engine)
@@ -152,7 +152,8 @@ async fn compare(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool, us
         session = session.set_usize("datafusion.optimizer.hash_join_single_partition_threshold", 1 << 20);
     }
     let kind = &types()[case.kind];
-    let contexts = [SessionContext::new_with_config(session.clone()), screened(session).await];
+    let plain = SessionContext::new_with_config(session.clone());
+    let contexts = [plain, screened(session.clone()).await, subqueries::screened(session).await];
     for context in &contexts {
         for (name, number, rows) in [("a", "v", &case.a), ("b", "w", &case.b)] {
             let (k, l): (Vec<_>, Vec<_>) = rows.iter().copied().unzip();
@@ -161,6 +162,12 @@ async fn compare(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool, us
             table(context, name, &columns, case.partitions, case.batches);
         }
     }
+    contexts
+}
+
+/// Both contexts' rows for one query; the operators that the second one had, and the rows that they dropped.
+async fn compare(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool, usize) {
+    let contexts = contexts(case).await;
     let query = join.replace("{on}", CONDITIONS[case.condition]);
     let (expected, _) = run(&contexts[0], &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
     let (found, plan) = run(&contexts[1], &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
@@ -180,6 +187,56 @@ proptest! {
             let join = JOINS[(first + join * 5) % JOINS.len()];
             let (expected, found, ..) = runtime.block_on(compare(&case, join));
             prop_assert_eq!(found, expected, "{}", join);
+        }
+    }
+}
+
+/// The rows without filters and with filters by subqueries; whether there were any.
+async fn compare_subqueries(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool) {
+    let [plain, _, context] = contexts(case).await;
+    let query = join.replace("{on}", CONDITIONS[case.condition]);
+    let (expected, _) = run(&plain, &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+    let (found, plan) = run(&context, &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+    let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(true).to_string();
+    (expected, found, text.contains("might_contain"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_join_has_the_same_rows_by_subqueries(case in case(), first in 0..JOINS.len()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for join in 0..4 {
+            let join = JOINS[(first + join * 5) % JOINS.len()];
+            let (expected, found, _) = runtime.block_on(compare_subqueries(&case, join));
+            prop_assert_eq!(found, expected, "{}", join);
+        }
+    }
+}
+
+/// Each type of key, alone and with another one, is screened by a subquery.
+#[tokio::test]
+async fn every_type_of_key_is_screened_by_subqueries() {
+    let rows = |keys: std::ops::Range<i32>| keys.map(|key| (Some(key), Some(key % 4))).collect::<Vec<_>>();
+    for condition in 0..2 {
+        for (kind, name) in types().into_iter().enumerate() {
+            let case = Case {
+                a: rows(0..3),
+                b: rows(2..60),
+                kind,
+                condition,
+                partitions: 2,
+                batches: 3,
+                batch_size: 8192,
+                broadcast: false,
+                engine: true,
+                reorder: false,
+            };
+            let (expected, found, has) = compare_subqueries(&case, JOINS[0]).await;
+            assert_eq!(found, expected, "{name}");
+            // The other key of the second condition is an integer.
+            assert_eq!(has, condition == 1 || !matches!(name, DataType::Float64 | DataType::Boolean), "{name}");
         }
     }
 }

@@ -193,7 +193,7 @@ fn wrong_partial_results_are_errors() {
             let also = many.merge_batch(&[partial], &[0], 1);
             let hash_bytes = match name {
                 "perfect_hash_agg" => 16,
-                "fuse_filter_agg" => 8,
+                "fuse_filter_agg" | "sized_filter_agg" => 8,
                 _ => usize::MAX,
             };
             if bytes.len().is_multiple_of(hash_bytes) {

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, StringArray};
 
 use crate::{column, context, error, integers, number, table};
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
 
 /// Version 2, of the integers -1, 0, 1, 2, 42, 1000000007, and the smallest and the largest of 64 bits.
 const LONGS: &str =
@@ -44,6 +47,48 @@ async fn what_is_none_of_them_is_an_error() {
         ("1", "k", "cannot hold a filter"),
     ] {
         let error = error(&context, &format!("SELECT spark_might_contain({filter}, {key}) FROM t")).await;
+        assert!(error.contains(cause), "{error}");
+    }
+}
+
+/// The bytes of one result, as SQL writes them.
+async fn literal(context: &datafusion::prelude::SessionContext, sql: &str) -> String {
+    let found = cast(&column(context, sql).await.unwrap(), &DataType::Binary).unwrap();
+    let digits: String = found.as_binary::<i32>().value(0).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("X'{digits}'")
+}
+
+#[tokio::test]
+async fn the_aggregate_gives_the_bytes_of_spark() {
+    let context = context(3);
+    let keys = [i64::MIN, -1, 0, 1, 2, 42, 1_000_000_007, i64::MAX];
+    let names = ["", "a", "ab", "abc", "abcd", "warpset", "日本語", "🚀🚀", "hello world, this is a string"];
+    table(&context, "longs", &[("k", integers(keys))], 3);
+    let names: ArrayRef = Arc::new(StringArray::from_iter(names.map(Some).into_iter().chain([None])));
+    table(&context, "names", &[("name", names)], 4);
+    assert_eq!(literal(&context, "SELECT spark_bloom_filter_agg(k, 20, 256, 2) FROM longs").await, LONGS);
+    assert_eq!(literal(&context, "SELECT spark_bloom_filter_agg(name, 20, 256) FROM names").await, STRINGS);
+    let nothing = "SELECT count(*) FROM (SELECT spark_bloom_filter_agg(k) AS f FROM longs WHERE k = 3) WHERE f IS NULL";
+    assert_eq!(number(&context, nothing).await, 1);
+    // Lists and filters, groups and none, partitions and one.
+    let many = integers((0..40_000).map(|i| i % 30_000));
+    table(&context, "many", &[("k", many)], 8);
+    for items in [100, 1000, 100_000] {
+        let all = literal(&context, &format!("SELECT spark_bloom_filter_agg(k, {items}) FROM many")).await;
+        let missed = format!("SELECT count(*) FROM many WHERE NOT spark_might_contain({all}, k)");
+        assert_eq!(number(&context, &missed).await, 0);
+        let groups = format!(
+            "SELECT count(DISTINCT f) FROM (SELECT k % 3 AS g, spark_bloom_filter_agg(k % 3 + 7, {items}) AS f FROM many GROUP BY k % 3)"
+        );
+        assert_eq!(number(&context, &groups).await, 3);
+    }
+    // 8 bits per item, but for no arguments; Spark's limits.
+    for (arguments, expected) in [("", 12 + 1_048_576), (", 100", 12 + 104), (", 100000000", 12 + 67_108_864 / 8)] {
+        let found = literal(&context, &format!("SELECT spark_bloom_filter_agg(k{arguments}) FROM longs")).await;
+        assert_eq!((found.len() - "X''".len()) / 2, expected, "{arguments}");
+    }
+    for (arguments, cause) in [("0", "`items` is 0"), ("10, 0", "`bits` is 0"), ("10, 64, 3", "1 or 2")] {
+        let error = error(&context, &format!("SELECT spark_bloom_filter_agg(k, {arguments}) FROM longs")).await;
         assert!(error.contains(cause), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! On a device, from device memory, by events on the device's clock: the tables of the paper.
 
-use warpset::gpu::Device;
-use warpset::lsm::gpu::{LookupMethod, Lsm};
-use warpset::lsm::{CleanupPolicy, Lsm as Host};
+use warpset::gpu::{Device, DeviceVec, Stream};
+use warpset::lsm::gpu::{Dictionary, LookupMethod, Lsm};
+use warpset::lsm::{CleanupPolicy, Lsm as Host, SortedArray};
 
 use super::super::clock::Effort;
 use super::super::gpu_limits;
@@ -34,8 +34,12 @@ pub fn shapes(device: &Device, effort: Effort) -> Vec<Shape> {
 }
 
 fn row(shape: Shape, operation: &str, n: usize) -> Record {
+    row_of(shape, "lsm", operation, n)
+}
+
+fn row_of(shape: Shape, by: &str, operation: &str, n: usize) -> Record {
     Record::new("lsm", operation, n)
-        .by("lsm", false)
+        .by(by, false)
         .param("elements", shape.len())
         .param("batch", shape.batch())
         .param("key", "u32")
@@ -104,41 +108,96 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
         let right = bits == if hit { queries as u64 } else { 0 } && (!hit || values.to_vec()? == *asked);
         session.add(target, Threads::All, row(shape, operation, queries).time(seconds), right);
     }
-    for (length, count) in LENGTHS {
-        let count = if few { 16 } else { count };
-        let width = ((length << 32) / n as u64) as u32;
-        let lows = &absent[..count];
-        let highs: Vec<u32> = lows.iter().map(|&low| low.saturating_add(width)).collect();
-        let (lows, highs) = (device.from_slice(lows)?, device.from_slice(&highs)?);
-        let mut counts = device.alloc_zeroed::<u64>(count)?;
-        let counting = gpu_limits::repeated(device, &stream, session.effort, || {
-            let counts = counts.as_mut_slice();
-            // SAFETY: all memory lives until the clock has waited.
-            unsafe { lsm.count_range_async(&stream, lows.as_slice(), highs.as_slice(), counts)? };
-            Ok(())
-        })?;
-        drop(lsm.range_device(lows.as_slice(), highs.as_slice())?); // loads the kernels
-        let begin = std::time::Instant::now();
-        let listed = lsm.range_device(lows.as_slice(), highs.as_slice())?;
-        let listing = begin.elapsed().as_secs_f64();
-        let right = counts.to_vec()?.iter().sum::<u64>() == listed.keys.len() as u64
-            && (few || listed.keys.len() as u64 > length * count as u64 / 2);
-        for (operation, seconds) in [("count", counting), ("range", listing)] {
-            session.add(
-                target,
-                Threads::All,
-                row(shape, operation, count).param("length", length).time(seconds),
-                right,
-            );
-        }
-    }
+    let asked = Asked { target, device, stream: &stream, shape, present: &present, absent: &absent };
+    asked.ranges(session, "lsm", &lsm)?;
     lsm.snapshot().live_elements()?; // loads the kernels
     let begin = std::time::Instant::now();
     lsm.cleanup()?;
     let seconds = begin.elapsed().as_secs_f64();
     let right = lsm.len()? == n as u64 && lsm.level_lens().len() == 1;
     session.add(target, Threads::All, row(shape, "cleanup", n).time(seconds), right);
-    Ok(())
+    drop(lsm);
+
+    // All in one level: rows of the array are the same whatever the batch is.
+    let array =
+        SortedArray::<u32, u32>::builder().on(device).build_from_device(on_device.as_slice(), on_device.as_slice())?;
+    asked.array(session, &array, (&mut values, &mut found))?;
+    asked.ranges(session, "sorted array", &array)
+}
+
+/// Where and what dictionaries of a shape are asked.
+struct Asked<'a> {
+    target: &'a Target,
+    device: &'a Device,
+    stream: &'a Stream,
+    shape: Shape,
+    present: &'a [u32],
+    absent: &'a [u32],
+}
+
+impl Asked<'_> {
+    /// Lookups in one level, with what memory an element takes: what the index adds to keys and values is in the second
+    /// pair of rows.
+    fn array<P>(
+        &self,
+        session: &mut Session,
+        array: &Dictionary<u32, u32, P>,
+        (values, found): (&mut DeviceVec<u32>, &mut DeviceVec<u64>),
+    ) -> anyhow::Result<()> {
+        for (operation, asked, hit, method) in [
+            ("get, present, by halving", self.present, true, LookupMethod::Halving),
+            ("get, absent, by halving", self.absent, false, LookupMethod::Halving),
+            ("get, present", self.present, true, LookupMethod::Auto),
+            ("get, absent", self.absent, false, LookupMethod::Auto),
+        ] {
+            if method == LookupMethod::Auto {
+                array.prepare()?;
+            }
+            let there = self.device.from_slice(asked)?;
+            let seconds = gpu_limits::repeated(self.device, self.stream, session.effort, || {
+                let (values, found) = (values.as_mut_slice(), found.as_mut_slice());
+                // SAFETY: all memory lives until the clock has waited.
+                unsafe { array.get_async_with(self.stream, there.as_slice(), values, found, method)? };
+                Ok(())
+            })?;
+            let bits: u64 = found.to_vec()?.iter().map(|word| u64::from(word.count_ones())).sum();
+            let right = bits == if hit { asked.len() as u64 } else { 0 } && (!hit || values.to_vec()? == *asked);
+            let bytes = array.memory_bytes() as f64 / array.resident_len() as f64;
+            let row = row_of(self.shape, "sorted array", operation, asked.len()).param("bytes per element", bytes);
+            session.add(self.target, Threads::All, row.time(seconds), right);
+        }
+        Ok(())
+    }
+
+    /// Counts and lists of ranges.
+    fn ranges<P>(&self, session: &mut Session, by: &str, of: &Dictionary<u32, u32, P>) -> anyhow::Result<()> {
+        let few = self.device.is_emulator();
+        for (length, count) in LENGTHS {
+            let count = if few { 16 } else { count };
+            let width = ((length << 32) / self.shape.len() as u64) as u32;
+            let lows = &self.absent[..count];
+            let highs: Vec<u32> = lows.iter().map(|&low| low.saturating_add(width)).collect();
+            let (lows, highs) = (self.device.from_slice(lows)?, self.device.from_slice(&highs)?);
+            let mut counts = self.device.alloc_zeroed::<u64>(count)?;
+            let counting = gpu_limits::repeated(self.device, self.stream, session.effort, || {
+                let counts = counts.as_mut_slice();
+                // SAFETY: all memory lives until the clock has waited.
+                unsafe { of.count_range_async(self.stream, lows.as_slice(), highs.as_slice(), counts)? };
+                Ok(())
+            })?;
+            drop(of.range_device(lows.as_slice(), highs.as_slice())?); // loads the kernels
+            let begin = std::time::Instant::now();
+            let listed = of.range_device(lows.as_slice(), highs.as_slice())?;
+            let listing = begin.elapsed().as_secs_f64();
+            let right = counts.to_vec()?.iter().sum::<u64>() == listed.keys.len() as u64
+                && (few || listed.keys.len() as u64 > length * count as u64 / 2);
+            for (operation, seconds) in [("count", counting), ("range", listing)] {
+                let row = row_of(self.shape, by, operation, count).param("length", length).time(seconds);
+                session.add(self.target, Threads::All, row, right);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! A key is `milliseconds << 24 | sequence number`, so the order of keys is the order of time. Every step is one
 //! second: one update inserts the events that arrived (some of them late), overwrites some that are there, and removes
-//! what is older than the window; then spans of time are listed and counted, and single events are looked up.
-//! `BTreeMap` does the same, and every answer of every step is compared with its answer.
+//! what is older than the window; then spans of time are listed and counted, and single events are looked up. A second
+//! dictionary counts the events of each source, few of which send most, by updates that combine. `BTreeMap` does the
+//! same, and every answer of every step is compared with its answer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use crate::input::keys::mix64;
 use warpset::gpu::Device;
-use warpset::lsm::{Lsm, OrderedMap};
+use warpset::lsm::{Error, Lsm, OrderedMap, Ranges, gpu};
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -65,6 +66,8 @@ struct Second {
     listed: Vec<Range<u64>>,
     counted: Vec<Range<u64>>,
     asked: Vec<u64>,
+    /// The source of each new event, by Zipf's law.
+    sources: Vec<u64>,
 }
 
 /// What a dictionary answered in one step.
@@ -77,11 +80,33 @@ struct Answers {
     values: Vec<u64>,
     counts: Vec<u64>,
     found: Vec<Option<u64>>,
+    /// How many events the first sources have sent.
+    sent: Vec<Option<u64>>,
 }
 
-/// Seconds that the parts of a step took: the update with what it drops, lists, counts, lookups.
-type Spent = [f64; 4];
-const PARTS: [&str; 4] = ["update", "range", "count", "get"];
+/// Seconds that the parts of a step took: the update with what it drops, lists, counts, lookups, increments.
+type Spent = [f64; 5];
+const PARTS: [&str; 5] = ["update", "range", "count", "get", "increment"];
+
+/// Sources of events.
+const SOURCES: f64 = 65_536.0;
+/// Sources whose counters are looked up in each step: the busiest.
+const WATCHED: u64 = 256;
+
+/// Counters of sources, on the host or on a device.
+trait Counters: OrderedMap<u64, u64> {
+    fn increment(&mut self, sources: &[u64]) -> Result<(), Error>;
+}
+impl Counters for Lsm<u64, u64> {
+    fn increment(&mut self, sources: &[u64]) -> Result<(), Error> {
+        self.increment_bulk(sources)
+    }
+}
+impl Counters for gpu::Lsm<u64, u64> {
+    fn increment(&mut self, sources: &[u64]) -> Result<(), Error> {
+        self.increment_bulk(sources)
+    }
+}
 
 /// The events of the job, step by step: a pure function of the size.
 fn seconds(size: Size) -> Vec<Second> {
@@ -121,7 +146,11 @@ fn seconds(size: Size) -> Vec<Second> {
         let (listed, counted) = (spans(LISTED), spans(COUNTED));
         let asked = (0..LOOKUPS).map(|i| known[below(known.len() as u64) as usize] ^ (i % 2) as u64).collect();
         let values = (0..keys.len() as u64).map(|i| step << 32 | i).collect();
-        Second { keys, values, cutoff: key(oldest, 0), listed, counted, asked }
+        // Source k with a probability in proportion to 1 / k.
+        let sources =
+            keys.iter().map(|&key| SOURCES.powf((mix64(key ^ SEED) >> 11) as f64 / (1u64 << 53) as f64) as u64);
+        let sources = sources.collect();
+        Second { keys, values, cutoff: key(oldest, 0), listed, counted, asked, sources }
     };
     (0..size.steps + size.window).map(step).collect()
 }
@@ -137,7 +166,11 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, f64)
 const PIECES: u64 = 64;
 
 /// One step of a dictionary: what is too old is listed first, and goes with the update that brings the new events.
-fn in_dictionary(of: &mut impl OrderedMap<u64, u64>, second: &Second) -> anyhow::Result<(Answers, Spent)> {
+fn in_dictionary(
+    of: &mut impl OrderedMap<u64, u64>,
+    counters: &mut impl Counters,
+    second: &Second,
+) -> anyhow::Result<(Answers, Spent)> {
     let (dropped, update) = timed(|| {
         // Everything older went with the step before.
         let (last, width) = (second.cutoff.saturating_sub(STEP << SEQUENCE_BITS), (STEP << SEQUENCE_BITS) / PIECES);
@@ -153,12 +186,18 @@ fn in_dictionary(of: &mut impl OrderedMap<u64, u64>, second: &Second) -> anyhow:
     let (listed, range) = timed(|| Ok(of.range_bulk(&second.listed)?))?;
     let (counts, count) = timed(|| Ok(of.count_range_bulk(&second.counted)?))?;
     let (found, get) = timed(|| Ok(of.get_bulk(&second.asked)?))?;
-    let answers = Answers { dropped, offsets: listed.offsets, keys: listed.keys, values: listed.values, counts, found };
-    Ok((answers, [update, range, count, get]))
+    let ((), increment) = timed(|| Ok(counters.increment(&second.sources)?))?;
+    let sent = counters.get_bulk(&(0..WATCHED).collect::<Vec<_>>())?;
+    let Ranges { offsets, keys, values } = listed;
+    Ok((Answers { dropped, offsets, keys, values, counts, found, sent }, [update, range, count, get, increment]))
 }
 
 /// One step of the standard library's map.
-fn in_map(map: &mut BTreeMap<u64, u64>, second: &Second) -> anyhow::Result<(Answers, Spent)> {
+fn in_map(
+    map: &mut BTreeMap<u64, u64>,
+    counters: &mut BTreeMap<u64, u64>,
+    second: &Second,
+) -> anyhow::Result<(Answers, Spent)> {
     let (dropped, update) = timed(|| {
         let mut dropped = Vec::new();
         while let Some(first) = map.first_entry().filter(|first| *first.key() < second.cutoff) {
@@ -184,7 +223,12 @@ fn in_map(map: &mut BTreeMap<u64, u64>, second: &Second) -> anyhow::Result<(Answ
     let (found, get) = timed(|| Ok(second.asked.iter().map(|key| map.get(key).copied()).collect()))?;
     answers.counts = counts;
     answers.found = found;
-    Ok((answers, [update, range, count, get]))
+    let ((), increment) = timed(|| {
+        second.sources.iter().for_each(|&source| *counters.entry(source).or_insert(0) += 1);
+        Ok(())
+    })?;
+    answers.sent = (0..WATCHED).map(|source| counters.get(&source).copied()).collect();
+    Ok((answers, [update, range, count, get, increment]))
 }
 
 /// All steps: the answers if none are expected, how long the parts took together once the window is full, and whether
@@ -223,8 +267,8 @@ fn measure(session: &mut Session, target: &Target, effort: Effort) -> anyhow::Re
     };
     let size = Size::of(effort, device);
     let seconds = seconds(size);
-    let mut map = BTreeMap::new();
-    let (expected, of_map, _) = run(size, &seconds, None, |second| in_map(&mut map, second))?;
+    let (mut map, mut counted) = (BTreeMap::new(), BTreeMap::new());
+    let (expected, of_map, _) = run(size, &seconds, None, |second| in_map(&mut map, &mut counted, second))?;
     let some = expected.iter().map(|a| (a.dropped.len(), a.keys.len(), a.found.iter().flatten().count()));
     let some = some.fold((0, 0, 0), |sum, a| (sum.0 + a.0, sum.1 + a.1, sum.2 + a.2));
     anyhow::ensure!(some.0 > 0 && some.1 > 0 && some.2 > 0, "the job asks for nothing: {some:?}");
@@ -232,25 +276,27 @@ fn measure(session: &mut Session, target: &Target, effort: Effort) -> anyhow::Re
     let mut lines = Vec::new();
     let builder = Lsm::<u64, u64>::builder();
     if let Some(device) = device {
-        let mut lsm = builder.on(device).build()?;
+        let (mut lsm, mut counters) = (builder.on(device).build()?, builder.on(device).build()?);
         // The first turn pays for the kernels.
-        run(size, &seconds[..seconds.len().min(3)], Some(&expected), |second| in_dictionary(&mut lsm, second))?;
+        let first = &seconds[..seconds.len().min(3)];
+        run(size, first, Some(&expected), |second| in_dictionary(&mut lsm, &mut counters, second))?;
         lsm.clear()?;
-        let (_, spent, right) = run(size, &seconds, Some(&expected), |second| in_dictionary(&mut lsm, second))?;
+        counters.clear()?;
+        let step = |second: &Second| in_dictionary(&mut lsm, &mut counters, second);
+        let (_, spent, right) = run(size, &seconds, Some(&expected), step)?;
         lines.push(add(session, target, Threads::All, size, ("lsm", false), spent, right));
     } else {
         for &threads in session.threads(true) {
-            let mut lsm = builder.build()?;
-            let (_, spent, right) = session
-                .pool(threads)
-                .install(|| run(size, &seconds, Some(&expected), |second| in_dictionary(&mut lsm, second)))?;
+            let (mut lsm, mut counters) = (builder.build()?, builder.build()?);
+            let step = |second: &Second| in_dictionary(&mut lsm, &mut counters, second);
+            let (_, spent, right) = session.pool(threads).install(|| run(size, &seconds, Some(&expected), step))?;
             lines.push(add(session, target, threads, size, ("lsm", false), spent, right));
         }
         lines.push(add(session, target, Threads::One, size, ("BTreeMap", true), of_map, true));
     }
-    let header = ["dictionary", "on", "updates/s", "spans listed/s", "spans counted/s", "lookups/s"];
+    let header = ["dictionary", "on", "updates/s", "spans listed/s", "spans counted/s", "lookups/s", "increments/s"];
     let title = format!(
-        "A window of {} s over {} events per second: corrections, removals, spans of time; every answer compared with BTreeMap's.",
+        "A window of {} s over {} events per second: corrections, removals, spans of time, counters of sources; every answer compared with BTreeMap's.",
         size.window, size.arriving
     );
     session.print(&grid(&title, header.map(String::from).into(), lines));
@@ -267,7 +313,7 @@ fn add(
     spent: Spent,
     right: bool,
 ) -> Vec<String> {
-    let of_step = [size.arriving, LISTED.0, COUNTED.0, LOOKUPS as u64];
+    let of_step = [size.arriving, LISTED.0, COUNTED.0, LOOKUPS as u64, size.arriving];
     let on = match target {
         Target::Cpu => format!("{}, threads: {}", target.name(), session.pool(threads).current_num_threads()),
         Target::Gpu(_) => target.name().into(),
@@ -302,14 +348,15 @@ mod tests {
     fn wrong_answers_are_seen() {
         let size = Size { steps: 3, arriving: 64, window: 2 };
         let seconds = seconds(size);
-        let mut map = BTreeMap::new();
-        let (mut expected, ..) = run(size, &seconds, None, |second| in_map(&mut map, second)).unwrap();
+        let (mut map, mut counted) = (BTreeMap::new(), BTreeMap::new());
+        let (mut expected, ..) = run(size, &seconds, None, |second| in_map(&mut map, &mut counted, second)).unwrap();
         assert_eq!(seconds.len(), 5);
         // Once the window is full, each step drops about as much as it brings.
         assert!(expected[3..].iter().all(|answers| answers.dropped.len() > 32));
         let again = |expected: &[Answers]| {
-            let mut lsm = Lsm::builder().batch_size(64).build().unwrap();
-            run(size, &seconds, Some(expected), |second| in_dictionary(&mut lsm, second)).unwrap().2
+            let builder = Lsm::builder().batch_size(64);
+            let (mut lsm, mut counters) = (builder.build().unwrap(), builder.build().unwrap());
+            run(size, &seconds, Some(expected), |second| in_dictionary(&mut lsm, &mut counters, second)).unwrap().2
         };
         assert!(again(&expected));
         expected[4].counts[0] ^= 1;

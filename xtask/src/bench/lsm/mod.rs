@@ -12,6 +12,8 @@ mod events;
 mod host;
 mod loads;
 mod paper;
+mod slices;
+mod values;
 
 use super::clock::Effort;
 use super::suite::{Setup, Step, Suite};
@@ -38,8 +40,10 @@ impl Suite for Lsm {
         for device in setup.devices() {
             steps.extend(device::shapes(device, setup.effort).into_iter().map(|shape| device::step(shape, device)));
             steps.extend(paper::steps(device, setup.effort));
+            steps.push(slices::step(device));
         }
         steps.extend(setup.targets.iter().map(|target| loads::step(target.clone(), setup.effort)));
+        steps.extend(setup.targets.iter().map(|target| values::step(target.clone(), setup.effort)));
         steps
     }
 }

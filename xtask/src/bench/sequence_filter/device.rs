@@ -1,11 +1,11 @@
-//! Filters on a GPU (or, for small sizes, on the emulator): letters and answers are in device memory, and times are of the
-//! device's clock. The limit is that of one random sector per access; a run of neighbouring k-mers, six on average, shares
-//! one, so rates pass it.
+//! Filters on a GPU (or, for small sizes, on the emulator): letters and answers are in device memory, and times are of
+//! the device's clock. The limit is that of one random sector per access; a run of neighbouring k-mers, six on average,
+//! shares one, so rates pass it.
 
 use crate::input::genome::canonical_kmers;
 use warpset::bloom::SplitBlockBloom;
 use warpset::gpu::Device;
-use warpset::prelude::{DeviceFilter, DeviceInsert};
+use warpset::prelude::DeviceFilter;
 use warpset::sequence::{PackedSequences, SequenceFilter};
 
 use super::super::clock::Effort;
@@ -54,7 +54,8 @@ fn measure(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<(
     let mut empty = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).on(device).build()?;
     let cell = std::cell::RefCell::new(&mut empty);
     let clear = || Ok(cell.borrow_mut().clear()?);
-    // SAFETY, of all that is queued below: all memory lives until the stream has been waited for, and nothing else uses it.
+    // SAFETY, of all that is queued below: all memory lives until the stream has been waited for, and nothing else uses
+    // it.
     let insert = gpu_limits::seconds(device, &stream, session.effort, clear, || {
         // SAFETY: as above.
         unsafe { Ok(cell.borrow_mut().insert_async(&stream, there.as_slice())?) }

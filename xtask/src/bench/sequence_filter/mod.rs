@@ -1,5 +1,6 @@
-//! Sequence filters, straight from letters, beside Bloom filters of ready k-mers with as many bits: our split-block filter,
-//! and the crate `fastbloom`. A rival that starts from letters would roll the k-mers first; its rows leave that out.
+//! Sequence filters, straight from letters, beside Bloom filters of ready k-mers with as many bits: our split-block
+//! filter, and the crate `fastbloom`. A rival that starts from letters would roll the k-mers first; its rows leave that
+//! out.
 
 mod device;
 mod host;
@@ -42,7 +43,8 @@ fn row(operation: &str, n: usize, seconds: f64, kmers: usize) -> Record {
 /// Random letters with `kmers` k-mers.
 fn letters(kmers: usize, seed: u64) -> Vec<u8> {
     let words = crate::input::keys::KeySpace::new(seed).stream(0).u64_keys((kmers + K - 1).div_ceil(32));
-    let mut letters: Vec<u8> = words.iter().flat_map(|word| (0..32).map(move |i| b"ACGT"[(word >> (2 * i) & 3) as usize])).collect();
+    let mut letters: Vec<u8> =
+        words.iter().flat_map(|word| (0..32).map(move |i| b"ACGT"[(word >> (2 * i) & 3) as usize])).collect();
     letters.truncate(kmers + K - 1);
     letters
 }

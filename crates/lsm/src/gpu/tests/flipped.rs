@@ -91,9 +91,10 @@ fn many_ascending_queries_are_flipped() {
         };
         let n = super::super::lookup::FLIPPED_FROM as u32;
         let mut asked: Vec<u32> = (0..n).map(|i| (i / 100) * 500).collect();
-        asked.swap(0, 4000);
+        // Host slices are asked in chunks, and those that ascend are flipped: here none does.
+        asked.reverse();
         assert!(!flipped(&asked) || launched_before);
-        asked.swap(0, 4000);
+        asked.reverse();
         assert!(flipped(&asked));
         let (mut values, mut found) =
             (device.alloc_zeroed(n as usize).unwrap(), device.alloc_zeroed(n as usize / 64).unwrap());

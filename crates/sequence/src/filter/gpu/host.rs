@@ -13,11 +13,13 @@ use warpset_kernels::sequence::tile::BLOCK;
 use super::{Packed, SequenceFilter};
 use crate::filter::packed::PackedSequences;
 use crate::filter::sequences::{Piece, Sequences, tasks};
-use crate::filter::view::{TASK, matching};
+use crate::filter::view::matching;
 use crate::{Error, Hits, Threshold};
 
+/// Positions that a thread packs at a time: one copy to the device.
+const TASK: usize = 1 << 20;
 /// Tasks of a chunk: 2^26 positions, 24 MiB, unless sequences are short.
-const CHUNK_TASKS: usize = 1 << 10;
+const CHUNK_TASKS: usize = 1 << 6;
 
 /// Sequences cut into pieces, these into tasks, and these into chunks.
 struct Plan<'s, S: ?Sized> {
@@ -99,8 +101,8 @@ impl SequenceFilter {
 
     /// Inserts the k-mers of many sequences.
     ///
-    /// On an error for want of memory the filter is as it was; on another one some k-mers may be in it, and inserting all
-    /// of them again does no harm.
+    /// On an error for want of memory the filter is as it was; on another one some k-mers may be in it, and inserting
+    /// all of them again does no harm.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -111,8 +113,8 @@ impl SequenceFilter {
         }
         self.device.clone().waiting(|stream| {
             plan.each_chunk(stream, |_, _, packed| {
-                // SAFETY: the filter is borrowed until the stream has been waited for, and the bases are freed or written
-                // again in its order.
+                // SAFETY: the filter is borrowed until the stream has been waited for, and the bases are freed or
+                // written again in its order.
                 unsafe { self.insert_packed_async(stream, packed.bases, packed.breaks) }
             })
         })
@@ -149,7 +151,8 @@ impl SequenceFilter {
                         let len = (piece.end - piece.first).div_ceil(32);
                         // Every piece but a sequence's last one has an even number of words.
                         let pairs = bits[first..first + len].chunks(2);
-                        let pairs = pairs.map(|two| u64::from(two[0]) | two.get(1).map_or(0, |&high| u64::from(high) << 32));
+                        let pairs =
+                            pairs.map(|two| u64::from(two[0]) | two.get(1).map_or(0, |&high| u64::from(high) << 32));
                         words[piece.sequence].extend(pairs);
                         windows[piece.sequence] = piece.end;
                     }
@@ -189,9 +192,9 @@ impl SequenceFilter {
                 let stretches = stream.from_slice(&each.collect::<Vec<u64>>())?;
                 let (n, stretches) = (pieces.len(), stretches.global());
                 let counts = sums.global_mut();
-                // SAFETY: there is a word of both answers for each of bases, which this stream alone uses, two counts per
-                // sequence, and three numbers per piece, all freed in the stream's order; the filter is borrowed until it
-                // has been waited for.
+                // SAFETY: there is a word of both answers for each of bases, which this stream alone uses, two counts
+                // per sequence, and three numbers per piece, all freed in the stream's order; the filter is borrowed
+                // until it has been waited for.
                 unsafe {
                     self.queue_packed(stream, packed, found.global_mut(), Some(kmers.global_mut()))?;
                     let (found, kmers) = (found.global(), kmers.global());

@@ -5,7 +5,7 @@ use warpset_gpu::{Device, GpuError};
 use warpset_kernels::sequence::tile::OWN_WORDS;
 
 use crate::filter::tests::{SHAPES, reads};
-use crate::filter::view::{TASK, random_letters};
+use crate::filter::view::random_letters;
 use crate::{Bitmap, Error, PackedSequences, SequenceFilter, SequenceFilterLayout, Threshold, gpu};
 
 /// Positions that a block of threads answers for, and a warp.
@@ -81,7 +81,7 @@ fn borders_of_warps_and_tiles() {
             if device.is_emulator() || is_sanitized() {
                 lengths = vec![WARP + 1, TILE + k as usize];
             } else {
-                lengths.extend(around(TASK));
+                lengths.extend(around(1 << 20)); // the pieces of the host
             }
             for len in lengths {
                 let mut sequence = random_letters(len as u64, len as u64);
@@ -178,12 +178,20 @@ fn failures_leave_filters_usable() {
     );
     assert!(operations > 2);
     let hits = wanted.count_bulk(&sequences);
-    fail_each(&mut filter, |filter| filter.count_bulk(&sequences), |filter, result| {
-        assert!(result.is_err() || result.unwrap() == hits);
-        assert!(filter.to_host().unwrap() == wanted);
-    });
+    fail_each(
+        &mut filter,
+        |filter| filter.count_bulk(&sequences),
+        |filter, result| {
+            assert!(result.is_err() || result.unwrap() == hits);
+            assert!(filter.to_host().unwrap() == wanted);
+        },
+    );
     let windows = wanted.contains_windows_bulk(&sequences);
-    fail_each(&mut filter, |filter| filter.contains_windows_bulk(&sequences), |_, result| {
-        assert!(result.is_err() || result.unwrap() == windows);
-    });
+    fail_each(
+        &mut filter,
+        |filter| filter.contains_windows_bulk(&sequences),
+        |_, result| {
+            assert!(result.is_err() || result.unwrap() == windows);
+        },
+    );
 }

@@ -1,36 +1,33 @@
-//! Counts and ranges in a log-structured merge tree: one warp per query.
+//! Counts of ranges where nothing is known of the elements: one warp per query.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
-//! IPDPS 2018, sections III-E, IV-C and IV-D. The paper copies the candidates of all queries to memory, sorts each
-//! query's, and drops what is stale. Departures: levels are sorted already, so a warp merges what a query asks of them
-//! in shared memory, a chunk at a time; a count needs no order at all, only to know whether a newer level has the key.
+//! IPDPS 2018, sections III-E and IV-C. The paper copies the candidates of all queries to memory, sorts each query's,
+//! and drops what is stale. Departure: a count needs no order, only to know whether a newer level has the key.
 //!
 //! Each lane stands for a level, and knows where it lies while the warp goes through its queries. With few levels a
 //! warp takes several queries at a time, a group of lanes each, to find where their elements begin and end. Then, one
 //! query after the other:
 //! - up to 32 elements: each lane takes one, and compares it with those of all other lanes;
-//! - a count of more: levels from the newest to the oldest; a small Bloom filter in shared memory holds the keys of
-//!   those passed, and what it may hold is looked up in them;
-//! - a range of more: [`super::chunks`].
+//! - more: levels from the newest to the oldest; a small Bloom filter in shared memory holds the keys of those passed,
+//!   and what it may hold is looked up in them.
 //!
-//! A range is counted first, because its place in the output depends on all before it. [`lsm_count`] can keep what it
-//! found of the levels for [`lsm_range`]: one word per query and level.
+//! [`lsm_count`] can keep what it found of the levels for listing: one word per query and level.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
-use crate::lsm::chunks::{self, Output, RangeKey};
 use crate::lsm::groups::{self, Groups, WARPS, span_of};
 use crate::lsm::levels::{Levels, Span, lower_bound};
-use crate::lsm::short::{SHORT, Short};
+use crate::lsm::order::RangeKey;
+use crate::lsm::short::{BY_QUERIES, SHORT, Short, note_long};
 
 /// Words of 32 bits of a warp's filter of keys.
 const SEEN_WORDS: u32 = 1024;
 /// Elements that a lane loads before it looks at one.
 const AT_ONCE: u32 = 4;
 /// Bytes of dynamic shared memory of a block of [`lsm_count`].
-pub const COUNT_SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
+pub const SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
 
 /// Whether any of the levels before `level` has the key in the query's span of it.
 ///
@@ -152,16 +149,17 @@ kernel! {
     /// How many keys of each range are in the tree.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`COUNT_SHARED_BYTES`] of dynamic shared
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`SHARED_BYTES`] of dynamic shared
     ///   memory.
     /// - `table`: as for [`Levels::new`], it has `levels` levels.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone; so are `spans`, for `n * levels`, unless `keep` is
-    ///   0.
+    ///   0, and unless `list` is 0, `long` and `long_count`, as for [`lsm_spans`](super::spans::lsm_spans) with
+    ///   [`BY_QUERIES`](super::short::BY_QUERIES).
     #[launch_bounds(256, 3)]
     pub unsafe fn lsm_count<K>(
         table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>,
-        spans: GlobalMut<u64>, keep: u32,
+        spans: GlobalMut<u64>, keep: u32, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
     ) for [u32 => lsm_count_u32, #[launch_bounds(256, 2)] u64 => lsm_count_u64] {
         // Four registers on sm_80; none on later ones.
         allow::spill();
@@ -193,6 +191,11 @@ kernel! {
                 let total = groups.total(spans_here);
                 if total == 0 && own == 0 && query < n {
                     counts.write(query, 0);
+                }
+                let is_long = list != 0 && total > SHORT;
+                if warp::any(FULL_MASK, is_long) {
+                    let units = groups.sum_wide(spans_here.count());
+                    note_long(is_long && own == 0, query, units, BY_QUERIES, long, long_count);
                 }
                 let short = Short::new(groups, spans_here, total);
                 let mut element = 0;
@@ -231,92 +234,4 @@ fn none(n: usize, counts: GlobalMut<u64>) {
         // SAFETY: the kernel's caller says that there are `n` counts, and each is one thread's.
         unsafe { counts.write(i, 0) };
     }
-}
-
-kernel! {
-    /// The keys of each range and their values, in ascending order, from the range's offset on.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`range_shared_bytes`] of dynamic shared
-    ///   memory.
-    /// - `table`, `levels`, `lows`, `highs`: as for [`lsm_count`]; values have `value_words` words of 32 bits, 0, 1 or
-    ///   2.
-    /// - `spans`: what [`lsm_count`] kept of these queries, unless `kept` is 0.
-    /// - `offsets`: valid for `n` reads: how many keys the ranges before have, as [`lsm_count`] says.
-    /// - `keys`, `values`: valid for as many writes as all ranges have keys, used by this launch alone.
-    #[launch_bounds(256, 3)]
-    pub unsafe fn lsm_range<K>(
-        table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, spans: Global<u64>, kept: u32,
-        offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_range_u32, u64 => lsm_range_u64] {
-        let warp_in_block = thread::thread_idx_x() / 32;
-        let lane = lane_id();
-        let groups = Groups::new(levels);
-        // SAFETY: the caller keeps the kernel's contract.
-        let tree = unsafe { Levels::new(table) };
-        let own = groups.level();
-        let at_a_time = groups.queries() as usize;
-        let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block as usize) * at_a_time;
-        while base < n {
-            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; `base`, the groups and sums
-            // are the same for the warp; a valid element's place in the output is the query's offset and the number of
-            // valid ones with smaller keys.
-            unsafe {
-                let query = base + groups.group() as usize;
-                let mut spans_here = Span::EMPTY;
-                let mut offset_here = 0;
-                if query < n {
-                    offset_here = offsets.read_nc(query);
-                    if own < levels {
-                        let mut span = None;
-                        if kept != 0 {
-                            span = groups::unpack(spans.read_nc(query * levels as usize + own as usize));
-                        }
-                        spans_here = match span {
-                            Some(span) => span,
-                            None => span_of(tree.level::<K>(own).indexed(), lows.read_nc(query), highs.read_nc(query)),
-                        };
-                    }
-                }
-                let total = groups.total(spans_here);
-                let short = Short::new(groups, spans_here, total);
-                let mut first = 0;
-                loop {
-                    let window = short.window::<K>(tree, None, first);
-                    if window.len == 0 {
-                        break;
-                    }
-                    let of_query = window.valid_of_query();
-                    let mut rank = 0;
-                    for i in 0..window.longest {
-                        let other = window.first.wrapping_add(i) & 31;
-                        let smaller = warp::shuffle_idx(FULL_MASK, window.key, other) < window.key;
-                        rank += (smaller & (of_query >> other & 1 != 0) & (i < window.total)) as usize;
-                    }
-                    let to = warp::shuffle_idx(FULL_MASK, offset_here, window.source) as usize + rank;
-                    if window.valid >> lane & 1 != 0 {
-                        keys.write(to, window.key);
-                        tree.copy_value(window.source % groups.lanes, window.place, value_words, values, to);
-                    }
-                    first += window.len;
-                }
-                let mut long = warp::ballot(FULL_MASK, total > SHORT && own == 0);
-                while long != 0 {
-                    let group = long.trailing_zeros() / groups.lanes;
-                    long &= long - 1;
-                    let span = groups.spread(spans_here, group);
-                    let to = warp::shuffle_idx(FULL_MASK, offset_here, group * groups.lanes) as usize;
-                    let room = shared::dynamic(warp_in_block * chunks::shared_bytes::<K>());
-                    chunks::write::<K>(tree, span, room, Output { keys, values, value_words }, to);
-                }
-            }
-            base += thread::grid_dim_x() as usize * WARPS as usize * at_a_time;
-        }
-    }
-}
-
-/// Bytes of dynamic shared memory of a block of [`lsm_range`] with keys of type `K`.
-#[must_use]
-pub const fn range_shared_bytes<K: RangeKey>() -> u32 {
-    WARPS * chunks::shared_bytes::<K>()
 }

@@ -1,0 +1,128 @@
+//! A stream with pinned memory: what host slices travel on, in chunks, or all at once where they are short.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::{Device, DeviceSliceMut, DeviceVec, PinnedVec, Stream};
+
+/// A stream, and the memory whose contents travel on it, on both sides of the bus. Making one allocates nothing where
+/// the device has kept what an earlier one was made of.
+pub struct Lane {
+    pub(crate) stream: Stream,
+    pub(crate) host: PinnedVec<u64>,
+    pub(crate) device: DeviceVec<u64>,
+    /// Whether work has been queued since the stream was last waited for.
+    pub(crate) is_busy: bool,
+}
+
+impl Lane {
+    /// Of a stream of its own, with at least as many words of 64 bits on the host, and as many on the device.
+    ///
+    /// # Errors
+    /// What the driver says of an allocation.
+    pub fn new(device: &Device, host_words: usize, device_words: usize) -> Result<Lane> {
+        Self::on(&device.new_stream()?, host_words, device_words)
+    }
+
+    /// [`Lane::new`] of this stream.
+    ///
+    /// # Errors
+    /// As for [`Lane::new`].
+    pub fn on(stream: &Stream, host_words: usize, device_words: usize) -> Result<Lane> {
+        Ok(Lane {
+            device: stream.alloc_uninit(device_words)?,
+            host: PinnedVec::kept(stream.device(), host_words)?,
+            stream: stream.clone(),
+            is_busy: false,
+        })
+    }
+
+    /// The stream: what works on the device's memory is queued here.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Waits until nothing uses the lane's memory.
+    ///
+    /// # Errors
+    /// What the work that was queued failed with.
+    pub fn wait(&mut self) -> Result<()> {
+        if self.is_busy {
+            self.stream.synchronize()?;
+            self.is_busy = false;
+        }
+        Ok(())
+    }
+
+    /// Waits, and gives the bytes on the host.
+    ///
+    /// # Errors
+    /// As for [`Lane::wait`].
+    pub fn host(&mut self) -> Result<&mut [u8]> {
+        self.wait()?;
+        Ok(bytemuck::cast_slice_mut(&mut self.host))
+    }
+
+    /// The bytes on the device.
+    pub fn device(&mut self) -> Result<DeviceSliceMut<'_, u8>> {
+        self.device.as_mut_slice().cast()
+    }
+
+    /// Queues the copy of some bytes from the host to the device, to the same places.
+    ///
+    /// # Errors
+    /// What the driver says of the copy.
+    pub fn send(&mut self, bytes: Range<usize>) -> Result<()> {
+        self.is_busy = true;
+        let from = &bytemuck::cast_slice::<u64, u8>(&self.host)[bytes.clone()];
+        let to = self.device.as_mut_slice().cast::<u8>()?;
+        let (_, rest) = to.split_at_mut(bytes.start);
+        let (to, _) = rest.split_at_mut(bytes.len());
+        // SAFETY: the pinned memory is the lane's, which waits before anyone changes it or it is given up.
+        unsafe { self.stream.upload_async(to, from) }
+    }
+
+    /// Queues the copy of some bytes from the device to the host, to the same places.
+    ///
+    /// # Errors
+    /// What the driver says of the copy.
+    pub fn fetch(&mut self, bytes: Range<usize>) -> Result<()> {
+        self.is_busy = true;
+        let from = self.device.as_slice().cast::<u8>()?.slice(bytes.clone());
+        let to = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.host)[bytes];
+        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it or it is given up.
+        unsafe { self.stream.download_async(from, to) }
+    }
+}
+
+/// A lane that ends while copies are under way, as on an error or by a panic, waits for them.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        match self.wait() {
+            Ok(()) => self.host.keep(),
+            Err(_) => self.host.leak(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::devices;
+
+    #[test]
+    fn bytes_travel_there_and_back() {
+        for device in devices(10) {
+            let mut lane = Lane::new(&device, 40, 40).unwrap();
+            for round in 0..3u8 {
+                let host = lane.host().unwrap();
+                host.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8 ^ round);
+                lane.send(3..301).unwrap();
+                lane.host().unwrap().fill(0);
+                lane.fetch(5..300).unwrap();
+                let host = lane.host().unwrap();
+                assert!((0..320).all(|i| host[i] == if (5..300).contains(&i) { i as u8 ^ round } else { 0 }));
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Values that kernels do not carry: rows, of which they carry the addresses.
+
+use bytemuck::Pod;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::lsm::rows::{BLOCK, lsm_progression, lsm_rows};
+use warpset_primitives::Result;
+use warpset_simt::{GlobalMut, LaunchConfig};
+
+use super::DeviceValue;
+
+/// Blocks of launches whose threads go on in strides.
+const MOST_BLOCKS: usize = 1 << 16;
+
+fn covering(threads: usize) -> LaunchConfig {
+    LaunchConfig::new(threads.div_ceil(BLOCK as usize).clamp(1, MOST_BLOCKS) as u32, BLOCK)
+}
+
+/// Where rows begin.
+pub(super) fn address_of<T: Pod>(rows: DeviceSlice<'_, T>) -> u64 {
+    rows.global().as_ptr().expose_provenance() as u64
+}
+
+/// Checks that values lie as kernels carry them, which memory of others may not.
+pub(super) fn check_alignment<V: DeviceValue>(values: DeviceSlice<'_, V::Stored>) -> Result<()> {
+    match (V::IN_ROWS, V::WORDS) {
+        (false, 1) => values.cast::<u32>().map(drop)?,
+        (false, 2) => values.cast::<u64>().map(drop)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Queues the writing of the address of each row.
+pub(super) fn addresses<T: Pod>(stream: &Stream, rows: DeviceSlice<'_, T>) -> Result<DeviceVec<u64>> {
+    let mut out = stream.alloc_uninit(rows.len())?;
+    // SAFETY: the memory is new and has a place for each row.
+    unsafe { write_addresses(stream, rows, out.as_mut_slice())? };
+    Ok(out)
+}
+
+/// Queues the writing of the address of each row to its place in `out`.
+///
+/// # Safety
+/// `out` has as many places, and until `stream` has passed this work it stays allocated and nothing else accesses it.
+pub(super) unsafe fn write_addresses<T: Pod>(
+    stream: &Stream,
+    rows: DeviceSlice<'_, T>,
+    mut out: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    let (first, step, n) = (address_of(rows), size_of::<T>() as u64, rows.len());
+    // SAFETY: the caller's promise.
+    unsafe { lsm_progression { first, step, n, out: out.global_mut() }.launch(stream, covering(n))? };
+    Ok(())
+}
+
+/// Queues the writing of a one to each place of counters of 4 or 8 bytes.
+///
+/// # Safety
+/// As for [`write_addresses`].
+pub(super) unsafe fn write_ones<T: Pod>(stream: &Stream, mut out: DeviceSliceMut<'_, T>) -> Result<()> {
+    if size_of::<T>() == 4 {
+        return Ok(stream.fill_words(out.cast::<u32>()?, 1)?);
+    }
+    let mut out = out.reborrow().cast::<u64>()?;
+    let (n, out) = (out.len(), out.global_mut());
+    // SAFETY: the caller's promise.
+    unsafe { lsm_progression { first: 1, step: 0, n, out }.launch(stream, covering(n))? };
+    Ok(())
+}
+
+/// Queues the copying of the rows at these addresses, or of zeros where an address is 0, to their places in `out`. All
+/// of these are multiples of the row's size from `first`, or, if that is 0, from an allocation's begin.
+///
+/// # Safety
+/// `out` has as many places; until `stream` has passed this work all memory stays allocated, nothing writes addresses
+/// and rows, and nothing else accesses `out`.
+pub(super) unsafe fn copy<T: Pod>(
+    stream: &Stream,
+    addresses: DeviceSlice<'_, u64>,
+    first: u64,
+    mut out: DeviceSliceMut<'_, T>,
+) -> Result<()> {
+    let n = addresses.len();
+    let unit = match (first | address_of(out.as_slice()) | size_of::<T>() as u64).trailing_zeros() {
+        0 | 1 => 1,
+        2 => 4,
+        _ => 8,
+    };
+    let units = (size_of::<T>() / unit) as u32;
+    let lane_bits = units.next_power_of_two().trailing_zeros();
+    let (addresses, out, config) = (addresses.global(), out.global_mut(), covering(n << lane_bits));
+    // SAFETY: the caller's promise; all rows are at multiples of the unit.
+    unsafe {
+        match unit {
+            1 => lsm_rows::<u8> { addresses, n, units, lane_bits, out: out.cast() }.launch(stream, config)?,
+            4 => lsm_rows::<u32> { addresses, n, units, lane_bits, out: out.cast() }.launch(stream, config)?,
+            _ => lsm_rows::<u64> { addresses, n, units, lane_bits, out: out.cast() }.launch(stream, config)?,
+        }
+    }
+    Ok(())
+}
+
+/// Where a query puts the values of its answers: to their places, or first their addresses, if they are in rows.
+pub(super) struct Answers<'a, V: DeviceValue> {
+    out: DeviceSliceMut<'a, V::Stored>,
+    addresses: Option<DeviceVec<u64>>,
+}
+
+impl<'a, V: DeviceValue> Answers<'a, V> {
+    /// A place for each value.
+    pub(super) fn new(stream: &Stream, out: DeviceSliceMut<'a, V::Stored>) -> Result<Self> {
+        check_alignment::<V>(out.as_slice())?;
+        let addresses = if V::IN_ROWS { Some(stream.alloc_uninit(out.len())?) } else { None };
+        Ok(Answers { out, addresses })
+    }
+
+    /// What a kernel writes `V::WORDS` words per value to.
+    pub(super) fn global_mut(&mut self) -> GlobalMut<u32> {
+        match &mut self.addresses {
+            Some(addresses) => addresses.global_mut().cast(),
+            None => self.out.global_mut().cast(),
+        }
+    }
+
+    /// Queues what is left to do after the kernel.
+    ///
+    /// # Safety
+    /// All places have been written on the stream; as for the query, the memory stays allocated until it has passed,
+    /// and so do the levels.
+    pub(super) unsafe fn finish(self, stream: &Stream) -> Result<()> {
+        let Some(addresses) = self.addresses else { return Ok(()) };
+        // SAFETY: the addresses are 0 or those of rows in the levels; they are freed in the order of the stream; the
+        // caller answers for the rest.
+        unsafe { copy(stream, addresses.as_slice(), 0, self.out) }
+    }
+}

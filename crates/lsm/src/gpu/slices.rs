@@ -1,0 +1,208 @@
+//! How host slices travel: lookups in chunks, there and back through pinned memory, on several threads with two lanes
+//! each, so that copies of the host, both directions of the bus and kernels overlap; batches of updates in one copy if
+//! they are short, and otherwise on several threads too.
+
+use std::ops::Range;
+
+use warpset_base::parallel;
+use warpset_gpu::batch::upload_many;
+use warpset_gpu::lane::Lane;
+use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
+
+use super::elements::DeviceElements;
+use super::lookup::FLIPPED_FROM;
+use super::rows::Answers;
+use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod, batch};
+use crate::Error;
+
+/// Threads that look up, at most: as many as fill the bus.
+const THREADS: usize = 8;
+/// Keys of a chunk, at least and at most; multiples of 64.
+const CHUNK: Range<usize> = if cfg!(test) { 128..256 } else { 1 << 14..1 << 18 };
+/// Bytes of a batch from which on several threads bring it.
+const LARGE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+/// What parts of a lane's memory are aligned to, as allocations are.
+const ALIGNMENT: usize = 256;
+
+/// Keys that are asked for, and where their answers go.
+struct Asked<'a, K, S> {
+    keys: &'a [K],
+    /// As many as keys, or none.
+    values: &'a mut [S],
+    /// A bit per key, in whole words.
+    found: &'a mut [u64],
+}
+
+/// Where parts are in the memory of a lane, in bytes.
+struct Places {
+    keys: Range<usize>,
+    values: Range<usize>,
+    found: Range<usize>,
+}
+
+impl Places {
+    fn of<K, S>(keys: usize, values: usize) -> Places {
+        let mut end = 0;
+        let mut part = |bytes: usize| {
+            let begin = end;
+            end = (begin + bytes).next_multiple_of(ALIGNMENT);
+            begin..begin + bytes
+        };
+        let (keys, found) = (part(keys * size_of::<K>()), 8 * keys.div_ceil(64));
+        Places { keys, values: part(values * size_of::<S>()), found: part(found) }
+    }
+
+    /// Words of 64 bits of all parts.
+    fn words(&self) -> usize {
+        self.found.end.div_ceil(8)
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// Which keys have a value, and these values, as they are stored, if there are places: as many as keys. `found` has
+    /// a bit per key, in whole words.
+    pub(super) fn look_up(&self, keys: &[K], values: &mut [V::Stored], found: &mut [u64]) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.prepare_for(keys.len())?;
+        let flips = keys.len() >= FLIPPED_FROM && self.sight().is_known();
+        self.device.synchronize()?;
+        let threads = rayon::current_num_threads().min(THREADS);
+        let chunk = (keys.len() / (4 * threads)).clamp(CHUNK.start, CHUNK.end).next_multiple_of(64);
+        let places = Places::of::<K::Stored, V::Stored>(chunk.min(keys.len()), chunk.min(values.len()));
+        if keys.len() <= chunk {
+            let mut lane = Lane::new(&self.device, places.words(), places.words())?;
+            let asked = Asked { keys, values, found };
+            self.ask(&mut lane, &asked, flips)?;
+            return take(&mut lane, asked);
+        }
+        let mut shares: Vec<Vec<Asked<'_, K, V::Stored>>> = (0..threads).map(|_| Vec::new()).collect();
+        let mut values = values.chunks_mut(chunk);
+        for (i, (keys, found)) in keys.chunks(chunk).zip(found.chunks_mut(chunk / 64)).enumerate() {
+            shares[i % threads].push(Asked { keys, values: values.next().unwrap_or_default(), found });
+        }
+        // What the threads ask has no policy, and so is the same type for all.
+        let of = self.snapshot();
+        parallel::try_for_each(shares, |share| {
+            let lane = || Lane::new(&of.device, places.words(), places.words());
+            let mut lanes = [(lane()?, None), (lane()?, None)];
+            for (i, asked) in share.into_iter().enumerate() {
+                let (lane, before) = &mut lanes[i % 2];
+                if let Some(before) = before.take() {
+                    take(lane, before)?;
+                }
+                of.ask(lane, &asked, flips)?;
+                *before = Some(asked);
+            }
+            // The one that was asked first is done first, but for the order of the last two.
+            for (lane, before) in &mut lanes {
+                if let Some(before) = before.take() {
+                    take(lane, before)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Queues one chunk on an idle lane: keys there, the lookup, answers back.
+    fn ask(&self, lane: &mut Lane, asked: &Asked<'_, K, V::Stored>, flips: bool) -> Result<(), Error> {
+        let n = asked.keys.len();
+        let Places { keys, values, found } = Places::of::<K::Stored, V::Stored>(n, asked.values.len());
+        K::store(asked.keys, bytemuck::cast_slice_mut(&mut lane.host()?[keys.clone()]));
+        lane.send(keys.clone())?;
+        let method = if flips && asked.keys.is_sorted() { LookupMethod::Flipped } else { LookupMethod::Auto };
+        let stream = lane.stream().clone();
+        let (queries, rest) = lane.device()?.split_at_mut(values.start);
+        let (mut to, mut bits) = rest.split_at_mut(found.start - values.start);
+        let queries = queries.slice(..keys.len()).cast::<K::Stored>()?;
+        let mut bits = bits.slice_mut(..found.len()).cast::<u64>()?;
+        // SAFETY: a bit and a place for each key, in memory of the lane, which waits before it is used again.
+        unsafe {
+            if values.is_empty() {
+                let nowhere = bits.global_mut().cast();
+                self.queue_lookup(&stream, method, queries, nowhere, 0, bits)?;
+            } else {
+                let mut answers = Answers::<V>::new(&stream, to.slice_mut(..values.len()).cast()?)?;
+                self.queue_lookup(&stream, method, queries, answers.global_mut(), V::WORDS, bits)?;
+                answers.finish(&stream)?;
+            }
+        }
+        Ok(lane.fetch(if values.is_empty() { found } else { values.start..found.end })?)
+    }
+}
+
+/// Waits for a lane, and copies the answers that have arrived.
+fn take<K: DeviceKey, S: bytemuck::Pod>(lane: &mut Lane, asked: Asked<'_, K, S>) -> Result<(), Error> {
+    let places = Places::of::<K::Stored, S>(asked.keys.len(), asked.values.len());
+    let host = lane.host()?;
+    if !places.values.is_empty() {
+        bytemuck::cast_slice_mut::<S, u8>(asked.values).copy_from_slice(&host[places.values]);
+    }
+    bytemuck::cast_slice_mut::<u64, u8>(asked.found).copy_from_slice(&host[places.found]);
+    Ok(())
+}
+
+/// A batch of an update on its way: what its copies read or write stays until this is dropped.
+#[derive(Default)]
+pub(super) struct Batch {
+    lane: Option<Lane>,
+    memory: Option<DeviceVec<u8>>,
+}
+
+impl Batch {
+    /// Queues insertions; there is at least one.
+    pub(super) fn insertions<K: DeviceKey, V: DeviceValue>(
+        &mut self,
+        stream: &Stream,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<DeviceElements<K::Stored, V>, Error> {
+        let (keys, values) = self.bring(stream, keys, values)?;
+        // SAFETY: what was brought stays until the caller has waited.
+        unsafe { batch::insertions(stream, keys, values) }
+    }
+
+    /// Queues the copy of keys and values to the device.
+    pub(super) fn bring<K: DeviceKey, V: DeviceValue>(
+        &mut self,
+        stream: &Stream,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<Brought<'_, K, V>, Error> {
+        let values = V::stored(values);
+        let places = Places::of::<K::Stored, V::Stored>(keys.len(), values.len());
+        let all = places.values.end.max(places.keys.end);
+        if all < LARGE {
+            let lane = self.lane.insert(Lane::on(stream, all.div_ceil(8), all.div_ceil(8))?);
+            let host = lane.host()?;
+            K::store(keys, bytemuck::cast_slice_mut(&mut host[places.keys.clone()]));
+            if !places.values.is_empty() {
+                host[places.values.clone()].copy_from_slice(bytemuck::cast_slice(values));
+            }
+            lane.send(0..all)?;
+            return brought::<K, V>(lane.device()?.into(), places);
+        }
+        let memory = self.memory.insert(stream.alloc_uninit::<u8>(all)?);
+        let stored = K::stored(keys);
+        let (to_keys, rest) = memory.as_mut_slice().split_at_mut(places.keys.end);
+        let (_, to_values) = rest.split_at_mut(places.values.start - places.keys.end);
+        let mut moves: Vec<(&[u8], _)> = vec![(bytemuck::cast_slice(&stored), to_keys)];
+        if !places.values.is_empty() {
+            moves.push((bytemuck::cast_slice(values), to_values));
+        }
+        upload_many(stream, moves)?;
+        brought::<K, V>(memory.as_slice(), places)
+    }
+}
+
+/// Keys and values of a batch in device memory.
+pub(super) type Brought<'a, K, V> =
+    (DeviceSlice<'a, <K as DeviceKey>::Stored>, DeviceSlice<'a, <V as DeviceValue>::Stored>);
+
+fn brought<K: DeviceKey, V: DeviceValue>(
+    memory: DeviceSlice<'_, u8>,
+    places: Places,
+) -> Result<Brought<'_, K, V>, Error> {
+    Ok((memory.slice(places.keys).cast()?, memory.slice(places.values).cast()?))
+}

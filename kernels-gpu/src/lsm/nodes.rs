@@ -1,0 +1,238 @@
+//! Searches in sorted keys by *nodes*: eight keys side by side that are read together and compared with the key at once,
+//! a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys.
+//!
+//! The [index](warpset_core::lsm::index) says between which elements a key would stand, and interpolation between these
+//! which node to read first. It is the right one most of the time; otherwise the node beside it comes next, and then
+//! what is left is halved, so keys that are spread unevenly cost no more nodes than halving does steps. K-ary search in
+//! arrays: Schlegel, Gemulla, Lehner, "k-Ary Search on Modern Processors", DaMoN 2009; on GPUs: "Bigger Is Not Better",
+//! arXiv 2506.01576, which reorders the keys. Departures: keys stay where they are, and the upper tiers of the tree are
+//! the index, which leads through all of them in one read.
+
+use warpset_core::lsm::index::Buckets;
+use warpset_simt::Global;
+
+use crate::lsm::levels::{LevelKey, Span, lower_bound, upper_bound};
+use crate::primitives::merge_path::MergeKey;
+
+/// Words of 64 bits at the start of an index: least key, greatest key, shift, multiplier, whether keys are equal to
+/// others, and one that is not used.
+pub const INDEX_HEAD: usize = 6;
+/// Which of these words is not 0 if there are equal keys.
+pub const EQUAL_KEYS: usize = 4;
+
+/// Keys of a node.
+pub const NODE: usize = 8;
+
+/// Keys that are read by nodes.
+pub trait NodeKey: MergeKey {
+    /// The keys of the node that begins at element `i`, a multiple of [`NODE`].
+    ///
+    /// # Safety
+    /// They are valid for reads, not written while the kernel runs, and the keys begin at a multiple of 16 bytes.
+    unsafe fn read_node(keys: Global<Self>, i: usize) -> [Self; NODE];
+
+    /// The bucket of a key from the least to the greatest, and how far into it the key is, in units of 2^-32.
+    fn locate(self, buckets: Buckets) -> (usize, u32);
+}
+
+impl NodeKey for u32 {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read_node(keys: Global<u32>, i: usize) -> [u32; NODE] {
+        // SAFETY: the caller's promise is the same.
+        let ([a, b, c, d], [e, f, g, h]) = unsafe { (keys.read4_nc(i), keys.read4_nc(i + 4)) };
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// The shift is at least 32, so half of the bits do.
+    #[inline(always)]
+    fn locate(self, buckets: Buckets) -> (usize, u32) {
+        let shifted = self.wrapping_sub(buckets.least as u32) << (buckets.shift & 31);
+        // There are fewer than 2^32 buckets.
+        let product = (shifted as u64).wrapping_mul(buckets.multiplier);
+        ((product >> 32) as usize, product as u32)
+    }
+}
+
+impl NodeKey for u64 {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read_node(keys: Global<u64>, i: usize) -> [u64; NODE] {
+        // SAFETY: the caller's promise is the same.
+        let ([a, b], [c, d], [e, f], [g, h]) =
+            unsafe { (keys.read2_nc(i), keys.read2_nc(i + 2), keys.read2_nc(i + 4), keys.read2_nc(i + 6)) };
+        [a, b, c, d, e, f, g, h]
+    }
+
+    #[inline(always)]
+    fn locate(self, buckets: Buckets) -> (usize, u32) {
+        let (bucket, fraction) = buckets.locate(self);
+        (bucket as usize, fraction)
+    }
+}
+
+/// Sorted keys with their index, if they have one.
+#[derive(Clone, Copy)]
+pub struct Index<K> {
+    keys: Global<K>,
+    len: usize,
+    address: u64,
+    buckets: Buckets,
+}
+
+/// How far a search by the index has come: elements before `low` belong before the key, those from `high` on do not.
+#[derive(Clone, Copy)]
+struct Search {
+    low: u32,
+    high: u32,
+    /// An element of the node that is read next.
+    at: u32,
+    /// Whether element `high` is known to have the key.
+    is_equal: bool,
+}
+
+impl<K: LevelKey> Index<K> {
+    /// Keys with the index at `address`, which is 0 if they have none.
+    ///
+    /// # Safety
+    /// While it is used: the `len` keys ascend, begin at a multiple of 16 bytes, and no thread writes them; the index is
+    /// theirs, as `lsm_derive` left it.
+    #[inline(always)]
+    pub unsafe fn new(keys: Global<K>, len: usize, address: u64) -> Self {
+        let mut buckets = Buckets { least: 0, greatest: 0, shift: 0, multiplier: 0 };
+        if address != 0 {
+            let head: Global<u64> = Global::at_address(address, INDEX_HEAD);
+            // SAFETY: an index begins with its head, at a multiple of 16 bytes.
+            let ([least, greatest], [shift, multiplier]) = unsafe { (head.read2_nc(0), head.read2_nc(2)) };
+            buckets = Buckets { least, greatest, shift: shift as u32, multiplier };
+        }
+        Self { keys, len, address, buckets }
+    }
+
+    /// The keys.
+    #[inline(always)]
+    pub fn keys(self) -> Global<K> {
+        self.keys
+    }
+
+    /// What the index says of a key. There are fewer than 2^32 keys.
+    #[inline(always)]
+    fn start(self, key: K) -> Search {
+        if key.into() < self.buckets.least {
+            return Search { low: 0, high: 0, at: 0, is_equal: false };
+        }
+        if key.into() > self.buckets.greatest {
+            return Search { low: self.len as u32, high: self.len as u32, at: 0, is_equal: false };
+        }
+        let (bucket, fraction) = key.locate(self.buckets);
+        let entries: Global<u32> = Global::at_address(self.address, 2 * INDEX_HEAD + bucket + 2).at(2 * INDEX_HEAD);
+        // SAFETY: the key is among those that the buckets were made for, so its bucket has an entry, and the next one.
+        let (low, high) = unsafe { (entries.read_nc(bucket), entries.read_nc(bucket + 1)) };
+        let guess = low + ((fraction as u64 * (high - low) as u64) >> 32) as u32;
+        Search { low, high, at: guess, is_equal: false }
+    }
+
+    /// Whether it is known that no two keys are equal.
+    #[inline(always)]
+    fn is_distinct(self) -> bool {
+        // SAFETY: the index begins with its head.
+        unsafe { Global::<u64>::at_address(self.address, INDEX_HEAD).read_nc(EQUAL_KEYS) == 0 }
+    }
+
+    /// Ends a search for the first element that does not belong before `key`: with `OR_EQUAL`, equal ones do.
+    #[inline(always)]
+    fn finish<const OR_EQUAL: bool>(self, mut search: Search, key: K) -> Search {
+        let mut has_begun = false;
+        while search.low < search.high {
+            let first = search.at & !(NODE as u32 - 1);
+            let is_whole = first as usize + NODE <= self.len;
+            // What the end has beside whole nodes is read one by one.
+            let (first, width) = if is_whole { (first, NODE as u32) } else { (search.at, 1) };
+            // SAFETY: an open search is at an element, and a whole node ends inside the keys.
+            let node = unsafe {
+                if is_whole {
+                    K::read_node(self.keys, first as usize)
+                } else {
+                    [self.keys.read_nc(first as usize); NODE]
+                }
+            };
+            let (mut below, mut has_key) = (0, false);
+            for i in 0..NODE {
+                below += ((node[i] < key) | (OR_EQUAL & (node[i] == key))) as u32;
+                has_key |= node[i] == key;
+            }
+            let mut neighbour = first + width;
+            if below == NODE as u32 {
+                search.low = neighbour;
+            } else {
+                search.high = first + below;
+                search.low = if below == 0 { search.low } else { search.high };
+                search.is_equal = has_key;
+                neighbour = search.high.wrapping_sub(1);
+                // The first of equal ones may be in the node before.
+                if !OR_EQUAL && has_key && search.low < search.high && self.is_distinct() {
+                    search.low = search.high;
+                }
+            }
+            // The neighbour first; then halves.
+            search.at = if has_begun { search.low + (search.high - search.low) / 2 } else { neighbour };
+            has_begun = true;
+        }
+        search
+    }
+
+    /// The number of elements with smaller keys, and whether the next one has the key.
+    #[inline(always)]
+    pub fn find(self, key: K) -> (usize, bool) {
+        if self.address == 0 {
+            // SAFETY: all keys are there.
+            let place = unsafe { lower_bound(self.keys, 0, self.len, key) };
+            // SAFETY: the place is below their number where it is read.
+            return (place, place < self.len && unsafe { self.keys.read_nc(place) } == key);
+        }
+        let found = self.finish::<false>(self.start(key), key);
+        (found.low as usize, found.is_equal)
+    }
+
+    /// The number of elements with smaller keys.
+    #[inline(always)]
+    pub fn lower_bound(self, key: K) -> usize {
+        self.find(key).0
+    }
+
+    /// The elements with keys from `first` to `last`, at least `first`.
+    #[inline(always)]
+    pub fn between(self, first: K, last: K) -> Span {
+        if self.address == 0 {
+            // SAFETY: all keys are there.
+            unsafe {
+                let low = lower_bound(self.keys, 0, self.len, first);
+                return Span { low, high: upper_bound(self.keys, low, self.len, last) };
+            }
+        }
+        // The index is asked for both before a node is read.
+        let (a, b) = (self.start(first), self.start(last));
+        let low = self.finish::<false>(a, first).low as usize;
+        Span { low, high: self.finish::<true>(b, last).low as usize }
+    }
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_bits_give_the_same_place() {
+        for (least, greatest) in
+            [(0, 0), (5, 6), (0, u32::MAX as u64), (9, 1 << 31), (7, 1 << 20), (1 << 31, u32::MAX as u64)]
+        {
+            for len in [1, 9, 1000, 1 << 20, 1 << 27, (1 << 32) - 2] {
+                let buckets = Buckets::new(least, greatest, len);
+                for step in 0..=1000 {
+                    let key = least + (greatest - least) * step / 1000;
+                    assert_eq!((key as u32).locate(buckets), key.locate(buckets), "{least}..={greatest} {len} {key}");
+                }
+            }
+        }
+    }
+}
