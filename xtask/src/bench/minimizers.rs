@@ -97,7 +97,7 @@ fn on_host(session: &mut Session, bases: usize, len: usize) -> anyhow::Result<()
     let (hasher, mut cache) = (NtHasher::<true, 1>::new(k as usize), Default::default());
     let theirs = session.time(Threads::One, &mut peer, |(text, positions, kmers)| {
         kmers.clear();
-        for read in letters.chunks(len).filter(|read| read.len() >= (k + w) as usize) {
+        for read in letters.chunks(len).filter(|read| read.len() >= (k + w - 1) as usize) {
             text.seq.clear();
             text.ambiguous.clear();
             positions.clear();
