@@ -91,11 +91,25 @@ mod x86 {
         (bytemuck::cast(key), bytemuck::cast(K::MIN))
     }
 
+    /// Whether keys are stored as numbers of the processor, of 4 or 8 bytes: not strings of bytes.
+    #[inline(always)]
+    fn are_numbers<K: OrderedKey>() -> bool {
+        let one = K::from_u64(1);
+        match size_of::<K>() {
+            4 => word(one).0 ^ word(one).1 == 1,
+            8 => wide(one).0 ^ wide(one).1 == 1,
+            _ => false,
+        }
+    }
+
     impl Compare for Avx512 {
         #[inline(always)]
         fn count_below<K: OrderedKey>(self, keys: &[K], key: K) -> usize {
             assert_eq!(keys.len(), node::<K>());
-            // SAFETY: `self` says that there are these instructions; the keys are 64 bytes.
+            if !are_numbers::<K>() {
+                return Portable.count_below(keys, key);
+            }
+            // SAFETY: `self` says that there are these instructions; keys of 4 or 8 bytes fill the 64 bytes.
             unsafe {
                 match size_of::<K>() {
                     4 => {
@@ -105,14 +119,13 @@ mod x86 {
                         _mm512_cmplt_epu32_mask(keys, _mm512_set1_epi32((key ^ flip).cast_signed())).count_ones()
                             as usize
                     }
-                    8 => {
+                    _ => {
                         let (key, flip) = wide(key);
                         let flips = _mm512_set1_epi64(flip.cast_signed());
                         let keys = _mm512_xor_si512(_mm512_loadu_si512(keys.as_ptr().cast()), flips);
                         _mm512_cmplt_epu64_mask(keys, _mm512_set1_epi64((key ^ flip).cast_signed())).count_ones()
                             as usize
                     }
-                    _ => Portable.count_below(keys, key),
                 }
             }
         }
@@ -156,6 +169,9 @@ mod x86 {
         #[inline(always)]
         fn count_below<K: OrderedKey>(self, keys: &[K], key: K) -> usize {
             assert_eq!(keys.len(), node::<K>());
+            if !are_numbers::<K>() {
+                return Portable.count_below(keys, key);
+            }
             let halves: *const __m256i = keys.as_ptr().cast();
             // Comparisons are of signed numbers.
             // SAFETY: as above.
@@ -172,7 +188,7 @@ mod x86 {
                         let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
                         (_mm256_movemask_ps(low) | _mm256_movemask_ps(high) << 8).count_ones() as usize
                     }
-                    8 => {
+                    _ => {
                         let (key, flip) = wide(key);
                         let flip = flip ^ 1 << 63;
                         let (flips, key) =
@@ -182,7 +198,6 @@ mod x86 {
                         let (low, high) = (_mm256_castsi256_pd(low), _mm256_castsi256_pd(high));
                         (_mm256_movemask_pd(low) | _mm256_movemask_pd(high) << 4).count_ones() as usize
                     }
-                    _ => Portable.count_below(keys, key),
                 }
             }
         }
@@ -271,5 +286,9 @@ mod tests {
         all_agree(&[0, 1, u64::MAX, 1 << 63]);
         all_agree(&[i32::MIN, -1, 0, i32::MAX]);
         all_agree(&[i64::MIN, -1, 0, i64::MAX]);
+        all_agree(&[0, 1, u128::MAX, 1 << 127]);
+        all_agree(&[[0; 3], [1, 0, 2], [255; 3]]);
+        all_agree(&[[0; 4], [0, 1, 0, 2], [255; 4]]);
+        all_agree(&[[0; 8], [0, 1, 2, 3, 4, 5, 6, 7], [255; 8]]);
     }
 }

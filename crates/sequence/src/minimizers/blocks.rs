@@ -246,11 +246,13 @@ fn minima<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, windows: us
     }
 }
 
-/// The least of the values at `at`, and as many places further as `steps` say.
+/// The least of the values at `at`, and as many places further as `steps` say. No closure: those are compiled without the
+/// instructions.
 #[inline(always)]
 fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3]) -> L::Vector {
-    let [a, b, c] = steps.map(|step| lanes.load(values, at + step));
-    lanes.min(lanes.min(lanes.load(values, at), a), lanes.min(b, c))
+    let [a, b, c] = steps;
+    let first = lanes.min(lanes.load(values, at), lanes.load(values, at + a));
+    lanes.min(first, lanes.min(lanes.load(values, at + b), lanes.load(values, at + c)))
 }
 
 /// Visits what windows take that the windows before them did not.
