@@ -80,11 +80,17 @@ impl DevicePacked {
 }
 
 impl Packed {
-    /// Copies the sequences to a device, after what the stream holds, and waits.
+    /// Copies the sequences to a device, and waits.
     ///
     /// # Errors
     /// [`Error::Gpu`]: too little device memory, say.
-    pub fn to_device(&self, stream: &Stream) -> Result<DevicePacked, Error> {
+    pub fn to_device(&self, device: &Device) -> Result<DevicePacked, Error> {
+        let (bases, breaks) = (device.from_slice(self.bases())?, device.from_slice(self.breaks())?);
+        Ok(DevicePacked { bases, breaks })
+    }
+
+    /// The same after what the stream holds.
+    fn copied(&self, stream: &Stream) -> Result<DevicePacked, Error> {
         let (bases, breaks) = (stream.from_slice(self.bases())?, stream.from_slice(self.breaks())?);
         Ok(DevicePacked { bases, breaks })
     }

@@ -6,6 +6,7 @@
 //! [`BinaryFuse8`]: crate::fuse::BinaryFuse8
 //! [`BinaryFuse16`]: crate::fuse::BinaryFuse16
 //! [binary fuse filter]: crate::fuse
+//! [sequence filter]: crate::sequence
 //! [`StaticFilter`]: crate::recsplit::StaticFilter
 //! [`StaticSet`]: crate::static_sets::StaticSet
 //! [`StaticMap`]: crate::static_sets::StaticMap

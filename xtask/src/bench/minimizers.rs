@@ -134,7 +134,7 @@ fn on_device(session: &mut Session, device: &Device, bases: usize, len: usize) -
     }
     let minimizers = Minimizers::deacon(k, w)?;
     let stream = device.new_stream()?;
-    let (letters, packed_there) = (device.from_slice(&text)?, packed.to_device(&stream)?);
+    let (letters, packed_there) = (device.from_slice(&text)?, packed.to_device(device)?);
     let room = minimizers.find_device(packed_there.text())?.len();
     let mut positions = device.alloc_zeroed::<u32>(room)?;
     let mut kmers = device.alloc_zeroed::<u64>(room)?;

@@ -157,7 +157,7 @@ impl Screener {
             return Ok(None);
         }
         let mut counts = stream.alloc_zeroed::<u64>(starts.len())?;
-        let text = reads.to_device(stream)?;
+        let text = reads.copied(stream)?;
         let found = self.minimizers.find_on(stream, text.text())?;
         drop(text);
         if found.is_empty() {
