@@ -36,7 +36,7 @@ where
 pub fn step(target: Target, effort: Effort) -> Step {
     Step::new(format!("lsm: values of several sizes on {}", target.name()), move |session| {
         let log2_n = match (&target, effort) {
-            (target, _) if target.is_emulator() => 9,
+            (target, _) if target.is_emulator() => 10,
             (Target::Cpu, Effort::Quick) => 17,
             (Target::Cpu, _) => 20,
             (_, Effort::Quick) => 22,
