@@ -97,7 +97,7 @@ pub trait Saved: Sized {
     /// of their own read them there, so that the payload is not in memory twice.
     ///
     /// # Errors
-    /// Those of [`read_from`].
+    /// The errors of [`read_from`].
     fn read(layout: Self::Layout, payload: &mut PayloadReader<'_>) -> Result<Self, Self::Error> {
         let words = payload.words(Self::words_of(&layout))?;
         payload.verify()?;

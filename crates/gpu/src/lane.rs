@@ -16,7 +16,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Of a stream of its own, with at least as many words of 64 bits on the host, and as many on the device.
+    /// A lane with a stream of its own, and room for these numbers of 64-bit words on the host and on the device.
     ///
     /// # Errors
     /// What the driver says of an allocation.
@@ -27,7 +27,7 @@ impl Lane {
     /// [`Lane::new`] of this stream.
     ///
     /// # Errors
-    /// As for [`Lane::new`].
+    /// The errors of [`Lane::new`].
     pub fn on(stream: &Stream, host_words: usize, device_words: usize) -> Result<Lane> {
         Ok(Lane {
             device: stream.alloc_uninit(device_words)?,

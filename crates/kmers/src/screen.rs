@@ -213,7 +213,7 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Whether [`Backend::Auto`] looks for a GPU with an index of so many bytes: whoever opens one while the index is
+    /// Whether [`Backend::Auto`] looks for a GPU for an index of `index_bytes` bytes: whoever opens one while the index is
     /// still being read finds it open then.
     pub fn pays_on_device(index_bytes: u64, files: &[PathBuf]) -> bool {
         let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();

@@ -50,7 +50,7 @@ impl<'r> PayloadReader<'r> {
     /// [`words`](Self::words) that need no alignment.
     ///
     /// # Errors
-    /// As for [`words`](Self::words).
+    /// The errors of [`words`](Self::words).
     pub fn items<T: Pod>(&mut self, len: u64) -> Result<Vec<T>, FileError> {
         let size = size_of::<T>() as u64;
         let mut items: Vec<T> = zeroed_vec(len.min(self.available.max(FIRST_READ_BYTES) / size))?;

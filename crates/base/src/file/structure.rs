@@ -7,7 +7,7 @@ use super::{FIELDS, FileError};
 
 /// Added to the bytes of a key in headers of structures with elements: keys are signed.
 pub const SIGNED: u64 = 1 << 32;
-/// Added to the bytes of a key in headers of structures with elements: keys are strings of so many bytes.
+/// Marks keys that are byte strings: added to the length of a key in the headers of structures with elements.
 pub const BYTE_STRING: u64 = 1 << 33;
 
 /// Which structure a header is for, and in which version of that structure's own format.

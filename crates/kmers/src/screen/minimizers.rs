@@ -4,8 +4,8 @@
 //! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
 //! enough of them to hide the time that memory takes.
 //!
-//! Of long reads only the beginning comes first. A read has at most as many minimizers as windows, and hits that would be
-//! enough of so many are enough; the rest is looked at only where they are not there.
+//! Of long reads only the beginning comes first. A read has no more minimizers than windows: hits that would suffice if each
+//! window had one suffice in any case. Only reads without that many hits are looked at to their end.
 
 use warpset_sequence::Minimizers;
 

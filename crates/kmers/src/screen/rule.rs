@@ -4,7 +4,7 @@ use warpset_core::minimizer::needed_hits;
 
 use crate::Error;
 
-/// When a read, or a pair of reads, matches: at least so many hits, and at least such a share of all that was looked up.
+/// When a read, or a pair of reads, matches: the least number of hits, and their least share of all that was looked up.
 ///
 /// With an index, minimizers are looked up, and different ones are counted, those of both mates together. With a table
 /// of k-mers it is all windows of k bases.

@@ -111,7 +111,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Notes that long ranges with so many elements are listed without an order, and makes it if that pays. Says whether
+    /// Notes that long ranges of `candidates` elements are listed without an order, and makes one if that pays. Says if
     /// there is one now.
     pub(super) fn prepare_order_for(&self, candidates: u64) -> Result<bool, Error> {
         let Some(indexed) = self.indexed.get() else { return Ok(false) };
