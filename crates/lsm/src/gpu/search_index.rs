@@ -215,7 +215,8 @@ pub enum LookupMethod {
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level an eighth of a byte per
-    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements are visible, a quarter of a
+    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements are
+    /// visible, a quarter of a
     /// byte per element that says which are; and for a tree of several levels one byte per element that says how they
     /// interleave, which long ranges are listed by. Waits. Answers do not change.
     ///
