@@ -73,7 +73,7 @@ impl Scheme {
         self.window() % 2 == 1
     }
 
-    /// Whether a window with so many G and T takes the leftmost of several least k-mers.
+    /// Whether a window that has `gs_and_ts` letters G or T takes the leftmost of several least k-mers, or the rightmost.
     #[inline(always)]
     pub const fn takes_leftmost(self, gs_and_ts: u32) -> bool {
         2 * gs_and_ts > self.window()

@@ -58,7 +58,7 @@ pub struct Shape {
 const _: () = assert!(size_of::<Shape>() == 12);
 
 impl Shape {
-    /// Lengths with `LEAST_M <= m <= s <= k` and `LEAST_K <= k <= 32`; `None` for others.
+    /// The shape of lengths with `LEAST_M <= m <= s <= k` and `LEAST_K <= k <= 32`; for other lengths `None`.
     pub const fn new(k: u32, s: u32, m: u32) -> Option<Shape> {
         if k < LEAST_K || k > MOST_K || s > k || m > s || m < LEAST_M {
             return None;
@@ -143,7 +143,7 @@ pub struct Both {
 }
 
 impl Both {
-    /// Of sixteen bases, the first lowest.
+    /// Both strands of sixteen bases, two bits each, the first base in the lowest bits.
     #[inline(always)]
     pub const fn of(word: u32) -> Both {
         Both { word, other: reverse_complement(word) }
@@ -193,7 +193,7 @@ impl Span {
             return mix(first.word, last.word).wrapping_mul(mix(last.other, first.other));
         }
         let mask = u32::MAX >> unused;
-        // Of fewer than sixteen bases the reverse complement is in the upper part: others are before it.
+        // The reverse complement of fewer than sixteen bases lies in the upper part of its word; other bases are below it.
         let u = mix(first.word & mask, last.word & mask);
         let v = mix(last.other >> unused, first.other >> unused);
         u.wrapping_mul(v)
