@@ -1,5 +1,5 @@
 //! The published structure on the host, on the emulator, and on a CUDA device where there is one: the same bodies
-//! against `BTreeMap` and against [`crate::Lsm`], and the same levels everywhere.
+//! against `BTreeMap`, and the same levels everywhere.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -104,23 +104,21 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-macro_rules! apply {
-    ($to:expr, $op:expr) => {
-        match $op {
-            Op::Insert(pairs) => {
-                let (keys, values): (Vec<K>, Vec<V>) = pairs.iter().map(|&(k, v)| (key::<K>(k), value::<V>(v))).unzip();
-                $to.insert_bulk(&keys, &values).unwrap();
-            }
-            Op::Remove(keys) => $to.remove_bulk(&keys.iter().map(|&k| key(k)).collect::<Vec<K>>()).unwrap(),
-            Op::Mixed(items) => {
-                let keys: Vec<K> = items.iter().map(|item| key(item.0)).collect();
-                let values: Vec<V> = items.iter().map(|item| value(item.1)).collect();
-                $to.update_bulk(&keys, &values, &items.iter().map(|item| item.2).collect::<Vec<_>>()).unwrap();
-            }
-            Op::Cleanup => $to.cleanup().unwrap(),
-            Op::Clear => _ = $to.clear(),
+fn apply<K: PackedKey, V: PairValue>(to: &mut dyn Published<K, V>, op: &Op) {
+    match op {
+        Op::Insert(pairs) => {
+            let (keys, values): (Vec<K>, Vec<V>) = pairs.iter().map(|&(k, v)| (key::<K>(k), value::<V>(v))).unzip();
+            to.insert_bulk(&keys, &values).unwrap();
         }
-    };
+        Op::Remove(keys) => to.remove_bulk(&keys.iter().map(|&k| key(k)).collect::<Vec<K>>()).unwrap(),
+        Op::Mixed(items) => {
+            let keys: Vec<K> = items.iter().map(|item| key(item.0)).collect();
+            let values: Vec<V> = items.iter().map(|item| value(item.1)).collect();
+            to.update_bulk(&keys, &values, &items.iter().map(|item| item.2).collect::<Vec<_>>()).unwrap();
+        }
+        Op::Cleanup => to.cleanup().unwrap(),
+        Op::Clear => to.clear().unwrap(),
+    }
 }
 
 fn change<K: PackedKey, V: PairValue>(model: &mut BTreeMap<K, V>, op: &Op) {
@@ -137,12 +135,8 @@ fn change<K: PackedKey, V: PairValue>(model: &mut BTreeMap<K, V>, op: &Op) {
     }
 }
 
-/// Every query, against the model and against our own tree.
-fn answers_agree<K: PackedKey, V: PairValue>(
-    of: &impl Published<K, V>,
-    model: &BTreeMap<K, V>,
-    ours: &crate::Lsm<K, V>,
-) {
+/// Every query, against the model.
+fn answers_agree<K: PackedKey, V: PairValue>(of: &dyn Published<K, V>, model: &BTreeMap<K, V>) {
     let too_large = [K::MAX, K::from_u64(K::MAX_KEY.to_u64() + 1), K::from_u64(K::MAX_KEY.to_u64() + 3)];
     let asked: Vec<K> =
         (0..310).map(K::from_u64).chain([K::MAX_KEY, K::from_u64(K::MAX_KEY.to_u64() - 1)]).chain(too_large).collect();
@@ -154,14 +148,13 @@ fn answers_agree<K: PackedKey, V: PairValue>(
             assert_eq!(of.get_with(&asked[asked.len() - n..], method), expected[asked.len() - n..], "{method:?}");
         }
     }
-    assert_eq!(ours.get_bulk(&asked), expected);
     assert_eq!(of.contains_bulk(&asked).unwrap(), expected.iter().map(Option::is_some).collect::<Vec<_>>());
 
     let mut ranges: Vec<RangeInclusive<K>> =
         asked.iter().zip(asked.iter().cycle().skip(17)).step_by(3).map(|(&low, &high)| low..=high).collect();
     ranges.extend([K::MIN..=K::MAX, K::MAX_KEY..=K::MAX_KEY, K::MAX..=K::MAX, K::MIN..=K::MIN, K::MAX..=K::MIN]);
     let listed = of.range_bulk(&ranges).unwrap();
-    assert_eq!(listed, ours.range_bulk(&ranges).unwrap());
+    assert_eq!(listed.offsets.len(), ranges.len() + 1);
     for (i, range) in ranges.iter().enumerate() {
         let expected = model.iter().filter(|(key, _)| range.contains(key));
         let (keys, values) = listed.get(i);
@@ -176,7 +169,7 @@ fn answers_agree<K: PackedKey, V: PairValue>(
 }
 
 /// The binary counter, the invariants, and what a cleanup leaves.
-fn structure_is_right<K: PackedKey, V: PairValue>(of: &impl Published<K, V>, live: usize, was_cleanup: bool) {
+fn structure_is_right<K: PackedKey, V: PairValue>(of: &dyn Published<K, V>, live: usize, was_cleanup: bool) {
     let host = of.on_host();
     host.check_invariants().unwrap();
     assert_eq!(of.resident_len(), of.batches() * BATCH as u64);
@@ -191,14 +184,12 @@ fn structure_is_right<K: PackedKey, V: PairValue>(of: &impl Published<K, V>, liv
     assert!(keys.windows(2).all(|two| two[0].original() <= two[1].original()), "smaller keys are in smaller levels");
 }
 
-fn stream_is_right<K: PackedKey, V: PairValue>(of: &mut impl Published<K, V>, ops: &[Op]) -> Lsm<K, V> {
+fn stream_is_right<K: PackedKey, V: PairValue>(of: &mut dyn Published<K, V>, ops: &[Op]) -> Lsm<K, V> {
     let mut model = BTreeMap::new();
-    let mut ours = crate::Lsm::<K, V>::builder().batch_size(BATCH as u64).build().unwrap();
     for (i, op) in ops.iter().enumerate() {
         let batches = of.batches();
         change(&mut model, op);
-        apply!(of, op);
-        apply!(ours, op);
+        apply(of, op);
         let is_update = match op {
             Op::Insert(pairs) => !pairs.is_empty(),
             Op::Remove(keys) => !keys.is_empty(),
@@ -208,7 +199,7 @@ fn stream_is_right<K: PackedKey, V: PairValue>(of: &mut impl Published<K, V>, op
         assert!(!is_update || of.batches() == batches + 1);
         structure_is_right(of, model.len(), matches!(op, Op::Cleanup));
         if i % 5 == 4 || i + 1 == ops.len() {
-            answers_agree(of, &model, &ours);
+            answers_agree(of, &model);
         }
     }
     of.on_host()
@@ -290,7 +281,7 @@ fn segments_are_ordered_by_time() {
     assert!(lsm.tree.level(0).1.iter().all(|&time| time == 0 || time / 1000 == 15));
 }
 
-fn boundaries<K: PackedKey, V: PairValue>(mut lsm: impl Published<K, V>) {
+fn boundaries<K: PackedKey, V: PairValue>(lsm: &mut dyn Published<K, V>) {
     let refused = |error: Result<(), Error>| matches!(error, Err(Error::KeyTooLarge { bits, .. }) if bits == 8 * size_of::<K>() as u32 - 1);
     let (one, two) = (value::<V>(1), value::<V>(2));
     lsm.insert_bulk(&[], &[]).unwrap();
@@ -333,11 +324,11 @@ fn boundaries<K: PackedKey, V: PairValue>(mut lsm: impl Published<K, V>) {
 
 #[test]
 fn boundaries_everywhere() {
-    boundaries::<u32, u32>(empty());
-    boundaries::<u64, u32>(empty());
+    boundaries::<u32, u32>(&mut empty());
+    boundaries::<u64, u32>(&mut empty());
     for device in testing::devices(32) {
-        boundaries::<u32, u64>(empty_on(&device));
-        boundaries::<u64, u64>(empty_on(&device));
+        boundaries::<u32, u64>(&mut empty_on(&device));
+        boundaries::<u64, u64>(&mut empty_on(&device));
     }
     for size in [0, 63, 100, 1 << 41] {
         let built = Lsm::<u32, u32>::builder().batch_size(size).build();
@@ -355,8 +346,7 @@ fn bulk_builds() {
         let host = builder.build_from(&keys, &values).unwrap();
         assert_eq!(host.batches(), n.div_ceil(BATCH as u64));
         let model: BTreeMap<u32, u32> = keys.iter().copied().zip(values.iter().copied()).collect();
-        let ours = crate::Lsm::<u32, u32>::builder().build_from(&keys, &values).unwrap();
-        answers_agree(&host, &model, &ours);
+        answers_agree(&host, &model);
         host.check_invariants().unwrap();
         for device in &devices {
             assert!(builder.on(device).build_from(&keys, &values).unwrap().to_host().unwrap() == host);

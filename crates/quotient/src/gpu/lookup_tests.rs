@@ -169,46 +169,45 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
         let n = asked.len();
         // What is there, and more and more of what sorting asks for: nothing, places, fingerprints, some of the rest.
         let (mut refused, mut sorted) = (0, 0);
-        for more in (0..16).map(|step| step * 4000) {
-            for form in [results::BYTES, results::BITS, results::COUNT] {
-                let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
-                let info = device.memory_info().unwrap();
-                device.set_memory_limit(info.total - info.free + more);
-                let keys = KeySlice::new(keys.global(), KeyKind::HASHES);
-                // SAFETY: there is room for the answers; all live until they are read, which waits.
-                unsafe {
-                    let method = LookupMethod::Sorted;
-                    let answers = Answers { words: out.global_mut(), form };
-                    filter.look_up_by(Asked { stream: &stream, keys, n }, answers, method, true).unwrap();
-                }
-                device.set_memory_limit(usize::MAX);
-                let words = out.to_vec().unwrap();
-                let answer = |i: usize| match form {
-                    results::BYTES => words[i / 8] >> (8 * (i % 8)) & 0xff == 1,
-                    _ => words[i / 64] >> (i % 64) & 1 == 1,
-                };
-                if form == results::COUNT {
-                    assert_eq!(words, [expected.iter().filter(|&&yes| yes).count() as u64], "{more}");
-                } else {
-                    assert_eq!((0..n).map(answer).collect::<Vec<_>>(), expected, "{form} {more}");
-                }
-                // The method itself says that there is none.
-                let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
-                let info = device.memory_info().unwrap();
-                device.set_memory_limit(info.total - info.free + more);
-                // SAFETY: as above.
-                let alone = unsafe {
-                    let answers = Answers { words: out.global_mut(), form };
-                    filter.look_up_by(Asked { stream: &stream, keys, n }, answers, LookupMethod::Sorted, false)
-                };
-                device.set_memory_limit(usize::MAX);
-                match alone {
-                    Ok(()) => sorted += 1,
-                    Err(Error::Gpu(GpuError::OutOfMemory { .. })) => refused += 1,
-                    Err(other) => panic!("{other}"),
-                }
+        let forms = [results::BYTES, results::BITS, results::COUNT];
+        for (more, form) in (0..18).map(|step| step * 4000).zip(forms.into_iter().cycle()) {
+            let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
+            let info = device.memory_info().unwrap();
+            device.set_memory_limit(info.total - info.free + more);
+            let keys = KeySlice::new(keys.global(), KeyKind::HASHES);
+            // SAFETY: there is room for the answers; all live until they are read, which waits.
+            unsafe {
+                let method = LookupMethod::Sorted;
+                let answers = Answers { words: out.global_mut(), form };
+                filter.look_up_by(Asked { stream: &stream, keys, n }, answers, method, true).unwrap();
+            }
+            device.set_memory_limit(usize::MAX);
+            let words = out.to_vec().unwrap();
+            let answer = |i: usize| match form {
+                results::BYTES => words[i / 8] >> (8 * (i % 8)) & 0xff == 1,
+                _ => words[i / 64] >> (i % 64) & 1 == 1,
+            };
+            if form == results::COUNT {
+                assert_eq!(words, [expected.iter().filter(|&&yes| yes).count() as u64], "{more}");
+            } else {
+                assert_eq!((0..n).map(answer).collect::<Vec<_>>(), expected, "{form} {more}");
+            }
+            // The method itself says that there is none.
+            let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
+            let info = device.memory_info().unwrap();
+            device.set_memory_limit(info.total - info.free + more);
+            // SAFETY: as above.
+            let alone = unsafe {
+                let answers = Answers { words: out.global_mut(), form };
+                filter.look_up_by(Asked { stream: &stream, keys, n }, answers, LookupMethod::Sorted, false)
+            };
+            device.set_memory_limit(usize::MAX);
+            match alone {
+                Ok(()) => sorted += 1,
+                Err(Error::Gpu(GpuError::OutOfMemory { .. })) => refused += 1,
+                Err(other) => panic!("{other}"),
             }
         }
-        assert!(refused > 3 && sorted > 3, "{refused} refused, {sorted} sorted");
+        assert!(refused > 1 && sorted > 1, "{refused} refused, {sorted} sorted");
     }
 }

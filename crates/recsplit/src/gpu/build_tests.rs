@@ -188,7 +188,7 @@ fn hashes_against_us_give_the_same_words<M: TestKind>() {
         .to_vec();
     // All in one bucket, which is larger than any may be.
     inputs.push((0..400).map(|i| Hash128 { high: 1, low: mix(i, 9) }).collect());
-    for (bucket_size, ready) in [40, 100].into_iter().flat_map(|size| inputs.iter().map(move |ready| (size, ready))) {
+    for (ready, bucket_size) in inputs.iter().zip([40, 100].into_iter().cycle()) {
         let builder = M::small(bucket_size);
         let expected = builder.build_from(ready).unwrap();
         for device in devices(12) {

@@ -51,7 +51,7 @@ fn are_the_hosts<M: DeviceHashKind>(devices: &Devices, builder: &Builder<M>, n: 
 
 fn words_are_those_of_the_host<M: TestKind>() {
     for devices in lists_of_devices(21) {
-        let most = if devices.first().is_emulator() { 250 } else { 1_000_000 };
+        let most = if devices.first().is_emulator() { 120 } else { 1_000_000 };
         for (builder, share) in M::shapes() {
             are_the_hosts(&devices, &builder, (most as f64 * share) as usize);
         }
@@ -63,7 +63,7 @@ fn words_are_those_of_the_host<M: TestKind>() {
 }
 
 fn ranges_and_shares_give_the_same_words<M: TestKind>() {
-    let keys = keys(600);
+    let keys = keys(300);
     let builder = M::small(20);
     let (settings, expected) = (builder.settings().unwrap(), builder.build_from(&keys).unwrap());
     let reporter = builder.reporter();

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use warpset_gpu::{Device, testing};
 
-use super::super::{DeviceKey, LookupMethod};
+use super::super::{DeviceKey, DeviceValue, LookupMethod};
 use crate::level::{Level, LevelIndex};
 use crate::{CleanupPolicy, Error, Lsm, cpu};
 
 /// A tree whose level `i` has a key that all have, a key of its own, and in every third a tombstone that hides the key
 /// of the next one.
-fn tree<K: DeviceKey<Stored = K>>(levels: u32) -> cpu::Lsm<K, u64> {
-    let builder = Lsm::<K, u64>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
+fn tree<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>>(levels: u32) -> cpu::Lsm<K, K> {
+    let builder = Lsm::<K, K>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
     let level = |i: u32| {
         let keys = [5, 10 * i + 1, 10 * i + 11].map(|key| K::from_u64(u64::from(key)));
         let mut one = builder.build().unwrap();
         let few = if i.is_multiple_of(3) { 3 } else { 2 };
-        one.update_bulk(&keys[..few], &[u64::from(i), 100 + u64::from(i), 0][..few], &[false, false, true][..few])
-            .unwrap();
+        let values = [i, 100 + i, 0].map(|value| K::from_u64(value.into()));
+        one.update_bulk(&keys[..few], &values[..few], &[false, false, true][..few]).unwrap();
         let elements = Arc::into_inner(one.levels.pop().unwrap()).unwrap().elements;
         Arc::new(Level::new(LevelIndex(i), elements))
     };
     cpu::Dictionary::from_levels(builder.build().unwrap().policy, (0..levels).map(level).collect())
 }
 
-fn check<K: DeviceKey<Stored = K>>(device: &Device, levels: u32) {
+fn check<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>>(device: &Device, levels: u32) {
     let mut host = tree::<K>(levels);
     host.check_invariants().unwrap();
     let mut there = host.to_device(device).unwrap();
@@ -37,8 +37,8 @@ fn check<K: DeviceKey<Stored = K>>(device: &Device, levels: u32) {
         }
         if step == "updated" {
             // Into the first level, which has room.
-            host.update_bulk(&asked[..2], &[7, 8], &[false, true]).unwrap();
-            there.update_bulk(&asked[..2], &[7, 8], &[false, true]).unwrap();
+            host.update_bulk(&asked[..2], &asked[7..9], &[false, true]).unwrap();
+            there.update_bulk(&asked[..2], &asked[7..9], &[false, true]).unwrap();
             assert_eq!(there.level_lens().len(), levels as usize);
         }
         if step == "cleaned up" {
@@ -48,11 +48,11 @@ fn check<K: DeviceKey<Stored = K>>(device: &Device, levels: u32) {
         let expected = host.get_bulk(&asked);
         for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Flipped] {
             let tree = there.snapshot(); // unprepared as long as the tree is, whatever a method prepares
-            let mut values = device.alloc_zeroed::<u64>(asked.len()).unwrap();
+            let mut values = device.alloc_zeroed::<K>(asked.len()).unwrap();
             let mut found = device.alloc_zeroed::<u64>(asked.len().div_ceil(64)).unwrap();
             tree.get_device_with(on_device.as_slice(), values.as_mut_slice(), found.as_mut_slice(), method).unwrap();
             let values = values.to_vec().unwrap();
-            assert!(values.iter().zip(&expected).all(|(v, e)| *v == e.unwrap_or(0)), "{step} {method:?}");
+            assert!(values.iter().zip(&expected).all(|(v, e)| *v == e.unwrap_or(K::MIN)), "{step} {method:?}");
         }
         let tree = there.snapshot();
         assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges), "{step}");

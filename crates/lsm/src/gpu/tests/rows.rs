@@ -7,9 +7,9 @@ use super::key;
 use crate::gpu::{LookupMethod, NeighboursMut};
 use crate::{CleanupPolicy, Lsm, SortedArray};
 
-type Row = [u8; 12];
+pub(super) type Row = [u8; 12];
 
-fn row(n: u64) -> Row {
+pub(super) fn row(n: u64) -> Row {
     std::array::from_fn(|i| mix(n, i as u64) as u8)
 }
 
@@ -81,8 +81,8 @@ fn arrays_of_rows() {
     for device in testing::devices(42) {
         for len in [0u64, 1, 2, 31, 33, 255, 257, 1000, 2049] {
             let keys: Vec<u64> = (0..len).map(|i| mix(i, len) % (2 * len + 1)).collect();
-            let values: Vec<[u16; 5]> = (0..len).map(|i| std::array::from_fn(|j| mix(i, j as u64) as u16)).collect();
-            let builder = SortedArray::<u64, [u16; 5]>::builder();
+            let values: Vec<u8> = (0..len).map(|i| mix(i, 1) as u8).collect();
+            let builder = SortedArray::<u64, u8>::builder();
             let host = builder.build_from(&keys, &values).unwrap();
             let mut there = builder.on(&device).build_from(&keys, &values).unwrap();
             assert!(there.to_host().unwrap() == host, "{len}");

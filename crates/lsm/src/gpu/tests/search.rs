@@ -4,7 +4,7 @@
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
 
-use super::super::{DeviceKey, Dictionary, LookupMethod};
+use super::super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::{CleanupPolicy, Lsm, OrderedKey, SortedArray};
 
 /// The `i`-th of `n` keys, by the kind of the spread.
@@ -23,9 +23,9 @@ fn spread<K: OrderedKey>(kind: u64, i: u64, n: u64) -> K {
     })
 }
 
-fn agrees<K: DeviceKey<Stored = K>, P, Q>(
-    there: &Dictionary<K, u32, P>,
-    host: &crate::cpu::Dictionary<K, u32, Q>,
+fn agrees<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>, P, Q>(
+    there: &Dictionary<K, K, P>,
+    host: &crate::cpu::Dictionary<K, K, Q>,
     keys: &[K],
     what: &str,
 ) {
@@ -40,7 +40,7 @@ fn agrees<K: DeviceKey<Stored = K>, P, Q>(
         assert_eq!(tree.get_bulk(&asked).unwrap(), host.get_bulk(&asked), "{what}, {step}");
         assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges), "{what}, {step}");
         let on_device = there.device().from_slice(&asked).unwrap();
-        let mut values = there.device().alloc_zeroed::<u32>(asked.len()).unwrap();
+        let mut values = there.device().alloc_zeroed::<K>(asked.len()).unwrap();
         let mut found = there.device().alloc_zeroed::<u64>(asked.len().div_ceil(64)).unwrap();
         for method in [LookupMethod::Filtered, LookupMethod::Sorted] {
             tree.get_device_with(on_device.as_slice(), values.as_mut_slice(), found.as_mut_slice(), method).unwrap();
@@ -55,12 +55,12 @@ fn agrees<K: DeviceKey<Stored = K>, P, Q>(
     }
 }
 
-fn check<K: DeviceKey<Stored = K>>(device: &Device, lens: &[u64]) {
+fn check<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>>(device: &Device, lens: &[u64]) {
     for &n in lens {
         for kind in 0..5 {
             let keys: Vec<K> = (0..n).map(|i| spread(kind, i, n)).collect();
-            let values: Vec<u32> = (0..n).map(|i| mix(i, kind) as u32).collect();
-            let builder = SortedArray::<K, u32>::builder();
+            let values: Vec<K> = (0..n).map(|i| K::from_u64(mix(i, kind))).collect();
+            let builder = SortedArray::<K, K>::builder();
             let host = builder.build_from(&keys, &values).unwrap();
             let there = builder.on(device).build_from(&keys, &values).unwrap();
             let some: Vec<K> =
@@ -69,12 +69,12 @@ fn check<K: DeviceKey<Stored = K>>(device: &Device, lens: &[u64]) {
         }
     }
     // Copies of keys in one level: the newest counts, wherever nodes begin.
-    let builder = Lsm::<K, u32>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
+    let builder = Lsm::<K, K>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
     for kinds in [1, 3, 50] {
         let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
         for batch in 0..16u64 {
             let keys: Vec<K> = (0..64).map(|i| spread(2, i % kinds + (batch % 3) * 7, 1)).collect();
-            let values: Vec<u32> = (0..64).map(|i| mix(i, batch) as u32).collect();
+            let values: Vec<K> = (0..64).map(|i| K::from_u64(mix(i, batch))).collect();
             host.insert_bulk(&keys, &values).unwrap();
             there.insert_bulk(&keys, &values).unwrap();
         }
