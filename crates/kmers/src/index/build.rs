@@ -8,7 +8,7 @@ use std::thread;
 use rayon::prelude::*;
 use warpset_base::parallel::threads_for;
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
-use warpset_sequence::Minimizers;
+use warpset_sequence::{DEFAULT_BITS_PER_KMER, Minimizers};
 use warpset_static::StaticSet;
 
 use super::format::begins_as_index;
@@ -39,10 +39,11 @@ const TASK: usize = 1 << 18;
 #[derive(Clone, Debug)]
 #[must_use = "nothing is indexed until `run`"]
 pub struct Indexing {
-    k: u32,
+    pub(super) k: u32,
     w: u32,
     kind: IndexKind,
-    without: Vec<PathBuf>,
+    pub(super) without: Vec<PathBuf>,
+    pub(super) bits_per_kmer: f64,
     threads: usize,
     progress: Progress,
 }
@@ -55,17 +56,26 @@ impl Indexing {
     pub fn new(k: u32, w: u32) -> Result<Indexing, Error> {
         let (k, w) = check(k, w)?;
         let (kind, without) = (IndexKind::default(), Vec::new());
-        Ok(Indexing { k, w, kind, without, threads: 0, progress: Progress::hidden() })
+        let bits_per_kmer = DEFAULT_BITS_PER_KMER;
+        Ok(Indexing { k, w, kind, without, bits_per_kmer, threads: 0, progress: Progress::hidden() })
     }
 
-    /// How the index is to answer. Default: [`IndexKind::Exact`].
+    /// How the index is to answer. [`IndexKind::Sequences`] takes all k-mers, whatever `w` is, and `k` from 9 on.
+    /// Default: [`IndexKind::Exact`].
     pub fn kind(mut self, kind: IndexKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k`, whatever their `w`.
-    /// Default: none.
+    /// Bits of memory per k-mer of [`IndexKind::Sequences`]; other kinds have a number of their own. Default: 16.
+    pub fn bits_per_kmer(mut self, bits: f64) -> Self {
+        self.bits_per_kmer = bits;
+        self
+    }
+
+    /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k`, whatever their `w`. For
+    /// [`IndexKind::Sequences`] their k-mers: of sequences, or of tables of the same `k`; the `k - s` k-mers next to what
+    /// stays (four, if k is 31) may be found nevertheless. Default: none.
     pub fn without(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.without = files.into_iter().collect();
         self
@@ -89,7 +99,9 @@ impl Indexing {
     /// # Errors
     /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
     /// [`Error::OnlyFilter`] for indexes; [`Error::NoKmers`] if there is no minimizer; [`Error::Threads`];
-    /// [`Error::Index`] if there is no memory; [`Error::Interrupted`].
+    /// [`Error::Index`] if there is no memory; [`Error::Interrupted`]; for a sequence filter [`Error::Sequence`] if it
+    /// cannot have such `k` or bits, or there is no memory, [`Error::NotKmers`] for indexes, and [`Error::DifferentK`] and
+    /// the errors of [`count_files`](crate::count_files) for what is left out.
     pub fn run(&self, files: &[PathBuf]) -> Result<Index, Error> {
         if files.is_empty() {
             return Err(Error::NoInput);
@@ -97,6 +109,9 @@ impl Indexing {
         let pool = pool(threads_for(self.threads, u64::MAX))?;
         let indexed = pool.install(|| {
             self.progress.say("indexing");
+            if self.kind == IndexKind::Sequences {
+                return self.run_sequences(files);
+            }
             let mut kmers = self.kmers_of(files, true)?;
             if !self.without.is_empty() {
                 let out: HashSet<u64> = self.kmers_of(&self.without, false)?.into_iter().collect();
@@ -121,17 +136,9 @@ impl Indexing {
         let found = Mutex::new(&mut kmers);
         self.each_batch(&sequences, |batch| {
             let minimizers = Minimizers::deacon(self.k, self.w).map_err(Error::of_index)?;
-            let window = (self.k + self.w - 1) as usize;
-            // Parts of long sequences that have all windows between them.
-            let parts = (0..batch.len()).flat_map(|record| {
-                let letters = batch.letters(record);
-                (0..letters.len())
-                    .step_by(TASK)
-                    .map(move |begin| &letters[begin..letters.len().min(begin + TASK + window - 1)])
-            });
-            let parts: Vec<&[u8]> = parts.collect();
+            let (parts, together) = parts_of(batch, (self.k + self.w - 1) as usize);
             let of_parts: Vec<Vec<u64>> = parts
-                .par_chunks((parts.len() * TASK / batch.text().len().max(1)).max(1))
+                .par_chunks(together)
                 .map(|parts| {
                     let mut kmers = Vec::new();
                     parts.iter().for_each(|letters| minimizers.kmers_into(letters, &mut kmers));
@@ -161,7 +168,11 @@ impl Indexing {
         index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
     }
 
-    fn each_batch(&self, files: &[PathBuf], mut visit: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+    pub(super) fn each_batch(
+        &self,
+        files: &[PathBuf],
+        mut visit: impl FnMut(&Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let threads = rayon::current_num_threads();
         thread::scope(|scope| {
             let source = Source::new(scope, files, Pairing::Single, (BATCH, threads), &self.progress);
@@ -172,6 +183,18 @@ impl Indexing {
             Ok(())
         })
     }
+}
+
+/// Parts of the sequences of a batch that have all windows of so many letters between them, and how many of them one task
+/// takes.
+pub(super) fn parts_of(batch: &Batch, window: usize) -> (Vec<&[u8]>, usize) {
+    let parts = (0..batch.len()).flat_map(|record| {
+        let letters = batch.letters(record);
+        (0..letters.len()).step_by(TASK).map(move |begin| &letters[begin..letters.len().min(begin + TASK + window - 1)])
+    });
+    let parts: Vec<&[u8]> = parts.collect();
+    let together = (parts.len() * TASK / batch.text().len().max(1)).max(1);
+    (parts, together)
 }
 
 impl Index {
@@ -185,6 +208,7 @@ impl Index {
             IndexKind::Fuse32 => {
                 BinaryFuse32::builder().build_from(kmers).map(Members::Fuse32).map_err(Error::of_index)
             }
+            IndexKind::Sequences => unreachable!("sequence filters are made of sequences"),
         };
         let front = if kind == IndexKind::Exact { Some(front::of(kmers)?) } else { None };
         Ok(Index { k, w, len: kmers.len() as u64, members: members?, front })

@@ -4,9 +4,11 @@ use std::fmt;
 
 use warpset_base::file::{HEADER_BYTES, MappedWords};
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
+use warpset_sequence::{SequenceFilter, SequenceFilterView};
 use warpset_static::{StaticSet, StaticSetView};
 
 use super::lines::Lines;
+use super::sequence;
 
 /// How an index answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,10 @@ pub enum IndexKind {
     Fuse16,
     /// With a rate of false positives of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
     Fuse32,
+    /// All k-mers instead of minimizers, in 16 bits per k-mer unless told otherwise, with a rate of false positives of
+    /// about 2^-17 for k = 31: a [`SequenceFilter`]. Such an index has `w` = 1: every k-mer counts, each time that it
+    /// occurs in a read.
+    Sequences,
 }
 
 impl fmt::Display for IndexKind {
@@ -26,6 +32,7 @@ impl fmt::Display for IndexKind {
             IndexKind::Exact => "exact",
             IndexKind::Fuse16 => "fuse16",
             IndexKind::Fuse32 => "fuse32",
+            IndexKind::Sequences => "sequences",
         })
     }
 }
@@ -36,6 +43,7 @@ pub(crate) enum Members {
     Static(StaticSet<u64>),
     Fuse16(BinaryFuse16),
     Fuse32(BinaryFuse32),
+    Sequences(SequenceFilter),
     Mapped(Mapped),
 }
 
@@ -59,6 +67,12 @@ impl Mapped {
         words.get(HEADER_BYTES / 8..HEADER_BYTES / 8 + self.front).unwrap_or_default()
     }
 
+    /// The filter of all k-mers, of an index that is one.
+    fn sequences(&self) -> Option<SequenceFilterView<'_>> {
+        let view = || SequenceFilterView::from_bytes_unverified(self.structure()).ok();
+        (self.kind == IndexKind::Sequences).then(view).flatten()
+    }
+
     fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
         use warpset_fuse::View;
         let bytes = self.structure();
@@ -70,6 +84,9 @@ impl Mapped {
                 .is_ok_and(|view| view.contains_bulk_into(kmers, found).is_ok()),
             IndexKind::Fuse32 => View::<u32>::from_bytes_unverified(bytes)
                 .is_ok_and(|view| view.contains_bulk_into(kmers, found).is_ok()),
+            IndexKind::Sequences => {
+                self.sequences().map(|filter| sequence::contains_into(filter, kmers, found)).is_some()
+            }
         };
         if !done {
             found.fill(false);
@@ -83,6 +100,7 @@ impl Members {
             Members::Lines(_) | Members::Static(_) => IndexKind::Exact,
             Members::Fuse16(_) => IndexKind::Fuse16,
             Members::Fuse32(_) => IndexKind::Fuse32,
+            Members::Sequences(_) => IndexKind::Sequences,
             Members::Mapped(mapped) => mapped.kind,
         }
     }
@@ -93,6 +111,7 @@ impl Members {
             Members::Static(set) => set.memory_bytes(),
             Members::Fuse16(filter) => filter.memory_bytes(),
             Members::Fuse32(filter) => filter.memory_bytes(),
+            Members::Sequences(filter) => filter.memory_bytes(),
             Members::Mapped(mapped) => mapped.file.bytes().len() as u64,
         }
     }
@@ -106,6 +125,7 @@ impl Members {
             Members::Static(set) => set.view().contains_bulk_into(kmers, found).expect(same_length),
             Members::Fuse16(filter) => filter.view().contains_bulk_into(kmers, found).expect(same_length),
             Members::Fuse32(filter) => filter.view().contains_bulk_into(kmers, found).expect(same_length),
+            Members::Sequences(filter) => sequence::contains_into(filter.view(), kmers, found),
             Members::Mapped(mapped) => mapped.contains_into(kmers, found),
         }
     }
@@ -119,7 +139,16 @@ impl Members {
                 let view = StaticSetView::<u64>::from_bytes_unverified(mapped.structure()).ok()?;
                 Some(view.keys().collect())
             }
-            Members::Fuse16(_) | Members::Fuse32(_) | Members::Mapped(_) => None,
+            Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => None,
+        }
+    }
+
+    /// The filter of all k-mers, of an index that is one.
+    pub(crate) fn sequences(&self) -> Option<SequenceFilterView<'_>> {
+        match self {
+            Members::Sequences(filter) => Some(filter.view()),
+            Members::Mapped(mapped) => mapped.sequences(),
+            Members::Lines(_) | Members::Static(_) | Members::Fuse16(_) | Members::Fuse32(_) => None,
         }
     }
 }
