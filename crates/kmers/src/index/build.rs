@@ -1,12 +1,14 @@
 //! Indexes of sequences, and of other indexes.
 
-use std::collections::HashSet;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use memchr::memchr2;
 use rayon::prelude::*;
 use warpset_base::parallel::threads_for;
+use warpset_base::sort::sort_by_rank;
+use warpset_base::words::zeroed_vec;
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_sequence::{DEFAULT_BITS_PER_KMER, Minimizers};
 use warpset_static::StaticSet;
@@ -16,13 +18,13 @@ use super::front;
 use super::members::Members;
 use super::{Index, IndexKind, check};
 use crate::count::pool;
-use crate::screen::{Batch, Pairing, Source};
-use crate::{Error, Progress};
+use crate::feed::{Cursor, feed};
+use crate::pieces::Text;
+use crate::roll::is_line_end;
+use crate::{Error, K, Progress, Settings};
 
-/// Bytes of a batch of sequences.
-const BATCH: usize = 1 << 22;
-/// Letters that one task takes.
-const TASK: usize = 1 << 18;
+/// Minimizers of a part, at least.
+const PART: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
 
 /// How to make an index; each setter states its default.
 ///
@@ -94,7 +96,7 @@ impl Indexing {
     }
 
     /// Indexes files: FASTA and FASTQ, compressed or not, and exact indexes of the same windows, which are united.
-    /// Takes 16 bytes of memory per minimizer, equal ones of different places included, besides the index.
+    /// Takes 24 bytes of memory per minimizer, equal ones of different places included, besides the index.
     ///
     /// # Errors
     /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
@@ -114,44 +116,41 @@ impl Indexing {
             }
             let mut kmers = self.kmers_of(files, true)?;
             if !self.without.is_empty() {
-                let out: HashSet<u64> = self.kmers_of(&self.without, false)?.into_iter().collect();
-                kmers.retain(|kmer| !out.contains(kmer));
+                let out = StaticSet::builder().build_from(&self.kmers_of(&self.without, false)?);
+                let is_out = out.map_err(Error::of_index)?.contains_bulk(&kmers);
+                let mut is_out = is_out.into_iter();
+                kmers.retain(|_| !is_out.next().unwrap_or(false));
             }
             match kmers.is_empty() {
                 true => Err(Error::NoKmers { k: self.k + self.w - 1 }),
-                false => Index::from_kmers((self.k, self.w), &kmers, self.kind),
+                false => Index::from_kmers((self.k, self.w), kmers, self.kind),
             }
         });
         self.progress.outcome(indexed)
     }
 
-    /// Different minimizers, ascending. Indexes have the same `w` too if they are `added`.
+    /// Minimizers, some of them several times. Indexes have the same `w` too if they are `added`.
     fn kmers_of(&self, files: &[PathBuf], added: bool) -> Result<Vec<u64>, Error> {
-        let mut kmers = Vec::new();
         let (indexes, sequences): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| begins_as_index(path));
+        let mut parts = Vec::new();
         for path in indexes {
-            kmers.append(&mut self.kmers_of_index(path, added)?);
+            parts.push(self.kmers_of_index(path, added)?);
         }
+        let minimizers = Minimizers::deacon(self.k, self.w).map_err(Error::of_index)?;
         let sequences: Vec<PathBuf> = sequences.into_iter().cloned().collect();
-        let found = Mutex::new(&mut kmers);
-        self.each_batch(&sequences, |batch| {
-            let minimizers = Minimizers::deacon(self.k, self.w).map_err(Error::of_index)?;
-            let (parts, together) = parts_of(batch, (self.k + self.w - 1) as usize);
-            let of_parts: Vec<Vec<u64>> = parts
-                .par_chunks(together)
-                .map(|parts| {
-                    let mut kmers = Vec::new();
-                    parts.iter().for_each(|letters| minimizers.kmers_into(letters, &mut kmers));
-                    kmers
-                })
-                .collect();
-            let mut kmers = found.lock().unwrap_or_else(PoisonError::into_inner);
-            of_parts.into_iter().for_each(|mut part| kmers.append(&mut part));
-            Ok(())
-        })?;
-        kmers.par_sort_unstable();
-        kmers.dedup();
-        Ok(kmers)
+        let found =
+            self.each_part(&sequences, (self.k + self.w - 1) as usize, |found: &mut Vec<Vec<u64>>, letters| {
+                // Parts of some megabytes, which need not be moved as more come.
+                let is_full = |part: &Vec<u64>| part.len() + letters.len() > part.capacity();
+                if found.last().is_none_or(is_full) {
+                    found.push(Vec::with_capacity(PART.max(letters.len())));
+                }
+                if let Some(part) = found.last_mut() {
+                    minimizers.kmers_bulk_into(&[letters], part, &mut Vec::new());
+                }
+            })?;
+        parts.extend(found.into_iter().flatten());
+        concatenated(parts)
     }
 
     fn kmers_of_index(&self, path: &Path, added: bool) -> Result<Vec<u64>, Error> {
@@ -168,49 +167,91 @@ impl Indexing {
         index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
     }
 
-    pub(super) fn each_batch(
+    /// Hands parts of all sequences to the threads of the pool, each with what it gathers: letters without line ends, with
+    /// all windows of so many letters between them.
+    pub(super) fn each_part<T: Default + Send>(
         &self,
         files: &[PathBuf],
-        mut visit: impl FnMut(&Batch) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        window: usize,
+        take: impl Fn(&mut T, &[u8]) + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
         let threads = rayon::current_num_threads();
-        thread::scope(|scope| {
-            let source = Source::new(scope, files, Pairing::Single, (BATCH, threads), &self.progress);
-            let mut batch = Batch::default();
-            while source.next(&mut batch)?.is_some() {
-                visit(&batch)?;
+        let settings = Settings { k: K::of_window(window), ..Settings::new(1)? };
+        let settings = settings.threads(threads).progress(self.progress.clone());
+        let take_text = |gathered: &mut T, lines: &mut Vec<u8>, text: &[u8]| {
+            let Some(first) = memchr2(b'\n', b'\r', text) else { return take(gathered, text) };
+            lines.clear();
+            lines.extend_from_slice(&text[..first]);
+            text[first..].split(|&letter| is_line_end(letter)).for_each(|line| lines.extend_from_slice(line));
+            take(gathered, lines);
+        };
+        feed(&texts, &settings, |feed, threads| {
+            if settings.threads == 1 {
+                let (mut gathered, mut lines) = (T::default(), Vec::new());
+                feed.each(|text| {
+                    take_text(&mut gathered, &mut lines, text);
+                    Ok(())
+                })?;
+                return Ok(vec![gathered]);
             }
-            Ok(())
+            let work = || {
+                let (mut gathered, mut lines, mut cursor) = (T::default(), Vec::new(), Cursor::default());
+                while feed.step(&mut cursor, |text| take_text(&mut gathered, &mut lines, text))? {}
+                Ok(gathered)
+            };
+            thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+                    worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+                };
+                workers.into_iter().map(join).collect()
+            })
         })
     }
 }
 
-/// Parts of the sequences of a batch that have all windows of so many letters between them, and how many of them one task
-/// takes.
-pub(super) fn parts_of(batch: &Batch, window: usize) -> (Vec<&[u8]>, usize) {
-    let parts = (0..batch.len()).flat_map(|record| {
-        let letters = batch.letters(record);
-        (0..letters.len()).step_by(TASK).map(move |begin| &letters[begin..letters.len().min(begin + TASK + window - 1)])
-    });
-    let parts: Vec<&[u8]> = parts.collect();
-    let together = (parts.len() * TASK / batch.text().len().max(1)).max(1);
-    (parts, together)
+/// One vector of all parts, copied by all threads of the current pool.
+fn concatenated(mut parts: Vec<Vec<u64>>) -> Result<Vec<u64>, Error> {
+    if parts.len() == 1 {
+        return Ok(parts.pop().unwrap_or_default());
+    }
+    let mut all = zeroed_vec(parts.iter().map(|part| part.len() as u64).sum())?;
+    let mut rest = &mut all[..];
+    let places: Vec<&mut [u64]> =
+        parts.iter().map(|part| rest.split_off_mut(..part.len()).unwrap_or_default()).collect();
+    parts.into_par_iter().zip(places).for_each(|(part, place)| place.copy_from_slice(&part));
+    Ok(all)
+}
+
+/// Sorts k-mers and leaves out equal ones.
+fn make_distinct(kmers: &mut Vec<u64>) {
+    sort_by_rank(kmers, u64::BITS, |kmer| kmer);
+    kmers.dedup();
 }
 
 impl Index {
-    /// The index of canonical k-mers, all different.
-    pub(crate) fn from_kmers((k, w): (u32, u32), kmers: &[u64], kind: IndexKind) -> Result<Index, Error> {
-        let members = match kind {
-            IndexKind::Exact => StaticSet::builder().build_from(kmers).map(Members::Static).map_err(Error::of_index),
+    /// The index of canonical k-mers, some of which may be equal.
+    pub(crate) fn from_kmers((k, w): (u32, u32), mut kmers: Vec<u64>, kind: IndexKind) -> Result<Index, Error> {
+        let (members, len) = match kind {
+            IndexKind::Exact => {
+                let set = StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?;
+                let len = set.len();
+                (Members::Static(set), len)
+            }
             IndexKind::Fuse16 => {
-                BinaryFuse16::builder().build_from(kmers).map(Members::Fuse16).map_err(Error::of_index)
+                make_distinct(&mut kmers);
+                let filter = BinaryFuse16::builder().build_from(&kmers).map_err(Error::of_index)?;
+                (Members::Fuse16(filter), kmers.len() as u64)
             }
             IndexKind::Fuse32 => {
-                BinaryFuse32::builder().build_from(kmers).map(Members::Fuse32).map_err(Error::of_index)
+                make_distinct(&mut kmers);
+                let filter = BinaryFuse32::builder().build_from(&kmers).map_err(Error::of_index)?;
+                (Members::Fuse32(filter), kmers.len() as u64)
             }
             IndexKind::Sequences => unreachable!("sequence filters are made of sequences"),
         };
-        let front = if kind == IndexKind::Exact { Some(front::of(kmers)?) } else { None };
-        Ok(Index { k, w, len: kmers.len() as u64, members: members?, front })
+        let front = if kind == IndexKind::Exact { Some(front::of(&kmers, len)?) } else { None };
+        Ok(Index { k, w, len, members, front })
     }
 }

@@ -212,11 +212,11 @@ fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::
 }
 
 pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
-    let set = match (&index.members, index.members.kmers()) {
+    if let Members::Lines(lines) = &index.members {
         // Indexes of Deacon become our own.
-        (Members::Lines(_), Some(kmers)) => Some(StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?),
-        _ => None,
-    };
+        let kmers: Vec<u64> = lines.iter().collect();
+        return save(&Index::from_kmers((index.k, index.w), kmers, IndexKind::Exact)?, path);
+    }
     write(path, |to| {
         let front = match (&index.front, &index.members) {
             (Some(words), _) => words.as_slice(),
@@ -226,13 +226,13 @@ pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
         to.write_all(&Parameters::of(index).to_header(front))?;
         to.write_all(bytemuck::cast_slice(front))?;
         let failed = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
-        match (&set, &index.members) {
-            (Some(set), _) | (None, Members::Static(set)) => set.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Fuse16(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Fuse32(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Sequences(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Mapped(mapped)) => to.write_all(mapped.structure()),
-            (None, Members::Lines(_)) => unreachable!("a set was built of them"),
+        match &index.members {
+            Members::Static(set) => set.write_to(to).map_err(|error| failed(error.into())),
+            Members::Fuse16(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
+            Members::Fuse32(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
+            Members::Sequences(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
+            Members::Mapped(mapped) => to.write_all(mapped.structure()),
+            Members::Lines(_) => unreachable!("they have been made an index of our own"),
         }
     })
 }

@@ -3,11 +3,9 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use rayon::prelude::*;
 use warpset_core::hash::mix_spread;
 use warpset_sequence::{PackedSequences, SequenceFilter, SequenceFilterView};
 
-use super::build::parts_of;
 use super::format::begins_as_index;
 use super::members::Members;
 use super::{Index, Indexing};
@@ -19,34 +17,37 @@ const SAMPLE: usize = 1 << 20;
 /// Where the hashes of a sample differ from those of filters.
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
+/// Letters of a batch of packed sequences, at least.
+const BATCH: usize = 1 << 24;
+
 /// How many different k-mers there are: counted up to [`SAMPLE`], and beyond that estimated from those whose hashes
-/// begin with as many zeros as it takes to have about that many.
+/// begin with as many zeros as it takes to have no more.
+#[derive(Default)]
 struct Distinct {
     zeros: u32,
     sample: HashSet<u64>,
 }
 
-/// What one task makes of its letters.
-struct Part {
-    sequences: PackedSequences,
-    /// Hashes of k-mers that are in the sample.
-    sample: Vec<u64>,
-}
-
-#[inline]
-fn is_sampled(hash: u64, zeros: u32) -> bool {
-    hash.leading_zeros() >= zeros
+/// What one thread gathers.
+#[derive(Default)]
+struct Gathered {
+    /// Sequences, in batches of some megabytes.
+    sequences: Vec<PackedSequences>,
+    letters: usize,
+    distinct: Distinct,
 }
 
 impl Distinct {
-    /// Makes the sample sparser until so many more k-mers do not fill it.
-    fn make_room(&mut self, kmers: usize) {
-        let before = self.zeros;
-        while kmers >> self.zeros > SAMPLE || self.sample.len() >> (self.zeros - before) > SAMPLE {
-            self.zeros += 1;
+    #[inline]
+    fn add(&mut self, hash: u64) {
+        if hash.leading_zeros() < self.zeros {
+            return;
         }
-        let zeros = self.zeros;
-        self.sample.retain(|&hash| is_sampled(hash, zeros));
+        self.sample.insert(hash);
+        while self.sample.len() > SAMPLE {
+            self.zeros += 1;
+            self.sample.retain(|hash| hash.leading_zeros() >= self.zeros);
+        }
     }
 
     fn estimate(&self) -> u64 {
@@ -65,34 +66,22 @@ impl Indexing {
         }
         let k = K::new(self.k)?;
         let left_out = self.tables_left_out(k)?;
-        let mut distinct = Distinct { zeros: 0, sample: HashSet::new() };
-        let mut sequences = Vec::new();
-        self.each_batch(files, |batch| {
-            distinct.make_room(batch.text().len());
-            let zeros = distinct.zeros;
-            let (parts, together) = parts_of(batch, self.k as usize);
-            let of_parts: Vec<Part> = parts
-                .par_chunks(together)
-                .map(|parts| {
-                    let mut part = Part { sequences: PackedSequences::new(), sample: Vec::new() };
-                    parts.iter().for_each(|letters| part.take(letters, k, zeros, &left_out));
-                    part
-                })
-                .collect();
-            for part in of_parts {
-                distinct.sample.extend(part.sample);
-                if !part.sequences.is_empty() {
-                    sequences.push(part.sequences);
-                }
-            }
-            Ok(())
+        let gathered = self.each_part(files, self.k as usize, |gathered: &mut Gathered, letters| {
+            gathered.take(letters, k, &left_out);
         })?;
+        let mut distinct = Distinct::default();
+        for other in &gathered {
+            distinct.zeros = distinct.zeros.max(other.distinct.zeros);
+        }
+        for other in &gathered {
+            other.distinct.sample.iter().for_each(|&hash| distinct.add(hash));
+        }
         let len = distinct.estimate();
         if len == 0 {
             return Err(Error::NoKmers { k: self.k });
         }
         let mut filter = settings(len).build()?;
-        for sequences in sequences {
+        for sequences in gathered.into_iter().flat_map(|gathered| gathered.sequences) {
             filter.insert_bulk(&sequences);
         }
         Ok(Index { k: self.k, w: 1, len, members: Members::Sequences(filter), front: None })
@@ -118,11 +107,11 @@ impl Indexing {
     }
 }
 
-impl Part {
+impl Gathered {
     /// Takes the k-mers of letters but those that are left out.
-    fn take(&mut self, letters: &[u8], k: K, zeros: u32, left_out: &[Table]) {
+    fn take(&mut self, letters: &[u8], k: K, left_out: &[Table]) {
         if left_out.is_empty() {
-            return self.take_all(letters, k, zeros);
+            return self.take_all(letters, k);
         }
         let window = k.get() as usize;
         for run in letters.split(|&letter| !is_base(letter)).filter(|run| run.len() >= window) {
@@ -136,21 +125,23 @@ impl Part {
             let mut first = 0;
             for kept in is_out.chunk_by(|left, right| left == right) {
                 if !kept[0] {
-                    self.take_all(&run[first..first + kept.len() + window - 1], k, zeros);
+                    self.take_all(&run[first..first + kept.len() + window - 1], k);
                 }
                 first += kept.len();
             }
         }
     }
 
-    fn take_all(&mut self, letters: &[u8], k: K, zeros: u32) {
-        self.sequences.push(letters);
-        Roll::new(k).each(letters, |kmer| {
-            let hash = mix_spread(kmer, SPREAD);
-            if is_sampled(hash, zeros) {
-                self.sample.push(hash);
-            }
-        });
+    fn take_all(&mut self, letters: &[u8], k: K) {
+        if self.letters == 0 || self.letters >= BATCH {
+            self.sequences.push(PackedSequences::new());
+            self.letters = 0;
+        }
+        if let Some(sequences) = self.sequences.last_mut() {
+            sequences.push(letters);
+        }
+        self.letters += letters.len();
+        Roll::new(k).each(letters, |kmer| self.distinct.add(mix_spread(kmer, SPREAD)));
     }
 }
 
@@ -169,14 +160,8 @@ mod tests {
     #[test]
     fn different_ones_are_counted_or_estimated() {
         for len in [0u64, 1, 1000, 1 << 20, 5_000_000] {
-            let mut distinct = Distinct { zeros: 0, sample: HashSet::new() };
-            let kmers: Vec<u64> = (0..len).chain(0..len / 2).collect();
-            for part in kmers.chunks(700_000) {
-                distinct.make_room(part.len());
-                let zeros = distinct.zeros;
-                let hashes = part.iter().map(|&kmer| mix_spread(kmer, SPREAD));
-                distinct.sample.extend(hashes.filter(|&hash| is_sampled(hash, zeros)));
-            }
+            let mut distinct = Distinct::default();
+            (0..len).chain(0..len / 2).for_each(|kmer| distinct.add(mix_spread(kmer, SPREAD)));
             let estimate = distinct.estimate();
             let is_right = if distinct.zeros == 0 { estimate == len } else { estimate.abs_diff(len) < len / 100 };
             assert!(is_right && (distinct.zeros == 0 || len > SAMPLE as u64), "{estimate} of {len}");

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use warpset_core::minimizer::{MOST_K, MOST_W, Scheme, complement, seed};
 
 use super::blocks::visit_avx512;
-use super::lanes::{Avx2, Avx512};
+use super::lanes::Avx512;
 use super::text::Letters;
 
 /// Sequences at a time.
@@ -27,6 +27,8 @@ const PIECE: usize = 1024;
 const WORD: usize = 16;
 /// Words of bases before the first one, as if each sequence went on from that many bases A.
 const BEFORE: usize = 3;
+/// Letters of a vector.
+const BYTES: usize = 64;
 /// Pieces that are too few for lanes.
 const FEW: usize = 4;
 /// Places of all lanes, and a vector more.
@@ -96,7 +98,6 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
         let window = scheme.window() as usize;
         let most = PIECE + 1 - window;
         pieces.clear();
-        found.clear();
         for (sequence, letters) in sequences.iter().enumerate() {
             let all = (letters.as_ref().len() + 1).saturating_sub(window);
             for first in (0..all).step_by(most) {
@@ -107,36 +108,21 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
         order.clear();
         order.extend(0..pieces.len() as u32);
         order.sort_unstable_by_key(|&piece| pieces[piece as usize].windows);
-        for group in order.chunks(LANES) {
-            let mut texts = [&[][..]; LANES];
-            for (text, &piece) in texts.iter_mut().zip(group) {
-                let Piece { sequence, first, windows, .. } = pieces[piece as usize];
-                *text = &sequences[sequence].as_ref()[first..first + windows + window - 1];
-            }
-            let of_lanes = match group.len() {
-                ..FEW => Found::NOTHING,
-                // SAFETY: `avx512` exists only where the processor has the instructions.
-                _ => unsafe { lanes.find(Avx2::of(avx512), scheme, &texts[..group.len()]) },
-            };
-            for (lane, &piece) in group.iter().enumerate() {
-                let piece = &mut pieces[piece as usize];
-                piece.begin = found.len();
-                if of_lanes.is_done >> lane & 1 == 1 {
-                    let range = of_lanes.begins[lane]..of_lanes.begins[lane + 1];
-                    let places = &lanes.places[range.clone()];
-                    let position = |place: &u16| piece.first + (usize::from(*place) - (lane << of_lanes.shift));
-                    piece.ends = [places.first(), places.last()].map(|place| place.map_or(usize::MAX, position));
-                    found.extend_from_slice(&lanes.kmers[range]);
-                } else {
-                    let Piece { first, ends, .. } = piece;
-                    visit_avx512(avx512, &Letters(texts[lane]), scheme, |position, kmer| {
-                        *ends = [if ends[0] == usize::MAX { *first + position } else { ends[0] }, *first + position];
-                        found.push(kmer);
-                    });
+        if order.is_sorted() {
+            // What is found in this order need not be put into another one.
+            let mut end = kmers.len();
+            lanes.find_all(avx512, scheme, sequences, (pieces, order), true, kmers);
+            let mut rest = pieces.iter().peekable();
+            for sequence in 0..sequences.len() {
+                while let Some(piece) = rest.next_if(|piece| piece.sequence == sequence) {
+                    end = piece.end;
                 }
-                piece.end = found.len();
+                ends.push(end);
             }
+            return;
         }
+        found.clear();
+        lanes.find_all(avx512, scheme, sequences, (pieces, order), false, found);
         let mut rest = pieces.iter().peekable();
         for sequence in 0..sequences.len() {
             let mut last = usize::MAX;
@@ -151,6 +137,60 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
             ends.push(kmers.len());
         }
     });
+}
+
+impl Group {
+    /// Appends the k-mers of all pieces in an order; if that is theirs, without a k-mer that two of them take.
+    fn find_all<S: AsRef<[u8]>>(
+        &mut self,
+        avx512: Avx512,
+        scheme: Scheme,
+        sequences: &[S],
+        (pieces, order): (&mut [Piece], &[u32]),
+        is_theirs: bool,
+        found: &mut Vec<u64>,
+    ) {
+        let window = scheme.window() as usize;
+        let mut before = (usize::MAX, usize::MAX);
+        for group in order.chunks(LANES) {
+            let mut texts = [&[][..]; LANES];
+            for (text, &piece) in texts.iter_mut().zip(group) {
+                let Piece { sequence, first, windows, .. } = pieces[piece as usize];
+                *text = &sequences[sequence].as_ref()[first..first + windows + window - 1];
+            }
+            let of_lanes = match group.len() {
+                ..FEW => Found::NOTHING,
+                // SAFETY: `avx512` exists only where the processor has the instructions.
+                _ => unsafe { self.find(scheme, &texts[..group.len()]) },
+            };
+            for (lane, &piece) in group.iter().enumerate() {
+                let piece = &mut pieces[piece as usize];
+                piece.begin = found.len();
+                if of_lanes.is_done >> lane & 1 == 1 {
+                    let range = of_lanes.begins[lane]..of_lanes.begins[lane + 1];
+                    let places = &self.places[range.clone()];
+                    if let (Some(&first), Some(&last)) = (places.first(), places.last()) {
+                        let position = |place| piece.first + (usize::from(place) - (lane << of_lanes.shift));
+                        piece.ends = [position(first), position(last)];
+                    }
+                    found.extend_from_slice(&self.kmers[range]);
+                } else {
+                    let Piece { first, ends, .. } = piece;
+                    visit_avx512(avx512, &Letters(texts[lane]), scheme, |position, kmer| {
+                        *ends = [if ends[0] == usize::MAX { *first + position } else { ends[0] }, *first + position];
+                        found.push(kmer);
+                    });
+                }
+                if is_theirs && piece.begin < found.len() {
+                    if before == (piece.sequence, piece.ends[0]) {
+                        found.remove(piece.begin);
+                    }
+                    before = (piece.sequence, piece.ends[1]);
+                }
+                piece.end = found.len();
+            }
+        }
+    }
 }
 
 /// What lanes have found.
@@ -205,12 +245,12 @@ fn store(values: &mut [u32; LANES], vector: __m512i) {
 impl Group {
     /// Finds the minimizers of as many texts, of a window at least and a piece at most.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-    fn find(&mut self, avx2: Avx2, scheme: Scheme, texts: &[&[u8]]) -> Found {
+    fn find(&mut self, scheme: Scheme, texts: &[&[u8]]) -> Found {
         let longest = texts.iter().fold(0, |most, text| text.len().max(most));
         let shift = longest.next_power_of_two().max(64).trailing_zeros();
         let mut are_bases = 0;
         for (lane, text) in texts.iter().enumerate() {
-            are_bases |= u32::from(self.fill(avx2, text, lane, shift)) << lane;
+            are_bases |= u32::from(self.fill(text, lane, shift)) << lane;
         }
         let mut most = [0; LANES];
         for (lane, text) in texts.iter().enumerate() {
@@ -236,20 +276,34 @@ impl Group {
 
     /// Packs the letters of a lane; whether all of them are bases.
     #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn fill(&mut self, avx2: Avx2, text: &[u8], lane: usize, shift: u32) -> bool {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+    fn fill(&mut self, text: &[u8], lane: usize, shift: u32) -> bool {
         let packed = &mut self.packed[lane << shift >> 2..];
+        let letters_of_codes =
+            _mm_setr_epi8(b'A' as i8, b'C' as i8, b'T' as i8, b'G' as i8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        let letters_of_codes = _mm512_broadcast_i32x4(letters_of_codes);
+        let (three, upper) = (_mm512_set1_epi8(3), _mm512_set1_epi8(!0x20));
+        // Two codes become a number of four bits, and two of those a byte.
+        let (by_four, by_sixteen) = (_mm512_set1_epi16(0x0401), _mm512_set1_epi32(0x0010_0001));
         let mut others = 0;
-        let (whole, rest) = text.as_chunks::<32>();
-        let mut last = [b'A'; 32];
-        last[..rest.len()].copy_from_slice(rest);
-        let is_last = usize::from(!rest.is_empty());
-        for (i, letters) in whole.iter().chain(std::iter::repeat_n(&last, is_last)).enumerate() {
-            let (bases, breaks) = avx2.pack(letters);
-            others |= breaks;
-            packed[8 * i..8 * i + 8].copy_from_slice(&bases.to_le_bytes());
-            self.words[BEFORE + 2 * i][lane] = bases as u32;
-            self.words[BEFORE + 2 * i + 1][lane] = (bases >> 32) as u32;
+        for (i, letters) in text.chunks(BYTES).enumerate() {
+            let there: u64 = !0 >> (BYTES - letters.len());
+            // SAFETY: no more bytes are read than there are.
+            let letters = unsafe { _mm512_maskz_loadu_epi8(there, letters.as_ptr().cast()) };
+            // No instruction shifts bytes: bits of the byte above come in, and are masked.
+            let codes = _mm512_and_si512(_mm512_srli_epi16::<1>(letters), three);
+            let known = _mm512_shuffle_epi8(letters_of_codes, codes);
+            others |= _mm512_mask_cmpneq_epi8_mask(there, known, _mm512_and_si512(letters, upper));
+            let codes = _mm512_madd_epi16(_mm512_maddubs_epi16(codes, by_four), by_sixteen);
+            let codes = _mm512_cvtepi32_epi8(codes);
+            let to: &mut [u8; 16] = (&mut packed[16 * i..16 * i + 16]).try_into().expect("16 bytes");
+            // SAFETY: as many bytes.
+            unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), codes) };
+            let words = &mut self.words[BEFORE + 4 * i..BEFORE + 4 * i + 4];
+            words[0][lane] = _mm_extract_epi32::<0>(codes) as u32;
+            words[1][lane] = _mm_extract_epi32::<1>(codes) as u32;
+            words[2][lane] = _mm_extract_epi32::<2>(codes) as u32;
+            words[3][lane] = _mm_extract_epi32::<3>(codes) as u32;
         }
         others == 0
     }
