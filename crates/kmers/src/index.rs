@@ -143,7 +143,7 @@ impl Index {
     /// Looks k-mers up on this thread, some thousands at a time.
     pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
         let parts = kmers.chunks(PART).zip(found.chunks_mut(PART));
-        let Some(front) = self.front() else {
+        let Some(front) = self.front(kmers.len()) else {
             return parts.for_each(|(kmers, found)| self.members.contains_into(kmers, found));
         };
         let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
@@ -156,10 +156,11 @@ impl Index {
         }
     }
 
-    fn front(&self) -> Option<Front<'_>> {
+    /// What turns k-mers away, of which so many are looked up.
+    fn front(&self, kmers: usize) -> Option<Front<'_>> {
         let words = match (&self.front, &self.members) {
             (Some(words), _) => words.as_slice(),
-            (None, Members::Mapped(mapped)) => mapped.front(),
+            (None, Members::Mapped(mapped)) => mapped.front_for(kmers),
             (None, _) => &[],
         };
         (!words.is_empty()).then(|| Front::new(words))

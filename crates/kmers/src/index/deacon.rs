@@ -54,7 +54,7 @@ fn recognise(head: &[u8], len: u64) -> Option<Result<(), String>> {
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"))
 }
 
 /// The index in a file of Deacon; `None` if it is none.
@@ -156,10 +156,17 @@ impl Minimizers<'_> {
         read().map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let mask = !0 >> (64 - 8 * bytes);
         kmers.clear();
-        kmers.extend((0..len as usize).map(|i| u64_at(packed, i * bytes) & mask));
+        match bytes {
+            8 => kmers.extend(packed.as_chunks().0[..len as usize].iter().map(|bytes| u64::from_le_bytes(*bytes))),
+            _ => kmers.extend((0..len as usize).map(|i| u64_at(packed, i * bytes) & mask)),
+        }
         // No canonical k-mer is all G.
         let is_none = |kmer: u64| kmer >> (2 * k) != 0 || kmer == u64::MAX >> 2;
-        if !kmers.iter().fold(false, |any, &kmer| any | is_none(kmer)) {
+        let (mut all, mut most) = (0, 0);
+        for &kmer in &*kmers {
+            (all, most) = (all | kmer, most.max(kmer));
+        }
+        if all >> (2 * k) == 0 && most < u64::MAX >> 2 {
             return Ok(());
         }
         let kmer = kmers.iter().find(|&&kmer| is_none(kmer)).unwrap_or(&0);

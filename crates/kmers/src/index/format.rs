@@ -163,7 +163,7 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let Parameters { k, w, len, kind } = parameters;
     // SAFETY: the caller's promise.
     let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
-    let mapped = Mapped { file, kind, front: parameters.front() as usize };
+    let mapped = Mapped::new(file, kind, parameters.front() as usize);
     let bytes = mapped.structure();
     let viewed = match kind {
         IndexKind::Exact => StaticSetView::<u64>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),

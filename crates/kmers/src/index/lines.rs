@@ -215,29 +215,63 @@ impl Filling<'_> {
 
     /// Adds k-mers whose lines are in `own`, which no other thread uses meanwhile, and leaves the others in `kmers`.
     pub(crate) fn insert_own(&self, kmers: &mut Vec<u64>, own: Range<usize>) {
-        let mut new = 0;
-        kmers.retain(|&kmer| {
-            let (mut line, mark) = self.order.place(kmer);
-            while own.contains(&line) {
-                let words = &self.words[line * LINE..][..LINE];
-                for slot in words {
-                    let held = slot.load(Ordering::Relaxed);
-                    if held & KEY == 0 {
-                        slot.store(held | !kmer & KEY, Ordering::Relaxed);
-                        new += 1;
-                        return false;
-                    }
-                    if held & KEY == !kmer & KEY {
-                        return false;
-                    }
+        let (mut new, mut left) = (0, 0);
+        // The line of the k-mer before, and its words that are taken.
+        let (mut line, mut taken) = (usize::MAX, 0);
+        for i in 0..kmers.len() {
+            let kmer = kmers[i];
+            let (here, mark) = self.order.place(kmer);
+            if here != line {
+                (line, taken) = (here, LINE);
+                if own.contains(&here) {
+                    let is_taken = |word: &AtomicU64| usize::from(word.load(Ordering::Relaxed) & KEY != 0);
+                    taken = self.words[here * LINE..][..LINE].iter().map(is_taken).sum();
                 }
-                let (word, bit) = bit_of(mark);
-                words[word].store(words[word].load(Ordering::Relaxed) | bit, Ordering::Relaxed);
-                line += 1;
             }
-            true
-        });
+            if taken < LINE {
+                let Some(words) = self.words[here * LINE..].first_chunk::<LINE>() else { break };
+                let mut equal = 0;
+                for word in words {
+                    equal |= u32::from((word.load(Ordering::Relaxed) ^ !kmer) << 2 == 0);
+                }
+                if equal == 0 {
+                    let word = &words[taken];
+                    word.store(word.load(Ordering::Relaxed) | !kmer & KEY, Ordering::Relaxed);
+                    (taken, new) = (taken + 1, new + 1);
+                }
+                continue;
+            }
+            match self.insert_beyond((here, mark), kmer, &own) {
+                Some(is_new) => new += usize::from(is_new),
+                None => {
+                    kmers[left] = kmer;
+                    left += 1;
+                }
+            }
+        }
+        kmers.truncate(left);
         self.len.fetch_add(new, Ordering::Relaxed);
+    }
+
+    /// Whether a k-mer is new whose line may be full; `None` if its place is not in `own`.
+    fn insert_beyond(&self, (mut line, mark): (usize, u32), kmer: u64, own: &Range<usize>) -> Option<bool> {
+        let (word, bit) = bit_of(mark);
+        while own.contains(&line) {
+            let words = &self.words[line * LINE..][..LINE];
+            for slot in words {
+                let held = slot.load(Ordering::Relaxed);
+                if held & KEY == 0 {
+                    slot.store(held | !kmer & KEY, Ordering::Relaxed);
+                    return Some(true);
+                }
+                if held & KEY == !kmer & KEY {
+                    return Some(false);
+                }
+            }
+            words[word].store(words[word].load(Ordering::Relaxed) | bit, Ordering::Relaxed);
+            line += 1;
+        }
+        None
     }
 
     /// Whether the k-mer is new. Words of a line are taken in their order and never left, so that two threads with the

@@ -1,8 +1,11 @@
 //! What an index holds its minimizers in. A new kind of set or filter is a variant here, and a number in `format`.
 
 use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpset_base::file::{HEADER_BYTES, MappedWords};
+use warpset_base::words::AlignedWords;
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_sequence::{SequenceFilter, SequenceFilterView};
 use warpset_static::{StaticSet, StaticSetView};
@@ -47,15 +50,46 @@ pub(crate) enum Members {
     Mapped(Mapped),
 }
 
+/// Words of a front from which on huge pages pay: what processors have translations of.
+const LEAST_COPIED: usize = 1 << 20;
+
 /// A saved index in a memory-mapped file: a header, then the saved structure, which has been looked at.
 pub(crate) struct Mapped {
     pub(crate) file: MappedWords<u64>,
     pub(crate) kind: IndexKind,
     /// Words of what turns k-mers away, between the header and the structure.
-    pub(crate) front: usize,
+    front: usize,
+    /// A copy of these words in huge pages, once so many k-mers have been asked for that it pays.
+    copy: OnceLock<Option<AlignedWords<u64>>>,
+    asked: AtomicU64,
 }
 
 impl Mapped {
+    pub(crate) fn new(file: MappedWords<u64>, kind: IndexKind, front: usize) -> Mapped {
+        Mapped { file, kind, front, copy: OnceLock::new(), asked: AtomicU64::new(0) }
+    }
+
+    /// [`front`](Mapped::front), to ask it for so many k-mers. Pages of files have 4 KiB, so that each lookup misses the
+    /// translation of its address; a copy in huge pages takes as long as some lookups per ten words.
+    pub(crate) fn front_for(&self, kmers: usize) -> &[u64] {
+        if let Some(copy) = self.copy.get() {
+            return copy.as_ref().map_or(self.front(), AlignedWords::as_slice);
+        }
+        let words = self.front();
+        let before = self.asked.fetch_add(kmers as u64, Ordering::Relaxed);
+        let pays = words.len() as u64 / 2;
+        // One thread copies, and the others go on meanwhile.
+        if before < pays && before + kmers as u64 >= pays && words.len() >= LEAST_COPIED {
+            let copy = AlignedWords::zeroed(words.len() as u64).ok().map(|copy| {
+                let mut copy = copy.in_huge_pages();
+                copy.as_mut_slice().copy_from_slice(words);
+                copy
+            });
+            let _ = self.copy.set(copy);
+        }
+        words
+    }
+
     /// The saved structure.
     pub(crate) fn structure(&self) -> &[u8] {
         self.file.bytes().get(HEADER_BYTES + 8 * self.front..).unwrap_or_default()
@@ -112,7 +146,10 @@ impl Members {
             Members::Fuse16(filter) => filter.memory_bytes(),
             Members::Fuse32(filter) => filter.memory_bytes(),
             Members::Sequences(filter) => filter.memory_bytes(),
-            Members::Mapped(mapped) => mapped.file.bytes().len() as u64,
+            Members::Mapped(mapped) => {
+                let copied = mapped.copy.get().is_some_and(Option::is_some);
+                mapped.file.bytes().len() as u64 + if copied { 8 * mapped.front as u64 } else { 0 }
+            }
         }
     }
 

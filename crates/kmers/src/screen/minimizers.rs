@@ -151,25 +151,28 @@ impl Finder<'_> {
         (if is_worth_it { part } else { 0 }, windows)
     }
 
-    /// Finds the minimizers of a unit, from a letter of its first read on.
-    fn find_all(&mut self, batch: &Batch, unit: usize, mut first: usize) {
-        for letters in batch.letters_of_unit(unit) {
-            let letters = &letters[..letters.len().min(self.by.prefix)];
-            self.minimizers.kmers_into(&letters[std::mem::take(&mut first)..], &mut self.kmers);
-        }
-    }
-
     /// Finds the other minimizers of units that their beginnings did not decide; says whether there are such units.
     fn find_rest(&mut self, batch: &Batch) -> bool {
         let overlap = self.minimizers.scheme().window() as usize - 1;
-        for i in 0..self.units.len() {
-            let Unit { begin, end, at, hits, needed, part } = self.units[i];
-            if part == 0 || hits >= needed {
-                continue;
+        let (mut texts, mut of_units): (Vec<&[u8]>, _) = (Vec::new(), Vec::new());
+        for (i, unit) in self.units.iter().enumerate().filter(|(_, unit)| unit.part > 0 && unit.hits < unit.needed) {
+            let mut first = unit.part - overlap;
+            for letters in batch.letters_of_unit(i) {
+                texts.push(&letters[std::mem::take(&mut first)..letters.len().min(self.by.prefix)]);
             }
+            of_units.push((i, texts.len()));
+        }
+        self.ends.clear();
+        let mut rest = std::mem::take(&mut self.scratch);
+        rest.clear();
+        self.minimizers.kmers_bulk_into(&texts, &mut rest, &mut self.ends);
+        let mut next = 0;
+        for (i, texts) in of_units {
+            let Unit { begin, end, at, hits, .. } = self.units[i];
             let moved = self.kmers.len();
             self.kmers.extend_from_within(begin..end);
-            self.find_all(batch, i, part - overlap);
+            self.kmers.extend_from_slice(&rest[next..self.ends[texts - 1]]);
+            next = self.ends[texts - 1];
             let (end, at) = (self.kmers.len(), moved + (at - begin));
             let needed = self.by.rule.needed((end - moved) as u64);
             self.units[i] = Unit { begin: moved, end, at, hits, needed, part: 0 };
@@ -177,6 +180,7 @@ impl Finder<'_> {
                 self.open.push((i, 0));
             }
         }
+        self.scratch = rest;
         !self.open.is_empty()
     }
 
