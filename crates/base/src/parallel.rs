@@ -85,6 +85,16 @@ pub fn map_with<S: Send, T: Send, R: Send>(
     })
 }
 
+/// Fills an empty vector with `len` items, which all threads make where they come to lie: memory that has not been used
+/// yet is provided by the system when it is written first, which takes a thread longer than to write it. A task makes
+/// `together` of them, at least.
+pub fn fill<T: Send>(items: &mut Vec<T>, len: usize, together: usize, make: impl Fn(usize) -> T + Sync + Send) {
+    match len > together && !cfg!(miri) {
+        true => (0..len).into_par_iter().with_min_len(together).map(make).collect_into_vec(items),
+        false => items.extend((0..len).map(make)),
+    }
+}
+
 /// [`for_each`] of parts that are too small to be handed out one by one: `together` of them at a time.
 pub fn for_each_small<T: Send>(together: usize, parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
     let mut parts = parts.into_iter();

@@ -21,7 +21,8 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 /// If `bits` is more than 64.
 pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: impl Fn(T) -> u64 + Sync) {
     assert!(bits <= u64::BITS, "a rank has 64 bits");
-    let mut spare = items.to_vec();
+    let mut spare = Vec::with_capacity(items.len());
+    parallel::fill(&mut spare, items.len(), MANY, |i| items[i]);
     // A part that holds nearly all, because most items are alike, is split again.
     let alone = (items.len() / (2 * rayon::current_num_threads())).max(MANY - 1);
     sort_within(items, &mut spare, bits, alone, Home::Here, &rank);

@@ -4,7 +4,7 @@
 //! cargo run --release -p warpset-kmers --example accuracy -- FOLDER BACTERIUM.fa.gz
 //! ```
 //!
-//! The folder gets the genomes and reads that are made here, so that other programs can be asked too, a table
+//! The folder gets the genomes and reads that are made here, so that other programs can be asked too, tables
 //! (`accuracy.md`) and a plot (`accuracy.svg`).
 //!
 //! The host is made to be like human DNA where that matters to k-mers: half of it is copies of repeats, 2 to 20 % from
@@ -258,12 +258,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(&host_file, [b">host\n", &genome[..], b"\n"].concat())?;
     let exact = Indexing::new(31, 15)?.run(std::slice::from_ref(&host_file))?;
     let fuse = Indexing::new(31, 15)?.kind(IndexKind::Fuse16).run(std::slice::from_ref(&host_file))?;
+    let sequences = Indexing::new(31, 15)?.kind(IndexKind::Sequences).run(std::slice::from_ref(&host_file))?;
     let rules = [("1 hit", 1, 0.0), ("2 hits, 1 %", 2, 0.01), ("3 hits, 10 %", 3, 0.1)];
-    let mut table = format!(
+    let head = format!(
         "| reads | errors | {} |\n| --- | --- |{}\n",
         rules.map(|(name, ..)| name).join(" | "),
         " --- |".repeat(rules.len())
     );
+    let (mut table, mut of_kmers) = (head.clone(), head);
     type Make = fn(&mut Random, &[u8], f64) -> Vec<u8>;
     let kinds: [(&str, Make, usize, &[f64]); 2] =
         [("150 bases", short, SHORT, &[0.003, 0.01, 0.03]), ("500 to 10,500 bases", long, LONG, &[0.01, 0.05, 0.1])];
@@ -277,6 +279,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             let (found, other) = (make(&individual, "host")?, make(&bacterium, "bacterium")?);
             let mut row = format!("| {name} | {} % |", 100.0 * rate);
+            let mut row_of_kmers = row.clone();
             for (_, hits, least) in rules {
                 let rule = Rule::new(hits, least)?;
                 let (sensitivity, taken) = (share(&exact, rule, &found)?, share(&exact, rule, &other)?);
@@ -288,12 +291,16 @@ fn main() -> Result<(), Box<dyn Error>> {
                     100.0 * (1.0 - taken),
                     100.0 * (1.0 - by_filter)
                 );
+                let (found, taken) = (share(&sequences, rule, &found)?, share(&sequences, rule, &other)?);
+                let _ = write!(row_of_kmers, " {:.2} / {:.3} |", 100.0 * found, 100.0 * (1.0 - taken));
             }
             table += &(row + "\n");
+            of_kmers += &(row_of_kmers + "\n");
         }
     }
-    print!("{table}");
-    fs::write(folder.join("accuracy.md"), &table)?;
+    let tables = format!("{table}\nAll k-mers, by a sequence filter:\n\n{of_kmers}");
+    print!("{tables}");
+    fs::write(folder.join("accuracy.md"), tables)?;
     let path = folder.join("plot.fq");
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for (name, make, count) in [("150", short as Make, SHORT / 10), ("5,500", long, LONG / 10)] {

@@ -135,6 +135,15 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A sequence filter is made of sequences, and leaves out those of others, or of tables.
+    #[error("{} has no k-mers that a sequence filter can take: pass its sequences", path.display())]
+    NotKmers {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Deacon reads minimizers only.
+    #[error("a sequence filter holds all k-mers, and Deacon reads minimizers: make an index of another kind for it")]
+    NotForDeacon,
     /// An index could not be built, read or written; the error names its file where there is one.
     #[error(transparent)]
     Index(Box<dyn std::error::Error + Send + Sync>),

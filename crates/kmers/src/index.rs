@@ -6,12 +6,13 @@ mod format;
 mod front;
 mod lines;
 mod members;
+mod sequence;
 
 use std::fmt;
 use std::path::Path;
 
 use warpset_base::words::AlignedWords;
-use warpset_sequence::Minimizers;
+use warpset_sequence::{Minimizers, SequenceFilterView};
 
 use crate::{Error, K};
 use front::{Front, PART, Passed};
@@ -22,7 +23,7 @@ pub(crate) use members::Members;
 
 /// The minimizers of sequences, to screen reads by ([`Screening::by_index`](crate::Screening::by_index)).
 ///
-/// Of every window of `w` k-mers one is taken: [`Minimizers::deacon`]. Indexes come from sequences or from other indexes
+/// Of every window of `w` k-mers one is taken: [`Minimizers::deacon`]; [`IndexKind::Sequences`] has all of them. Indexes come from sequences or from other indexes
 /// ([`Indexing`]), from files that [`save`](Index::save) wrote, and from files of Deacon.
 ///
 /// ```
@@ -91,7 +92,7 @@ impl Index {
     /// Writes a file that Deacon reads: an exact index as `deacon index build` does, a filter as `deacon index freeze`.
     ///
     /// # Errors
-    /// [`Error::Write`], also for a filter without any minimizer.
+    /// [`Error::Write`], also for a filter without any minimizer; [`Error::NotForDeacon`] for a sequence filter.
     pub fn save_for_deacon(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         format::save_for_deacon(self, path.as_ref())
     }
@@ -106,7 +107,7 @@ impl Index {
         self.w
     }
 
-    /// Different minimizers.
+    /// Different minimizers; of a sequence filter different k-mers, within 1 % if there are more than a million.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -142,7 +143,7 @@ impl Index {
     /// Looks k-mers up on this thread, some thousands at a time.
     pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
         let parts = kmers.chunks(PART).zip(found.chunks_mut(PART));
-        let Some(front) = self.front() else {
+        let Some(front) = self.front(kmers.len()) else {
             return parts.for_each(|(kmers, found)| self.members.contains_into(kmers, found));
         };
         let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
@@ -155,13 +156,19 @@ impl Index {
         }
     }
 
-    fn front(&self) -> Option<Front<'_>> {
+    /// What turns k-mers away, of which so many are looked up.
+    fn front(&self, kmers: usize) -> Option<Front<'_>> {
         let words = match (&self.front, &self.members) {
             (Some(words), _) => words.as_slice(),
-            (None, Members::Mapped(mapped)) => mapped.front(),
+            (None, Members::Mapped(mapped)) => mapped.front_for(kmers),
             (None, _) => &[],
         };
         (!words.is_empty()).then(|| Front::new(words))
+    }
+
+    /// The filter of all k-mers, of an index that is one.
+    pub(crate) fn sequences(&self) -> Option<SequenceFilterView<'_>> {
+        self.members.sequences()
     }
 
     /// What the minimizers are held in.

@@ -92,13 +92,17 @@ struct IndexArgs {
     /// Bases per k-mer, odd, 1 to 31
     #[arg(short, long, default_value_t = 31)]
     k: u32,
-    /// K-mers per window, of which one is taken: odd, 1 to 63
+    /// K-mers per window, of which one is taken: odd, 1 to 63; not used for sequences
     #[arg(short, long, default_value_t = 15)]
     w: u32,
     /// How the index answers
     #[arg(long, value_enum, default_value_t = Kind::Exact)]
     kind: Kind,
-    /// Leave out the minimizers of this file, sequences or an exact index; may be given several times
+    /// Bits of memory per k-mer of an index of kind sequences [default: 16]
+    #[arg(long)]
+    bits_per_kmer: Option<f64>,
+    /// Leave out the minimizers of this file, sequences or an exact index; for sequences its k-mers, and a table instead of
+    /// an index; may be given several times
     #[arg(long)]
     without: Vec<PathBuf>,
     /// Write an index that Deacon reads
@@ -111,12 +115,14 @@ struct IndexArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Kind {
-    /// Exactly, 72 bits per minimizer
+    /// Exactly, 80 bits per minimizer
     Exact,
     /// With a rate of false positives of 2^-16, 18 bits
     Fuse16,
     /// With a rate of false positives of 2^-32, 36 bits
     Fuse32,
+    /// All k-mers instead of minimizers, 16 bits per k-mer (about 128 per minimizer): k from 9 on
+    Sequences,
 }
 
 #[derive(Args)]
@@ -144,8 +150,8 @@ struct Screen {
     /// The file for a summary as JSON
     #[arg(long)]
     summary: Option<PathBuf>,
-    /// How many different minimizers of a read the index must have for it to match, or how many k-mers the table
-    /// [default: 2, of a table 1]
+    /// How many different minimizers of a read the index must have for it to match, or how many k-mers the table or an
+    /// index of sequences [default: 2, of a table 1]
     #[arg(long)]
     min_hits: Option<u64>,
     /// Which share of its minimizers the index must have, or of its k-mers the table [default: 0.01, of a table 0]
@@ -281,8 +287,15 @@ fn index(args: &IndexArgs) -> Result<(), Error> {
         Kind::Exact => IndexKind::Exact,
         Kind::Fuse16 => IndexKind::Fuse16,
         Kind::Fuse32 => IndexKind::Fuse32,
+        Kind::Sequences => IndexKind::Sequences,
     };
-    let indexing = Indexing::new(args.k, args.w)?.kind(kind).without(args.without.iter().cloned());
+    if args.for_deacon && kind == IndexKind::Sequences {
+        return Err(Error::NotForDeacon);
+    }
+    let mut indexing = Indexing::new(args.k, args.w)?.kind(kind).without(args.without.iter().cloned());
+    if let Some(bits) = args.bits_per_kmer {
+        indexing = indexing.bits_per_kmer(bits);
+    }
     let indexing = indexing.threads(args.threads.unwrap_or(0)).progress(progress.clone());
     let indexed = indexing.run(&args.files);
     progress.finish();
@@ -295,7 +308,12 @@ fn index(args: &IndexArgs) -> Result<(), Error> {
 
 fn say_index(index: &Index, path: &Path) {
     let (len, k, w, kind, bytes) = (index.len(), index.k().get(), index.w(), index.kind(), index.memory_bytes());
-    eprintln!("{}: {len} minimizers, k = {k}, w = {w}, {kind}, {bytes} bytes", path.display());
+    let path = path.display();
+    match kind {
+        // Beyond a million they are an estimate.
+        IndexKind::Sequences => eprintln!("{path}: about {len} k-mers, k = {k}, {kind}, {bytes} bytes"),
+        _ => eprintln!("{path}: {len} minimizers, k = {k}, w = {w}, {kind}, {bytes} bytes"),
+    }
 }
 
 /// What reads are screened by.

@@ -15,6 +15,11 @@ impl K {
         if (1..=32).contains(&k) { Ok(K(k)) } else { Err(Error::InvalidK { k }) }
     }
 
+    /// For what only cuts sequences such that windows of so many letters stay whole, of which there may be more.
+    pub(crate) fn of_window(letters: usize) -> K {
+        K(letters as u32)
+    }
+
     /// The number.
     pub fn get(self) -> u32 {
         self.0

@@ -8,6 +8,7 @@ mod decide;
 mod device;
 mod minimizers;
 mod rule;
+mod sequences;
 mod sink;
 mod source;
 mod stream;
@@ -32,6 +33,7 @@ use decide::{Decider, Decision};
 use device::OnDevice;
 use minimizers::ByMinimizers;
 pub use rule::Rule;
+use sequences::{BySequences, BySequencesOnDevice};
 use sink::Sink;
 pub use source::Pairing;
 pub(crate) use source::Source;
@@ -257,8 +259,12 @@ impl<'a> Screening<'a> {
             }
             By::Table(table) => self.decided(files, &ByWindows { table, rule: self.rule, prefix: self.prefix }),
             By::Index(index) => match self.on_device(index, files)? {
-                Some(decider) => self.decided(files, &decider),
+                Some(decider) => self.decided(files, &*decider),
                 None => {
+                    if let Some(filter) = index.sequences() {
+                        let (rule, prefix) = (self.rule, self.prefix);
+                        return self.decided(files, &BySequences { filter, rule, prefix });
+                    }
                     let counts = self.outputs[COUNTS].is_some();
                     self.decided(files, &ByMinimizers { index, rule: self.rule, prefix: self.prefix, counts })
                 }
@@ -267,14 +273,20 @@ impl<'a> Screening<'a> {
     }
 
     /// The index on a device, if one is to decide.
-    fn on_device<'i>(&self, index: &'i Index, files: &[PathBuf]) -> Result<Option<OnDevice<'i>>, Error> {
+    fn on_device<'i>(&self, index: &'i Index, files: &[PathBuf]) -> Result<Option<Box<dyn Decider + 'i>>, Error> {
         let how = (self.rule, self.prefix, self.outputs[COUNTS].is_some());
+        let there = |device: &Device| -> Result<Box<dyn Decider + 'i>, Error> {
+            Ok(match index.sequences() {
+                Some(filter) => Box::new(BySequencesOnDevice::new(index, filter, device, (self.rule, self.prefix))?),
+                None => Box::new(OnDevice::new(index, device, how)?),
+            })
+        };
         let found = || match Found::auto() {
-            Found::Cuda(device) => OnDevice::new(index, &device, how),
+            Found::Cuda(device) => there(&device),
             Found::Cpu(why) => Err(why.into()),
         };
         match &self.place {
-            Executor::Device(device) => OnDevice::new(index, device, how).map(Some),
+            Executor::Device(device) => there(device).map(Some),
             Executor::Backend(Backend::Cuda) => found().map(Some),
             Executor::Backend(Backend::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => match found()
             {

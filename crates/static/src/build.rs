@@ -56,13 +56,8 @@ fn sorted<K: StaticKey, V: Value>(
     let mut elements = Vec::new();
     let bytes = (keys.len() as u64).saturating_mul(size_of::<Element<V>>() as u64);
     elements.try_reserve_exact(keys.len()).map_err(|_| OutOfMemory { bytes })?;
-    elements.resize(keys.len(), Element { hash: 0, value: V::zeroed() });
-    let tasks = keys.chunks(TASK).zip(elements.chunks_mut(TASK)).enumerate();
-    parallel::for_each(tasks, |(task, (keys, elements))| {
-        for (i, (key, element)) in keys.iter().zip(elements).enumerate() {
-            *element = Element { hash: hash(key.to_word(), spread), value: value_of(task * TASK + i) };
-        }
-    });
+    let element = |i: usize| Element { hash: hash(keys[i].to_word(), spread), value: value_of(i) };
+    parallel::fill(&mut elements, keys.len(), TASK, element);
     sort_by_rank(&mut elements, u64::BITS, |element: Element<V>| element.hash);
     if has_repeats(&elements) {
         keep_last(&mut elements);

@@ -11,13 +11,10 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 
 use rayon::prelude::*;
-use warpset_base::words::AlignedWords;
 use warpset_fuse::{BinaryFuse, Bincode, Width};
 
-use super::front;
 use super::lines::Lines;
 use super::members::Members;
 use super::{Index, check};
@@ -57,7 +54,7 @@ fn recognise(head: &[u8], len: u64) -> Option<Result<(), String>> {
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"))
 }
 
 /// The index in a file of Deacon; `None` if it is none.
@@ -72,12 +69,11 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
     if !head.starts_with(FILTER_MAGIC) {
         let (k, w) = check(head[1].into(), head[2].into())?;
         let (count, bytes) = (u64_at(head, 3), usize::from(head[1]).div_ceil(4));
-        let mut front = AlignedWords::zeroed(front::words_for(count))?.in_huge_pages();
-        let lines = exact(path, (k, bytes), count, front::shared(front.as_mut_slice()))?;
+        let lines = exact(path, (k, bytes), count)?;
         if lines.len() != count {
             return Err(damaged(format!("it has {} different minimizers, and its header says {count}", lines.len())));
         }
-        return Ok(Some(Index { k, w, len: count, members: Members::Lines(lines), front: Some(front) }));
+        return Ok(Some(Index { k, w, len: count, members: Members::Lines(lines), front: None }));
     }
     let ((k, w), count) = (check(head[5].into(), head[6].into())?, u64_at(head, 7));
     file.seek(SeekFrom::Start(FILTER_HEADER as u64)).map_err(failed)?;
@@ -95,36 +91,88 @@ fn filter<F: Width>(path: &Path, file: &mut File, bytes: u64) -> Result<BinaryFu
 }
 
 /// The minimizers of an exact index, each of `bytes` bytes, read by all threads of the current pool.
-fn exact(path: &Path, (k, bytes): (u32, usize), count: u64, front: &[AtomicU64]) -> Result<Lines, Error> {
+///
+/// If tasks begin with ascending lines, as Deacon writes them, each has the lines up to the next one's for itself. What
+/// does not belong there comes after all tasks.
+fn exact(path: &Path, (k, bytes): (u32, usize), count: u64) -> Result<Lines, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
+    let reader = Minimizers { path, k, bytes };
     Lines::filled(count, |filling| {
-        (0..count.div_ceil(TASK)).into_par_iter().try_for_each_init(
-            || (File::open(path), Vec::new(), Vec::new()),
-            |(file, packed, kmers), task| {
-                let (begin, end) = (task * TASK, count.min((task + 1) * TASK));
-                packed.resize((end - begin) as usize * bytes, 0);
-                let mut read = || {
-                    let file = file.as_mut().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
-                    file.seek(SeekFrom::Start(EXACT_HEADER as u64 + begin * bytes as u64))?;
-                    file.read_exact(packed)
-                };
-                read().map_err(failed)?;
-                kmers.clear();
-                kmers.extend(packed.chunks_exact(bytes).map(|packed| {
-                    let mut kmer = [0; 8];
-                    kmer[..bytes].copy_from_slice(packed);
-                    u64::from_le_bytes(kmer)
-                }));
-                if let Some(kmer) = kmers.iter().find(|&&kmer| kmer >> (2 * k) != 0 || kmer == u64::MAX >> 2) {
-                    let reason = format!("it has a minimizer {kmer:#x}, which is no canonical {k}-mer");
-                    return Err(Error::NotIndex { path: path.to_owned(), reason });
+        let mut file = File::open(path).map_err(failed)?;
+        let (mut kmers, mut begins) = (Vec::new(), Vec::new());
+        for task in 0..count.div_ceil(TASK) {
+            reader.read(&mut file, (task * TASK, 1), &mut Vec::new(), &mut kmers)?;
+            begins.push(if task == 0 { 0 } else { filling.line_of(kmers[0]) });
+        }
+        let is_in_order = begins.is_sorted();
+        begins.push(usize::MAX);
+        let left = (0..count.div_ceil(TASK)).into_par_iter().map_init(
+            || (File::open(path), Vec::new()),
+            |(file, packed), task| {
+                let file = file.as_mut().map_err(|error| io::Error::new(error.kind(), error.to_string()));
+                let (first, mut kmers) = (task * TASK, Vec::new());
+                reader.read(file.map_err(failed)?, (first, TASK.min(count - first)), packed, &mut kmers)?;
+                if is_in_order {
+                    filling
+                        .insert_own(&mut kmers, begins[task as usize]..begins[task as usize + 1].min(filling.lines()));
+                    kmers.shrink_to_fit();
+                } else {
+                    filling.insert(&kmers);
+                    kmers = Vec::new();
                 }
-                filling.insert(kmers);
-                front::insert(front, kmers);
-                Ok(())
+                Ok(kmers)
             },
-        )
+        );
+        let left: Vec<Vec<u64>> = left.collect::<Result<_, Error>>()?;
+        left.par_iter().for_each(|kmers| filling.insert(kmers));
+        Ok(())
     })
+}
+
+/// How minimizers are packed in a file.
+#[derive(Clone, Copy)]
+struct Minimizers<'a> {
+    path: &'a Path,
+    k: u32,
+    bytes: usize,
+}
+
+impl Minimizers<'_> {
+    /// Reads `len` minimizers from number `first` on.
+    fn read(
+        self,
+        file: &mut File,
+        (first, len): (u64, u64),
+        packed: &mut Vec<u8>,
+        kmers: &mut Vec<u64>,
+    ) -> Result<(), Error> {
+        let Minimizers { path, k, bytes } = self;
+        // With room for the 8 bytes from the last one on.
+        packed.resize(len as usize * bytes + 8, 0);
+        let mut read = || {
+            file.seek(SeekFrom::Start(EXACT_HEADER as u64 + first * bytes as u64))?;
+            file.read_exact(&mut packed[..len as usize * bytes])
+        };
+        read().map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let mask = !0 >> (64 - 8 * bytes);
+        kmers.clear();
+        match bytes {
+            8 => kmers.extend(packed.as_chunks().0[..len as usize].iter().map(|bytes| u64::from_le_bytes(*bytes))),
+            _ => kmers.extend((0..len as usize).map(|i| u64_at(packed, i * bytes) & mask)),
+        }
+        // No canonical k-mer is all G.
+        let is_none = |kmer: u64| kmer >> (2 * k) != 0 || kmer == u64::MAX >> 2;
+        let (mut all, mut most) = (0, 0);
+        for &kmer in &*kmers {
+            (all, most) = (all | kmer, most.max(kmer));
+        }
+        if all >> (2 * k) == 0 && most < u64::MAX >> 2 {
+            return Ok(());
+        }
+        let kmer = kmers.iter().find(|&&kmer| is_none(kmer)).unwrap_or(&0);
+        let reason = format!("it has a minimizer {kmer:#x}, which is no canonical {k}-mer");
+        Err(Error::NotIndex { path: path.to_owned(), reason })
+    }
 }
 
 /// Writes an exact index as Deacon does, minimizers ascending.

@@ -9,6 +9,7 @@ use std::path::Path;
 use warpset_base::file;
 use warpset_base::file::{FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, MappedWords, Replacement, Structure};
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
+use warpset_sequence::{SequenceFilter, SequenceFilterView};
 use warpset_static::{StaticSet, StaticSetView};
 
 use super::members::{Mapped, Members};
@@ -21,10 +22,13 @@ fn structure(kind: IndexKind) -> Structure {
         IndexKind::Exact => Structure::STATIC_MAP,
         IndexKind::Fuse16 => Structure::BINARY_FUSE_16,
         IndexKind::Fuse32 => Structure::BINARY_FUSE_32,
+        IndexKind::Sequences => Structure::SEQUENCE_FILTER,
     }
 }
 
-const KINDS: [IndexKind; 3] = [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32];
+const KINDS: [IndexKind; 4] = [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32, IndexKind::Sequences];
+/// What is said of headers that contradict each other.
+const DISAGREE: &str = "its headers and its length do not agree: it is damaged, copy or build it again";
 
 /// What the header says.
 struct Parameters {
@@ -137,14 +141,17 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
         IndexKind::Fuse32 => file::read_from::<BinaryFuse32>(&mut file, rest)
             .map(Members::Fuse32)
             .map_err(|error| not_index(path, error))?,
+        IndexKind::Sequences => file::read_from::<SequenceFilter>(&mut file, rest)
+            .map(Members::Sequences)
+            .map_err(|error| not_index(path, error))?,
     };
     let mut after = Vec::new();
     let failed = |source| Error::Read { path: path.to_owned(), source };
     file.take(1).read_to_end(&mut after).map_err(failed)?;
     let index = Index { k, w, len: minimizers, members, front };
-    match after.is_empty() && index.count() == minimizers {
+    match after.is_empty() && index.count() == minimizers && index.is_of_its_k() {
         true => Ok(index),
-        false => Err(not_index(path, "its headers and its length do not agree: it is damaged, copy or build it again")),
+        false => Err(not_index(path, DISAGREE)),
     }
 }
 
@@ -156,7 +163,7 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let Parameters { k, w, len, kind } = parameters;
     // SAFETY: the caller's promise.
     let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
-    let mapped = Mapped { file, kind, front: parameters.front() as usize };
+    let mapped = Mapped::new(file, kind, parameters.front() as usize);
     let bytes = mapped.structure();
     let viewed = match kind {
         IndexKind::Exact => StaticSetView::<u64>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
@@ -166,9 +173,11 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
         IndexKind::Fuse32 => {
             warpset_fuse::View::<u32>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string())
         }
+        IndexKind::Sequences => SequenceFilterView::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
     };
     viewed.map_err(|error| not_index(path, error))?;
-    Ok(Index { k, w, len, members: Members::Mapped(mapped), front: None })
+    let index = Index { k, w, len, members: Members::Mapped(mapped), front: None };
+    if index.is_of_its_k() { Ok(index) } else { Err(not_index(path, DISAGREE)) }
 }
 
 impl Index {
@@ -178,8 +187,13 @@ impl Index {
             Members::Lines(lines) => lines.len(),
             Members::Static(set) => set.len(),
             // Those that come from Deacon's do not know it.
-            Members::Fuse16(_) | Members::Fuse32(_) | Members::Mapped(_) => self.len,
+            Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => self.len,
         }
+    }
+
+    /// Whether a filter of k-mers has the length of k-mers, and windows of one, that the index says.
+    fn is_of_its_k(&self) -> bool {
+        self.members.sequences().is_none_or(|filter| filter.layout().k() == self.k && self.w == 1)
     }
 }
 
@@ -198,11 +212,11 @@ fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::
 }
 
 pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
-    let set = match (&index.members, index.members.kmers()) {
+    if let Members::Lines(lines) = &index.members {
         // Indexes of Deacon become our own.
-        (Members::Lines(_), Some(kmers)) => Some(StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?),
-        _ => None,
-    };
+        let kmers: Vec<u64> = lines.iter().collect();
+        return save(&Index::from_kmers((index.k, index.w), kmers, IndexKind::Exact)?, path);
+    }
     write(path, |to| {
         let front = match (&index.front, &index.members) {
             (Some(words), _) => words.as_slice(),
@@ -212,17 +226,21 @@ pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
         to.write_all(&Parameters::of(index).to_header(front))?;
         to.write_all(bytemuck::cast_slice(front))?;
         let failed = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
-        match (&set, &index.members) {
-            (Some(set), _) | (None, Members::Static(set)) => set.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Fuse16(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Fuse32(filter)) => filter.write_to(to).map_err(|error| failed(error.into())),
-            (None, Members::Mapped(mapped)) => to.write_all(mapped.structure()),
-            (None, Members::Lines(_)) => unreachable!("a set was built of them"),
+        match &index.members {
+            Members::Static(set) => set.write_to(to).map_err(|error| failed(error.into())),
+            Members::Fuse16(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
+            Members::Fuse32(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
+            Members::Sequences(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
+            Members::Mapped(mapped) => to.write_all(mapped.structure()),
+            Members::Lines(_) => unreachable!("they have been made an index of our own"),
         }
     })
 }
 
 pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
+    if index.kind() == IndexKind::Sequences {
+        return Err(Error::NotForDeacon);
+    }
     let of = (index.k, index.w, index.len);
     if let Some(mut kmers) = index.members.kmers() {
         return write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to));
@@ -243,6 +261,8 @@ pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
                 }
             }
         }
-        Members::Lines(_) | Members::Static(_) => unreachable!("exact indexes have their minimizers"),
+        Members::Lines(_) | Members::Static(_) | Members::Sequences(_) => {
+            unreachable!("exact indexes have their minimizers, and sequence filters have been refused")
+        }
     })
 }

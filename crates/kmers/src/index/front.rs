@@ -66,7 +66,7 @@ pub(super) fn shared(words: &mut [u64]) -> &[AtomicU64] {
 }
 
 /// Adds k-mers to the words of a filter, for one of several threads.
-pub(super) fn insert(words: &[AtomicU64], kmers: &[u64]) {
+fn insert(words: &[AtomicU64], kmers: &[u64]) {
     let ask = |kmer: u64| prefetch(words, word_of(mix_spread(kmer, SPREAD), words.len()));
     kmers.iter().take(AHEAD).for_each(|&kmer| ask(kmer));
     for (i, &kmer) in kmers.iter().enumerate() {
@@ -82,9 +82,9 @@ pub(super) fn insert(words: &[AtomicU64], kmers: &[u64]) {
     }
 }
 
-/// The words of a filter of these k-mers, made on all threads of the current pool.
-pub(super) fn of(kmers: &[u64]) -> Result<AlignedWords<u64>, OutOfMemory> {
-    let mut words = AlignedWords::zeroed(words_for(kmers.len() as u64))?.in_huge_pages();
+/// The words of a filter of these k-mers, of which so many are different, made on all threads of the current pool.
+pub(super) fn of(kmers: &[u64], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
+    let mut words = AlignedWords::zeroed(words_for(different))?.in_huge_pages();
     let atomic = shared(words.as_mut_slice());
     kmers.par_chunks(TASK).for_each(|kmers| insert(atomic, kmers));
     Ok(words)
@@ -112,12 +112,83 @@ impl<'a> Front<'a> {
         self.pass_any(kmers, passed)
     }
 
-    /// # Safety
-    /// The processor has AVX-512F, AVX-512DQ and BMI2.
+    /// Eight k-mers at a time.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,bmi2")]
-    unsafe fn pass_avx512(self, kmers: &[u64], passed: &mut Passed) -> usize {
-        self.pass_any(kmers, passed)
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
+    fn pass_avx512(self, kmers: &[u64], passed: &mut Passed) -> usize {
+        use std::arch::x86_64::*;
+
+        const EIGHT: usize = 8;
+        const ROOM: usize = PART + AHEAD.next_multiple_of(EIGHT);
+        let Ok(words) = u32::try_from(self.words.len()) else { return self.pass_any(kmers, passed) };
+        let (whole, rest) = kmers.as_chunks::<EIGHT>();
+        let mut hashes = [0u64; PART];
+        for (hash, &kmer) in hashes.iter_mut().zip(kmers) {
+            *hash = mix_spread(kmer, SPREAD);
+        }
+        let (many, low) = (_mm512_set1_epi64(words.into()), _mm512_set1_epi64(0xffff_ffff));
+        // After the last ones the first word, which is asked for in vain.
+        let mut places = [0u32; ROOM];
+        for (hashes, places) in
+            hashes.as_chunks::<EIGHT>().0.iter().zip(places.as_chunks_mut::<EIGHT>().0).take(whole.len())
+        {
+            // SAFETY: as many values.
+            let hash = unsafe { _mm512_loadu_si512(hashes.as_ptr().cast()) };
+            // The upper half of the product by a number of 32 bits.
+            let below = _mm512_srli_epi64::<32>(_mm512_mul_epu32(_mm512_and_si512(hash, low), many));
+            let above = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), many);
+            let place = _mm512_srli_epi64::<32>(_mm512_add_epi64(above, below));
+            // SAFETY: as many values.
+            unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), _mm512_cvtepi64_epi32(place)) };
+        }
+        places[..AHEAD].iter().for_each(|&place| prefetch(self.words, place as usize));
+        let (one, six) = (_mm512_set1_epi64(1), _mm512_set1_epi64(63));
+        let mut count = 0;
+        for (i, kmers) in whole.iter().enumerate() {
+            for &place in &places[i * EIGHT + AHEAD..][..EIGHT] {
+                prefetch(self.words, place as usize);
+            }
+            let hash: &[u64; EIGHT] = hashes[i * EIGHT..][..EIGHT].try_into().expect("as many hashes");
+            let place: &[u32; EIGHT] = places[i * EIGHT..][..EIGHT].try_into().expect("as many places");
+            // SAFETY: as many values; places are below the number of words.
+            let (kmer, hash, word) = unsafe {
+                let place = _mm256_loadu_si256(place.as_ptr().cast());
+                (
+                    _mm512_loadu_si512(kmers.as_ptr().cast()),
+                    _mm512_loadu_si512(hash.as_ptr().cast()),
+                    _mm512_i32gather_epi64::<8>(place, self.words.as_ptr().cast()),
+                )
+            };
+            // As `bits_of`.
+            let bits = [
+                _mm512_sllv_epi64(one, _mm512_and_si512(hash, six)),
+                _mm512_sllv_epi64(one, _mm512_and_si512(_mm512_srli_epi64::<6>(hash), six)),
+                _mm512_sllv_epi64(one, _mm512_and_si512(_mm512_srli_epi64::<12>(hash), six)),
+                _mm512_sllv_epi64(one, _mm512_and_si512(_mm512_srli_epi64::<18>(hash), six)),
+            ];
+            let bits = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
+            let mut passes = _mm512_testn_epi64_mask(_mm512_andnot_si512(word, bits), _mm512_set1_epi64(-1));
+            if passes != 0 {
+                let to: &mut [u64; EIGHT] = (&mut passed.kmers[count..count + EIGHT]).try_into().expect("room");
+                // SAFETY: as many values.
+                unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(passes, kmer)) };
+                while passes != 0 {
+                    passed.at[count] = (i * EIGHT + passes.trailing_zeros() as usize) as u16;
+                    count += 1;
+                    passes &= passes - 1;
+                }
+            }
+        }
+        let first = kmers.len() - rest.len();
+        for (i, &kmer) in rest.iter().enumerate() {
+            let hash = hashes[first + i];
+            let bits = bits_of(hash);
+            if self.words[word_of(hash, self.words.len())] & bits == bits {
+                (passed.kmers[count], passed.at[count]) = (kmer, (first + i) as u16);
+                count += 1;
+            }
+        }
+        count
     }
 
     #[inline(always)]
@@ -152,7 +223,7 @@ mod tests {
         let kmer = |i: u64| warpset_core::hash::finalise(i) >> 2;
         for len in [0usize, 1, 7, 8, 9, 50_000] {
             let kmers: Vec<u64> = (0..len as u64).map(kmer).collect();
-            let words = of(&kmers).unwrap();
+            let words = of(&kmers, len as u64).unwrap();
             let front = Front::new(words.as_slice());
             let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
             for part in kmers.chunks(PART) {

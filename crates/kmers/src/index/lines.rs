@@ -6,17 +6,22 @@
 //!
 //! ```text
 //! line    8 words of 64 bits, 64 bytes
-//! word    bits 0 to 61: a k-mer of at most 31 bases, or all ones: free
+//! word    bits 0 to 61: a k-mer of at most 31 bases, all bits inverted, or 0: free
 //!         bits 62, 63: two of the line's sixteen marks
 //! ```
 //!
 //! A k-mer belongs to a line and to one of sixteen marks, by its hash. Where its line is full, its mark is set there,
 //! and it goes to the next line, and so on. So a lookup ends at the first line that does not have the k-mer's mark.
+//!
+//! Lines are in the order of Deacon's hash table, in which its files are too: by the lowest bits of `rapidhash` of a
+//! k-mer, as many as the smallest table with a load of at most 7/8 needs. So what is read one after the other fills lines
+//! one after the other, and threads that read different parts of a file have different lines. A file in another order,
+//! such as one of ours, fills the lines at random.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use warpset_base::words::{AlignedWords, OutOfMemory};
-use warpset_core::hash::mix_spread;
 
 use super::front::{prefetch, shared};
 
@@ -26,30 +31,51 @@ const LINE: usize = 8;
 const PER_LINE: u64 = 7;
 /// Bits of a k-mer.
 const KEY_BITS: u32 = 62;
-/// The bits of a word that hold a k-mer, which are all set in free ones. It is no canonical k-mer: all bases are G.
-const FREE: u64 = (1 << KEY_BITS) - 1;
+/// The bits of a word that hold a k-mer, inverted. None of them is set in free ones, as if all bases were G, which is no
+/// canonical k-mer.
+const KEY: u64 = (1 << KEY_BITS) - 1;
+/// The fixed seed and the first secret of `rapidhash`, as Deacon 0.11 to 0.19 has them.
+const SEED: u64 = 0x4227_6556_7d8f_bfd6;
+const SECRET: u64 = 0x2d35_8dcc_aa6c_78a5;
 /// K-mers whose lines are asked for before the first of them is read.
 const BATCH: usize = 32;
 
 /// An exact set of canonical k-mers of at most 31 bases.
 pub(crate) struct Lines {
     words: AlignedWords<u64>,
-    lines: u64,
+    order: Order,
     len: u64,
 }
 
 /// A set that is being filled by several threads.
 pub(crate) struct Filling<'a> {
     words: &'a [AtomicU64],
-    lines: u64,
+    order: Order,
     len: AtomicUsize,
 }
 
-/// The line and the mark of a k-mer.
-#[inline(always)]
-fn place(kmer: u64, lines: u64) -> (usize, u32) {
-    let hash = mix_spread(kmer, 0);
-    (((u128::from(hash) * u128::from(lines)) >> 64) as usize, hash as u32 % 16)
+/// Where k-mers belong.
+#[derive(Clone, Copy)]
+struct Order {
+    lines: u64,
+    /// Bits of a hash that say where a k-mer is in Deacon's table.
+    bits: u32,
+}
+
+impl Order {
+    /// Lines for so many k-mers, in the order in which Deacon has as many.
+    fn of(kmers: u64) -> Order {
+        let places = (kmers.saturating_mul(8) / 7).max(1).checked_next_power_of_two().unwrap_or(1 << 63);
+        Order { lines: kmers / PER_LINE + 1, bits: places.ilog2() }
+    }
+
+    /// The line and the mark of a k-mer.
+    #[inline(always)]
+    fn place(self, kmer: u64) -> (usize, u32) {
+        let product = u128::from(kmer ^ SEED) * u128::from(SECRET);
+        let hash = (product as u64 ^ (product >> 64) as u64).rotate_right(self.bits);
+        (((u128::from(hash) * u128::from(self.lines)) >> 64) as usize, hash as u32 % 16)
+    }
 }
 
 /// The word of a line and the bit there of a mark.
@@ -64,13 +90,12 @@ impl Lines {
         most: u64,
         fill: impl FnOnce(&Filling<'_>) -> Result<(), E>,
     ) -> Result<Lines, E> {
-        let lines = most / PER_LINE + 1;
-        let mut words = AlignedWords::zeroed(lines.saturating_mul(LINE as u64))?.in_huge_pages();
-        words.as_mut_slice().fill(FREE);
-        let filling = Filling { words: shared(words.as_mut_slice()), lines, len: AtomicUsize::new(0) };
+        let order = Order::of(most);
+        let mut words = AlignedWords::zeroed(order.lines.saturating_mul(LINE as u64))?.in_huge_pages();
+        let filling = Filling { words: shared(words.as_mut_slice()), order, len: AtomicUsize::new(0) };
         fill(&filling)?;
         let len = filling.len.into_inner() as u64;
-        Ok(Lines { words, lines, len })
+        Ok(Lines { words, order, len })
     }
 
     /// Different k-mers.
@@ -84,7 +109,7 @@ impl Lines {
 
     /// All k-mers, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.words.as_slice().iter().map(|word| word & FREE).filter(|&kmer| kmer != FREE)
+        self.words.as_slice().iter().map(|word| !word & KEY).filter(|&kmer| kmer != KEY)
     }
 
     /// Whether the set has each k-mer.
@@ -125,7 +150,7 @@ impl Lines {
         let mut places = [[(0, 0); BATCH]; 2];
         let ask = |places: &mut [(usize, u32); BATCH], kmers: &[u64]| {
             for (place_of, &kmer) in places.iter_mut().zip(kmers) {
-                *place_of = place(kmer, self.lines);
+                *place_of = self.order.place(kmer);
                 prefetch(words, place_of.0 * LINE);
             }
         };
@@ -145,11 +170,11 @@ impl Lines {
     fn is_from(&self, mut line: usize, mark: u32, kmer: u64) -> bool {
         let (word, bit) = bit_of(mark);
         // Damaged marks, which no file can bring, would end after one turn.
-        for _ in 0..self.lines {
+        for _ in 0..self.order.lines {
             let Some(words) = self.words.as_slice()[line * LINE..].first_chunk::<LINE>() else { return false };
             let mut equal = 0;
             for word in words {
-                equal |= u32::from((word ^ kmer) << 2 == 0);
+                equal |= u32::from((word ^ !kmer) << 2 == 0);
             }
             if equal != 0 {
                 return true;
@@ -157,7 +182,7 @@ impl Lines {
             if words[word] & bit == 0 {
                 return false;
             }
-            line = if line + 1 == self.lines as usize { 0 } else { line + 1 };
+            line = if line + 1 == self.order.lines as usize { 0 } else { line + 1 };
         }
         false
     }
@@ -166,42 +191,113 @@ impl Lines {
 impl Filling<'_> {
     /// Adds k-mers, of which the set has room for as many as it was made for; each is below 2^62 and not all ones.
     pub(crate) fn insert(&self, kmers: &[u64]) {
-        let ask = |kmer: u64| prefetch(self.words, place(kmer, self.lines).0 * LINE);
+        let ask = |kmer: u64| prefetch(self.words, self.order.place(kmer).0 * LINE);
         kmers.iter().take(BATCH).for_each(|&kmer| ask(kmer));
         let mut new = 0;
         for (i, &kmer) in kmers.iter().enumerate() {
             if let Some(&ahead) = kmers.get(i + BATCH) {
                 ask(ahead);
             }
-            new += usize::from(self.insert_at(place(kmer, self.lines), kmer));
+            new += usize::from(self.insert_at(self.order.place(kmer), kmer));
         }
         self.len.fetch_add(new, Ordering::Relaxed);
+    }
+
+    /// Lines of the set.
+    pub(crate) fn lines(&self) -> usize {
+        self.order.lines as usize
+    }
+
+    /// The line in which a k-mer is looked for first.
+    pub(crate) fn line_of(&self, kmer: u64) -> usize {
+        self.order.place(kmer).0
+    }
+
+    /// Adds k-mers whose lines are in `own`, which no other thread uses meanwhile, and leaves the others in `kmers`.
+    pub(crate) fn insert_own(&self, kmers: &mut Vec<u64>, own: Range<usize>) {
+        let (mut new, mut left) = (0, 0);
+        // The line of the k-mer before, and its words that are taken.
+        let (mut line, mut taken) = (usize::MAX, 0);
+        for i in 0..kmers.len() {
+            let kmer = kmers[i];
+            let (here, mark) = self.order.place(kmer);
+            if here != line {
+                (line, taken) = (here, LINE);
+                if own.contains(&here) {
+                    let is_taken = |word: &AtomicU64| usize::from(word.load(Ordering::Relaxed) & KEY != 0);
+                    taken = self.words[here * LINE..][..LINE].iter().map(is_taken).sum();
+                }
+            }
+            if taken < LINE {
+                let Some(words) = self.words[here * LINE..].first_chunk::<LINE>() else { break };
+                let mut equal = 0;
+                for word in words {
+                    equal |= u32::from((word.load(Ordering::Relaxed) ^ !kmer) << 2 == 0);
+                }
+                if equal == 0 {
+                    let word = &words[taken];
+                    word.store(word.load(Ordering::Relaxed) | !kmer & KEY, Ordering::Relaxed);
+                    (taken, new) = (taken + 1, new + 1);
+                }
+                continue;
+            }
+            match self.insert_beyond((here, mark), kmer, &own) {
+                Some(is_new) => new += usize::from(is_new),
+                None => {
+                    kmers[left] = kmer;
+                    left += 1;
+                }
+            }
+        }
+        kmers.truncate(left);
+        self.len.fetch_add(new, Ordering::Relaxed);
+    }
+
+    /// Whether a k-mer is new whose line may be full; `None` if its place is not in `own`.
+    fn insert_beyond(&self, (mut line, mark): (usize, u32), kmer: u64, own: &Range<usize>) -> Option<bool> {
+        let (word, bit) = bit_of(mark);
+        while own.contains(&line) {
+            let words = &self.words[line * LINE..][..LINE];
+            for slot in words {
+                let held = slot.load(Ordering::Relaxed);
+                if held & KEY == 0 {
+                    slot.store(held | !kmer & KEY, Ordering::Relaxed);
+                    return Some(true);
+                }
+                if held & KEY == !kmer & KEY {
+                    return Some(false);
+                }
+            }
+            words[word].store(words[word].load(Ordering::Relaxed) | bit, Ordering::Relaxed);
+            line += 1;
+        }
+        None
     }
 
     /// Whether the k-mer is new. Words of a line are taken in their order and never left, so that two threads with the
     /// same k-mer meet in the same one.
     fn insert_at(&self, (mut line, mark): (usize, u32), kmer: u64) -> bool {
         let (word, bit) = bit_of(mark);
-        for _ in 0..self.lines {
+        for _ in 0..self.order.lines {
             let words = &self.words[line * LINE..][..LINE];
             for slot in words {
                 let mut held = slot.load(Ordering::Relaxed);
                 loop {
-                    if held & FREE == kmer {
+                    if held & KEY == !kmer & KEY {
                         return false;
                     }
-                    if held & FREE != FREE {
+                    if held & KEY != 0 {
                         break;
                     }
-                    match slot.compare_exchange_weak(held, (held & !FREE) | kmer, Ordering::Relaxed, Ordering::Relaxed)
-                    {
+                    let with = held | !kmer & KEY;
+                    match slot.compare_exchange_weak(held, with, Ordering::Relaxed, Ordering::Relaxed) {
                         Ok(_) => return true,
                         Err(now) => held = now,
                     }
                 }
             }
             words[word].fetch_or(bit, Ordering::Relaxed);
-            line = if line + 1 == self.lines as usize { 0 } else { line + 1 };
+            line = if line + 1 == self.order.lines as usize { 0 } else { line + 1 };
         }
         false
     }
@@ -245,5 +341,47 @@ mod tests {
             set.contains_any(&asked, &mut plain);
             assert!(plain == found);
         }
+    }
+
+    /// K-mers in the order of their lines, by threads that have lines of their own, and what is left by one.
+    #[test]
+    fn lines_of_their_own() {
+        for len in [1u64, 100, 100_000] {
+            let mut keys: Vec<u64> = (0..len).map(kmer).collect();
+            let order = Order::of(len);
+            keys.sort_unstable_by_key(|&kmer| order.place(kmer).0);
+            let set = Lines::filled::<OutOfMemory>(len, |filling| {
+                let parts: Vec<&[u64]> = keys.chunks(1000).collect();
+                let line = |part: usize| parts.get(part).map_or(order.lines as usize, |part| filling.line_of(part[0]));
+                thread::scope(|scope| {
+                    for (i, part) in parts.iter().enumerate() {
+                        let own = if i == 0 { 0 } else { line(i) }..line(i + 1);
+                        scope.spawn(move || {
+                            let mut rest = part.to_vec();
+                            filling.insert_own(&mut rest, own);
+                            // Of another thread, which has gone on then; few.
+                            assert!(rest.len() < 50);
+                        });
+                    }
+                });
+                parts.iter().for_each(|part| filling.insert(part));
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(set.len(), len);
+            let mut found = vec![false; keys.len()];
+            set.contains_into(&keys, &mut found);
+            assert!(found.iter().all(|&found| found));
+        }
+    }
+
+    /// The order is that of a file of Deacon.
+    #[test]
+    fn lines_are_in_the_order_of_deacons_files() {
+        let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+        let file = std::fs::read(std::path::Path::new(&folder).join("tests/data/deacon/k31w15.idx")).unwrap();
+        let kmers: Vec<u64> = file[11..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let order = Order::of(kmers.len() as u64);
+        assert!(kmers.len() > 500 && kmers.iter().map(|&kmer| order.place(kmer).0).is_sorted());
     }
 }

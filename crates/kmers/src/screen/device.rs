@@ -45,6 +45,7 @@ impl There {
             Members::Static(host) => set(host),
             Members::Fuse16(filter) => Ok(There::Fuse16(filter.to_device(device)?)),
             Members::Fuse32(filter) => Ok(There::Fuse32(filter.to_device(device)?)),
+            Members::Sequences(_) => unreachable!("sequence filters have a decider of their own"),
             Members::Lines(lines) => {
                 let kmers: Vec<u64> = lines.iter().collect();
                 Ok(There::Static(HostSet::<u64>::builder().on(device).build_from(&kmers)?))
@@ -57,6 +58,7 @@ impl There {
                 IndexKind::Fuse32 => {
                     Ok(There::Fuse32(warpset_fuse::BinaryFuse32::from_bytes(mapped.structure())?.to_device(device)?))
                 }
+                IndexKind::Sequences => unreachable!("sequence filters have a decider of their own"),
             },
         }
     }

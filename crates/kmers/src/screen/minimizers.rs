@@ -16,8 +16,9 @@ use crate::{Error, Index};
 
 /// Minimizers that are looked up together.
 const LOOKUPS: usize = 1 << 12;
-/// Lookups of a read in the first round, at least.
-const FIRST: usize = 4;
+/// Lookups of a read in the first round, at least, and how many times as many there are in each further one.
+const FIRST: usize = 2;
+const MORE: usize = 8;
 /// Hits up to which a new one is compared with all others.
 const FEW: u64 = 64;
 
@@ -50,6 +51,8 @@ struct Finder<'a> {
     by: &'a ByMinimizers<'a>,
     minimizers: Minimizers,
     kmers: Vec<u64>,
+    /// Where the minimizers of each sequence end.
+    ends: Vec<usize>,
     units: Vec<Unit>,
     /// Units that are not decided, and how many of their minimizers are looked up in this round.
     open: Vec<(usize, usize)>,
@@ -64,6 +67,7 @@ impl Decider for ByMinimizers<'_> {
             by: self,
             minimizers: self.index.minimizers(),
             kmers: Vec::new(),
+            ends: Vec::new(),
             units: Vec::new(),
             open: Vec::new(),
             asked: Vec::new(),
@@ -104,14 +108,23 @@ impl Finder<'_> {
         self.kmers.clear();
         self.units.clear();
         self.open.clear();
+        self.ends.clear();
+        let (mut texts, mut of_units): (Vec<&[u8]>, _) = (Vec::new(), Vec::with_capacity(batch.units()));
         for unit in 0..batch.units() {
-            let begin = self.kmers.len();
             let (part, windows) = self.beginning(batch, unit);
             match (part, batch.letters_of_unit(unit).next()) {
-                (1.., Some(letters)) => self.minimizers.kmers_into(&letters[..part], &mut self.kmers),
-                _ => self.find_all(batch, unit, 0),
+                (1.., Some(letters)) => texts.push(&letters[..part]),
+                _ => texts
+                    .extend(batch.letters_of_unit(unit).map(|letters| &letters[..letters.len().min(self.by.prefix)])),
             }
-            let end = self.kmers.len();
+            of_units.push((texts.len(), part, windows));
+        }
+        self.minimizers.kmers_bulk_into(&texts, &mut self.kmers, &mut self.ends);
+        let mut next = 0;
+        for (unit, (texts, part, windows)) in of_units.into_iter().enumerate() {
+            let begin = next;
+            let end = texts.checked_sub(1).map_or(0, |last| self.ends[last]);
+            next = end;
             let total = if part > 0 { windows } else { (end - begin) as u64 };
             let needed = if self.by.counts { u64::MAX } else { self.by.rule.needed(total) };
             self.units.push(Unit { begin, end, at: begin, hits: 0, needed, part });
@@ -138,25 +151,28 @@ impl Finder<'_> {
         (if is_worth_it { part } else { 0 }, windows)
     }
 
-    /// Finds the minimizers of a unit, from a letter of its first read on.
-    fn find_all(&mut self, batch: &Batch, unit: usize, mut first: usize) {
-        for letters in batch.letters_of_unit(unit) {
-            let letters = &letters[..letters.len().min(self.by.prefix)];
-            self.minimizers.kmers_into(&letters[std::mem::take(&mut first)..], &mut self.kmers);
-        }
-    }
-
     /// Finds the other minimizers of units that their beginnings did not decide; says whether there are such units.
     fn find_rest(&mut self, batch: &Batch) -> bool {
         let overlap = self.minimizers.scheme().window() as usize - 1;
-        for i in 0..self.units.len() {
-            let Unit { begin, end, at, hits, needed, part } = self.units[i];
-            if part == 0 || hits >= needed {
-                continue;
+        let (mut texts, mut of_units): (Vec<&[u8]>, _) = (Vec::new(), Vec::new());
+        for (i, unit) in self.units.iter().enumerate().filter(|(_, unit)| unit.part > 0 && unit.hits < unit.needed) {
+            let mut first = unit.part - overlap;
+            for letters in batch.letters_of_unit(i) {
+                texts.push(&letters[std::mem::take(&mut first)..letters.len().min(self.by.prefix)]);
             }
+            of_units.push((i, texts.len()));
+        }
+        self.ends.clear();
+        let mut rest = std::mem::take(&mut self.scratch);
+        rest.clear();
+        self.minimizers.kmers_bulk_into(&texts, &mut rest, &mut self.ends);
+        let mut next = 0;
+        for (i, texts) in of_units {
+            let Unit { begin, end, at, hits, .. } = self.units[i];
             let moved = self.kmers.len();
             self.kmers.extend_from_within(begin..end);
-            self.find_all(batch, i, part - overlap);
+            self.kmers.extend_from_slice(&rest[next..self.ends[texts - 1]]);
+            next = self.ends[texts - 1];
             let (end, at) = (self.kmers.len(), moved + (at - begin));
             let needed = self.by.rule.needed((end - moved) as u64);
             self.units[i] = Unit { begin: moved, end, at, hits, needed, part: 0 };
@@ -164,6 +180,7 @@ impl Finder<'_> {
                 self.open.push((i, 0));
             }
         }
+        self.scratch = rest;
         !self.open.is_empty()
     }
 
@@ -183,7 +200,11 @@ impl Finder<'_> {
         for (unit, asked) in &mut self.open {
             let unit = &self.units[*unit];
             let first = FIRST.max((unit.needed - unit.hits).saturating_mul(5).min(1 << 20) as usize / 4);
-            *asked = first.saturating_mul(4usize.saturating_pow(round)).min(unit.end - unit.at);
+            let rest = unit.end - unit.at;
+            // If there are no more hits among these, the last ones are not enough, and need not be looked up.
+            let spared = (unit.part == 0 && !self.by.counts).then(|| self.by.rule.hits().saturating_sub(unit.hits + 1));
+            let worth = rest.saturating_sub(spared.map_or(0, |spared| usize::try_from(spared).unwrap_or(usize::MAX)));
+            *asked = first.saturating_mul(MORE.saturating_pow(round)).min(worth.max(1)).min(rest);
             self.asked.extend_from_slice(&self.kmers[unit.at..unit.at + *asked]);
         }
         self.found.resize(self.asked.len(), false);
@@ -195,7 +216,7 @@ impl Finder<'_> {
     /// Counts what was found, and keeps the units that are still not decided.
     fn take(&mut self) {
         let mut begin = 0;
-        let Finder { units, kmers, found, open, .. } = self;
+        let Finder { by, units, kmers, found, open, .. } = self;
         open.retain(|&(unit, asked)| {
             let unit = &mut units[unit];
             let found = &found[begin..begin + asked];
@@ -218,7 +239,9 @@ impl Finder<'_> {
             if unit.needed > FEW && (is_last || unit.hits >= unit.needed) {
                 unit.hits = different_first(&mut kmers[unit.begin..unit.begin + unit.hits as usize]);
             }
-            !is_last && unit.hits < unit.needed
+            // Of a beginning the rest is not known.
+            let may_match = by.counts || unit.part > 0 || unit.hits + (unit.end - unit.at) as u64 >= by.rule.hits();
+            !is_last && unit.hits < unit.needed && may_match
         });
     }
 }

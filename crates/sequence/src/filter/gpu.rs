@@ -109,8 +109,7 @@ impl SequenceFilter {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn from_host(device: &Device, filter: &crate::SequenceFilter) -> Result<SequenceFilter, Error> {
-        let words = device.from_slice(filter.words())?;
-        Ok(SequenceFilter { layout: *filter.layout(), device: device.clone(), words })
+        filter.view().to_device(device)
     }
 
     /// A copy in host memory. Waits for all work on the device.
@@ -459,6 +458,17 @@ impl crate::SequenceFilter {
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn to_device(&self, device: &Device) -> Result<SequenceFilter, Error> {
         SequenceFilter::from_host(device, self)
+    }
+}
+
+impl crate::SequenceFilterView<'_> {
+    /// A copy in device memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn to_device(&self, device: &Device) -> Result<SequenceFilter, Error> {
+        let words = device.from_slice(self.words())?;
+        Ok(SequenceFilter { layout: *self.layout(), device: device.clone(), words })
     }
 }
 
