@@ -1,22 +1,26 @@
 //! Devices, and arrays on them: those of other libraries, and ours.
 
+mod array;
+
 use std::ffi::CStr;
 use std::fmt::Display;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 use pyo3::{ffi, intern};
 use warpset::gpu::dlpack::{
-    DL_CUDA, DL_EXT_DEV, DLManagedTensor, DLManagedTensorVersioned, DeviceTensor, ManagedTensor, SharedVec,
+    DL_CUDA, DL_EXT_DEV, DLManagedTensor, DLManagedTensorVersioned, DeviceTensor, ManagedTensor,
 };
-use warpset::gpu::{self, AdoptedMemory, ArrayItem, Backend, CudaArrayInterface, DeviceSlice, DeviceVec, GpuError};
+use warpset::gpu::{self, AdoptedMemory, ArrayItem, Backend, CudaArrayInterface, DeviceSlice, GpuError};
+
+pub use self::array::{DeviceArray, SharedItem};
 
 use crate::error::{Failure, Result};
 use crate::keys::{Batch, HostKeys};
-use crate::output::{Flag, Item, Output};
+use crate::sequences::Letters;
 
 /// A GPU, by its number; or the emulator of one, slow and meant for tests.
 ///
@@ -128,6 +132,13 @@ impl Device {
             },
             _ => Err(PyValueError::new_err("an array in chunks: combine them first, as by `.combine_chunks()`")),
         }
+    }
+
+    /// Copies the letters of a sequence to the device, as a `SequenceFilter` there takes them: an array of `uint8`.
+    fn letters(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>) -> PyResult<DeviceArray> {
+        let letters = Letters::of(sequence)?;
+        let letters = letters.get();
+        Ok(u8::share(py.detach(|| self.0.from_slice(letters)).map_err(Failure::from)?))
     }
 
     fn __eq__(&self, other: &Device) -> bool {
@@ -288,8 +299,61 @@ impl DeviceKeys {
 /// The number by which DLPack calls memory that the driver moves between host and device.
 const DL_CUDA_MANAGED: u32 = 13;
 
-/// The keys in a tensor on a device, if the object gives one by DLPack.
-fn tensor_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+/// What is taken out of a capsule of DLPack.
+trait Taken: Sized {
+    /// The tensor, if its items fit.
+    ///
+    /// # Safety
+    /// As for [`DeviceTensor::from_dlpack`].
+    unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Self, GpuError>;
+    /// How many dimensions it has.
+    fn dimensions(&self) -> usize;
+    /// Why items of that type do not fit.
+    fn refused(found: String) -> Failure;
+}
+
+impl Taken for Tensor {
+    unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Tensor, GpuError> {
+        // SAFETY: the caller's promise; a tensor that does not fit stays where it is.
+        unsafe {
+            let first = DeviceTensor::from_dlpack(device, tensor).map(Tensor::U64);
+            let then = first.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::I64));
+            let then = then.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::U32));
+            then.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::I32))
+        }
+    }
+
+    fn dimensions(&self) -> usize {
+        match self {
+            Tensor::U32(tensor) => tensor.shape().len(),
+            Tensor::I32(tensor) => tensor.shape().len(),
+            Tensor::U64(tensor) => tensor.shape().len(),
+            Tensor::I64(tensor) => tensor.shape().len(),
+        }
+    }
+
+    fn refused(found: String) -> Failure {
+        no_keys(found)
+    }
+}
+
+impl Taken for DeviceTensor<u8> {
+    unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Self, GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { DeviceTensor::from_dlpack(device, tensor) }
+    }
+
+    fn dimensions(&self) -> usize {
+        self.shape().len()
+    }
+
+    fn refused(found: String) -> Failure {
+        no_letters(found)
+    }
+}
+
+/// The tensor on a device that an object gives by DLPack, if it does.
+fn tensor_of<T: Taken>(object: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
     let py = object.py();
     let Some(place) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
     let (kind, ordinal): (u32, u32) = place.call0()?.extract()?;
@@ -301,31 +365,26 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     // The producer makes its default stream wait for the tensor; taking it waits for the device.
     let capsule = object.call_method0(intern!(py, "__dlpack__"))?.cast_into::<PyCapsule>()?;
     let tensor = if capsule.is_valid_checked(Some(c"dltensor_versioned")) {
-        take::<DLManagedTensorVersioned>(&capsule, &device, c"dltensor_versioned", c"used_dltensor_versioned")
+        take::<DLManagedTensorVersioned, T>(&capsule, &device, c"dltensor_versioned", c"used_dltensor_versioned")
     } else {
-        take::<DLManagedTensor>(&capsule, &device, c"dltensor", c"used_dltensor")
+        take::<DLManagedTensor, T>(&capsule, &device, c"dltensor", c"used_dltensor")
     };
     tensor.map(Some)
 }
 
 /// Takes the tensor out of a capsule. If it does not fit, it stays there.
-fn take<M: ManagedTensor>(
+fn take<M: ManagedTensor, T: Taken>(
     capsule: &Bound<'_, PyCapsule>,
     device: &gpu::Device,
     name: &'static CStr,
     used: &'static CStr,
-) -> PyResult<Tensor> {
+) -> PyResult<T> {
     let tensor = capsule.pointer_checked(Some(name))?.cast::<M>();
     // SAFETY: a capsule of this name holds a sound tensor that nothing has taken, by the protocol. Work of other
     // streams on it is ordered with ours: the methods that take keys wait for all work on the device before and after.
-    let taken = unsafe {
-        let first = DeviceTensor::from_dlpack(device, tensor).map(Tensor::U64);
-        let then = first.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::I64));
-        let then = then.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::U32));
-        then.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::I32))
-    };
+    let taken = unsafe { T::from_dlpack(device, tensor) };
     let taken = taken.map_err(|error| match error {
-        GpuError::ForeignArray { field: "dtype", found, .. } => no_keys(found),
+        GpuError::ForeignArray { field: "dtype", found, .. } => T::refused(found),
         error => Failure::from(error),
     })?;
     // SAFETY: the interpreter is attached, and the name lives for ever.
@@ -334,13 +393,7 @@ fn take<M: ManagedTensor>(
         std::mem::forget(taken);
         return Err(PyErr::fetch(capsule.py()));
     }
-    let dimensions = match &taken {
-        Tensor::U32(tensor) => tensor.shape().len(),
-        Tensor::I32(tensor) => tensor.shape().len(),
-        Tensor::U64(tensor) => tensor.shape().len(),
-        Tensor::I64(tensor) => tensor.shape().len(),
-    };
-    expect_flat(dimensions)?;
+    expect_flat(taken.dimensions())?;
     Ok(taken)
 }
 
@@ -370,214 +423,49 @@ pub fn keys(object: &Bound<'_, PyAny>) -> PyResult<Option<Batch>> {
     Ok(tensor_of(object)?.map(|tensor| Batch::Device(DeviceKeys::Tensor(tensor))))
 }
 
-/// An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it
-/// has `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
-///
-/// >>> import warpset
-/// >>> keys = warpset.Device("emulator").array([2, 3, 5, 7])
-/// >>> keys
-/// DeviceArray(4 items of uint64, emulator)
-/// >>> primes = warpset.SplitBlockBloom(100, fpr=0.001, device="emulator")
-/// >>> primes.update(keys)
-/// >>> primes.contains(keys).tolist()
-/// [True, True, True, True]
-#[pyclass(frozen, module = "warpset")]
-pub struct DeviceArray(Shared);
-
-/// The items of a [`DeviceArray`].
-enum Shared {
-    Flags(SharedVec<u8>),
-    U32(SharedVec<u32>),
-    I32(SharedVec<i32>),
-    U64(SharedVec<u64>),
-    I64(SharedVec<i64>),
+/// Letters in device memory of another library.
+pub enum DeviceLetters {
+    /// By the fields of a `__cuda_array_interface__`.
+    Interface {
+        /// The fields.
+        array: CudaArrayInterface,
+        /// Keeps the memory.
+        #[allow(dead_code, reason = "held, not read")]
+        owner: Py<PyAny>,
+    },
+    /// A tensor taken by DLPack.
+    Tensor(DeviceTensor<u8>),
 }
 
-/// Runs `$body` with the items under the name `$items`, whatever their type.
-macro_rules! with_items {
-    ($shared:expr, |$items:ident| $body:expr) => {
-        match $shared {
-            Shared::Flags($items) => $body,
-            Shared::U32($items) => $body,
-            Shared::I32($items) => $body,
-            Shared::U64($items) => $body,
-            Shared::I64($items) => $body,
+impl DeviceLetters {
+    /// The letters of an array on a device, if the object is one.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<DeviceLetters>> {
+        if let Some(array) = interface_of(object)? {
+            return Ok(Some(DeviceLetters::Interface { array, owner: object.clone().unbind() }));
         }
-    };
-}
-
-/// An item that a [`DeviceArray`] can have.
-pub trait SharedItem: Item + ArrayItem {
-    /// The array that shares a vector.
-    fn share(vector: DeviceVec<Self>) -> DeviceArray;
-}
-macro_rules! shared_items {
-    ($($item:ty: $variant:ident;)*) => {$(
-        impl SharedItem for $item {
-            fn share(vector: DeviceVec<$item>) -> DeviceArray {
-                DeviceArray(Shared::$variant(SharedVec::new(vector)))
-            }
-        }
-    )*};
-}
-shared_items! {
-    u32: U32;
-    i32: I32;
-    u64: U64;
-    i64: I64;
-}
-
-impl DeviceArray {
-    /// An array of booleans, bytes 0 and 1.
-    pub fn flags(vector: DeviceVec<u8>) -> DeviceArray {
-        DeviceArray(Shared::Flags(SharedVec::booleans(vector)))
-    }
-}
-
-#[pymethods]
-impl DeviceArray {
-    #[getter]
-    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let array = with_items!(&self.0, |items| items.interface());
-        let fields = PyDict::new(py);
-        fields.set_item("shape", (array.shape[0],))?;
-        fields.set_item("typestr", array.typestr)?;
-        fields.set_item("data", array.data)?;
-        fields.set_item("strides", py.None())?;
-        fields.set_item("version", array.version)?;
-        Ok(fields)
+        Ok(tensor_of(object)?.map(DeviceLetters::Tensor))
     }
 
-    /// A capsule with the items, for another library. They are ready for every stream.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(u32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = stream;
-        if dl_device.is_some_and(|asked| asked != self.__dlpack_device__()) || copy == Some(true) {
-            return Err(PyBufferError::new_err("the array stays where it is: make the copy after taking it"));
-        }
-        // SAFETY: the methods of this module that read or write the items wait for all work on the device before and
-        // after, and have ended.
-        unsafe {
-            if max_version.is_some_and(|(major, _)| major >= 1) {
-                capsule::<DLManagedTensorVersioned>(py, with_items!(&self.0, |items| items.to_dlpack()))
-            } else {
-                capsule::<DLManagedTensor>(py, with_items!(&self.0, |items| items.to_dlpack()))
-            }
-        }
-    }
-
-    fn __dlpack_device__(&self) -> (u32, i32) {
-        let place = with_items!(&self.0, |items| items.place());
-        (place.device_type, place.device_id)
-    }
-
-    fn __len__(&self) -> usize {
-        with_items!(&self.0, |items| items.as_slice().len())
-    }
-
-    /// Where it is.
-    #[getter]
-    fn device(&self) -> Device {
-        Device(with_items!(&self.0, |items| items.as_slice().device().clone()))
-    }
-
-    /// The type of the items, as NumPy names it.
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        match &self.0 {
-            Shared::Flags(_) => Flag::DTYPE,
-            Shared::U32(_) => u32::DTYPE,
-            Shared::I32(_) => i32::DTYPE,
-            Shared::U64(_) => u64::DTYPE,
-            Shared::I64(_) => i64::DTYPE,
-        }
-    }
-
-    /// A copy in host memory: an array of NumPy, or a `memoryview` where NumPy is not installed.
-    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        fn copied<T: Item>(py: Python<'_>, items: DeviceSlice<'_, T>) -> PyResult<Py<PyAny>> {
-            let mut output = Output::<T>::new(py, items.len(), None)?;
-            let target = output.items();
-            py.detach(|| items.copy_to_slice(target)).map_err(Failure::from)?;
-            Ok(output.finish())
-        }
-        match &self.0 {
-            Shared::Flags(items) => copied(py, items.as_slice().cast::<Flag>().map_err(Failure::from)?),
-            Shared::U32(items) => copied(py, items.as_slice()),
-            Shared::I32(items) => copied(py, items.as_slice()),
-            Shared::U64(items) => copied(py, items.as_slice()),
-            Shared::I64(items) => copied(py, items.as_slice()),
-        }
-    }
-
-    /// The items as a list.
-    fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.get(py)?.call_method0(py, intern!(py, "tolist"))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("DeviceArray({} items of {}, {})", self.__len__(), self.dtype(), name_of(&self.device().0))
-    }
-}
-
-/// A capsule that gives its tensor back unless something has taken it.
-///
-/// # Safety
-/// `tensor` is a sound tensor that nothing else uses.
-unsafe fn capsule<M: ManagedTensor + Named>(py: Python<'_>, tensor: NonNull<M>) -> PyResult<Bound<'_, PyCapsule>> {
-    unsafe extern "C" fn give_back<M: ManagedTensor + Named>(capsule: *mut ffi::PyObject) {
-        // SAFETY: called once, for a capsule of ours, with the interpreter attached. One that was taken has another
-        // name.
-        unsafe {
-            if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) == 1 {
-                let tensor = ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast::<M>();
-                M::give_back(tensor);
-            }
-        }
-    }
-    // SAFETY: a pointer that is not null, a name that lives for ever, a destructor that fits.
-    unsafe {
-        let capsule = ffi::PyCapsule_New(tensor.as_ptr().cast(), M::NAME.as_ptr(), Some(give_back::<M>));
-        Ok(Bound::from_owned_ptr_or_err(py, capsule)?.cast_into_unchecked())
-    }
-}
-
-/// What a capsule with such a tensor is called.
-trait Named: Sized {
-    const NAME: &'static CStr;
-
-    /// Calls the deleter.
-    ///
-    /// # Safety
-    /// `this` is a sound tensor that is not used afterwards.
-    unsafe fn give_back(this: *mut Self);
-}
-macro_rules! named {
-    ($($tensor:ty: $name:literal;)*) => {$(
-        impl Named for $tensor {
-            const NAME: &'static CStr = $name;
-
-            unsafe fn give_back(this: *mut Self) {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    if let Some(delete) = (*this).deleter {
-                        delete(this);
-                    }
+    /// The letters, on the device where a structure is; memory of another device is an error.
+    pub fn adopt(&self, device: &gpu::Device) -> Result<Kept<'_, u8>> {
+        match self {
+            DeviceLetters::Interface { array, .. } => {
+                expect_flat(array.shape.len())?;
+                if array.typestr != "|u1" {
+                    return Err(no_letters(&array.typestr));
                 }
+                // SAFETY: as for keys: the owner keeps the array, and the methods that take letters wait for all work on
+                // the device before and after.
+                Ok(Kept::Adopted(unsafe { array.adopt(device)? }))
             }
+            DeviceLetters::Tensor(tensor) => Ok(Kept::Tensor(tensor)),
         }
-    )*};
+    }
 }
-named! {
-    DLManagedTensor: c"dltensor";
-    DLManagedTensorVersioned: c"dltensor_versioned";
+
+/// Why items of that type are no letters.
+fn no_letters(found: impl Display) -> Failure {
+    Failure::value(format!("a device array with items of type `{found}`: letters on a device are `uint8`"))
 }
 
 /// An array that answers are written to, on the device of a structure.

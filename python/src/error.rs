@@ -6,7 +6,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
-use warpset::{bloom, fuse, lsm, quotient, recsplit, static_sets};
+use warpset::{bloom, fuse, lsm, quotient, recsplit, sequence, static_sets};
 
 create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is as it was before.");
 create_exception!(warpset, DuplicateKeyError, PyValueError, "A key is there twice, where all have to differ.");
@@ -141,6 +141,7 @@ kinds! {
     lsm::Error {}
     static_sets::Error {}
     fuse::Error {}
+    sequence::Error {}
 }
 impl From<warpset_kmers::Error> for Failure {
     fn from(error: warpset_kmers::Error) -> Failure {

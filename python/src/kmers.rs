@@ -17,7 +17,7 @@ use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
-use crate::output::{Item, Output};
+use crate::output::array;
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
 use crate::threads::{Shared, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
@@ -381,14 +381,14 @@ class! {
             let histogram = self.0.read(py, None, ALL_OF_IT, |value| {
                 Ok(anywhere!(value, |table| table.filter().count_histogram(most)?))
             })?;
-            array(py, histogram)
+            array(py, &histogram)
         }
 
         /// All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`,
         /// in no order.
         fn arrays(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (kmers, counts): (Vec<u64>, Vec<u64>) = self.all(py)?.1.into_iter().unzip();
-            Ok((array(py, kmers)?, array(py, counts)?))
+            Ok((array(py, &kmers)?, array(py, &counts)?))
         }
 
         /// All k-mers in letters, each with its number of copies, as they are now, in no order.
@@ -433,13 +433,6 @@ class! {
             Ok((screened.matched, screened.unmatched))
         }
     }
-}
-
-/// A new array of these items.
-fn array<T: Item>(py: Python<'_>, items: Vec<T>) -> PyResult<Py<PyAny>> {
-    let mut array = Output::<T>::new(py, items.len(), None)?;
-    array.items().copy_from_slice(&items);
-    Ok(array.finish())
 }
 
 /// K-mers in letters, alone or with their numbers of copies.

@@ -16,6 +16,8 @@ mod kmers;
 mod output;
 mod quotient;
 mod recsplit;
+mod sequence_filter;
+mod sequences;
 mod sorted_map;
 mod static_sets;
 mod structure;
@@ -40,6 +42,10 @@ mod _warpset {
     use super::quotient::QuotientFilter;
     #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
+    #[pymodule_export]
+    use super::sequence_filter::SequenceFilter;
+    #[pymodule_export]
+    use super::sequences::minimizers;
     #[pymodule_export]
     use super::sorted_map::SortedMap;
     #[pymodule_export]

@@ -17,11 +17,11 @@ use crate::keys::element_type;
 pub trait Item: bytemuck::Pod + Send + Sync {
     /// Its name in NumPy.
     const DTYPE: &'static str;
-    /// Its letter in `memoryview.cast`.
-    const LETTER: &'static str;
+    /// Its letter in `memoryview.cast`, if it has one.
+    const LETTER: Option<&'static str>;
 
-    /// Whether a buffer with items of this type can take it.
-    fn fits(found: ElementType) -> bool;
+    /// Whether a buffer has items that can take it.
+    fn fits(buffer: &PyUntypedBuffer) -> bool;
 }
 
 /// A boolean of NumPy, 0 or 1.
@@ -36,10 +36,10 @@ unsafe impl bytemuck::Pod for Flag {}
 
 impl Item for Flag {
     const DTYPE: &'static str = "bool";
-    const LETTER: &'static str = "?";
+    const LETTER: Option<&'static str> = Some("?");
 
-    fn fits(found: ElementType) -> bool {
-        matches!(found, ElementType::Bool | ElementType::UnsignedInteger { bytes: 1 })
+    fn fits(buffer: &PyUntypedBuffer) -> bool {
+        matches!(element_type(buffer), ElementType::Bool | ElementType::UnsignedInteger { bytes: 1 })
     }
 }
 
@@ -47,10 +47,10 @@ macro_rules! items {
     ($($item:ty: $dtype:literal $letter:literal $signed:ident;)*) => {$(
         impl Item for $item {
             const DTYPE: &'static str = $dtype;
-            const LETTER: &'static str = $letter;
+            const LETTER: Option<&'static str> = Some($letter);
 
-            fn fits(found: ElementType) -> bool {
-                matches!(found, ElementType::$signed { bytes: b } if b == size_of::<$item>())
+            fn fits(buffer: &PyUntypedBuffer) -> bool {
+                matches!(element_type(buffer), ElementType::$signed { bytes: b } if b == size_of::<$item>())
             }
         }
     )*};
@@ -137,8 +137,11 @@ impl<T: Item> Output<T> {
             (Some(out), _) => out.clone(),
             (None, Some(empty)) => empty.call1((n, T::DTYPE))?,
             (None, None) => {
+                let letter = T::LETTER.ok_or_else(|| {
+                    PyTypeError::new_err(format!("arrays of {} are those of NumPy, which is not installed", T::DTYPE))
+                })?;
                 let bytes = PyByteArray::new_with(py, n * size_of::<T>(), |_| Ok(()))?;
-                PyMemoryView::from(&bytes)?.call_method1("cast", (T::LETTER,))?
+                PyMemoryView::from(&bytes)?.call_method1("cast", (letter,))?
             }
         };
         let buffer = PyUntypedBuffer::get(&object).map_err(|_| {
@@ -153,7 +156,7 @@ impl<T: Item> Output<T> {
         if buffer.readonly() {
             return refuse("the array is read-only");
         }
-        if !T::fits(element_type(&buffer)) {
+        if !T::fits(&buffer) {
             return refuse("the array has items of another type");
         }
         if buffer.item_count() != n || !buffer.is_c_contiguous() {
@@ -181,4 +184,11 @@ impl<T: Item> Output<T> {
     pub fn finish(self) -> Py<PyAny> {
         self.object
     }
+}
+
+/// A new array of these items.
+pub fn array<T: Item>(py: Python<'_>, items: &[T]) -> PyResult<Py<PyAny>> {
+    let mut array = Output::<T>::new(py, items.len(), None)?;
+    array.items().copy_from_slice(items);
+    Ok(array.finish())
 }

@@ -2,16 +2,18 @@
 
 pub(crate) mod call;
 pub(crate) mod cell;
+mod rows;
 mod types;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyMapping, PyMemoryView, PySlice, PyTuple};
+use pyo3::types::{PyIterator, PyMapping, PySlice, PyTuple};
 use warpset::lsm::{CleanupPolicy, OrderedMap};
 
 use self::call::{ALL, Any, Call, Three, ask, change, ends, pair};
 use self::cell::Cell;
+use self::rows::listed;
 use self::types::{Lsm, Pair, Settled, Sorted, Types, by_pair, match_pair};
 use crate::device::Location;
 use crate::error::Result;
@@ -56,11 +58,15 @@ fn absent(key: Any<'_, '_>) -> PyErr {
 }
 
 class! {
-    /// A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
+    /// A dictionary in the order of its keys, from integers or byte strings to integers or rows of bytes, that takes
+    /// updates in batches: a GPU LSM.
     ///
-    /// - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"`
-    ///   to `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the
-    ///   type has them; `OverflowError` tells which one it has not.
+    /// - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
+    ///   None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`. With None it is an ordered set: all values are
+    ///   `None`. Integers of any array are taken if the type has them; `OverflowError` tells which one it has not.
+    /// - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are values of up to 16 and
+    ///   32 bytes: items of NumPy's structured, void, string and complex types, rows of `uint8`, or `bytes`, to which
+    ///   zeros are added. Answers are arrays of that type, `.view(dtype)` makes items again, or give an `out=` of yours.
     /// - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
     ///   unless given.
     /// - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
@@ -348,17 +354,21 @@ class! {
         /// Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As
         /// arrays they are `map[:]`.
         fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-            let (keys, values) = call!(self, py, None, |call, T| call.list::<T>(ALL))?;
-            let values = match values.is_none(py) {
-                true => py.import(intern!(py, "itertools"))?.call_method1(intern!(py, "repeat"), (values,))?,
-                false => PyMemoryView::from(values.bind(py))?.into_any(),
-            };
-            py.import(intern!(py, "builtins"))?.call_method1(intern!(py, "zip"), (PyMemoryView::from(keys.bind(py))?, values))
+            let (keys, values) = call!(self, py, None, |call, T| {
+                let (keys, values) = call.list::<T>(ALL)?;
+                let values = match values.is_none(py) {
+                    true => py.import(intern!(py, "itertools"))?.call_method1(intern!(py, "repeat"), (values,))?,
+                    false => listed::<<T as Types>::V>(values.bind(py))?,
+                };
+                Ok::<_, PyErr>((listed::<<T as Types>::K>(keys.bind(py))?, values))
+            })?;
+            py.import(intern!(py, "builtins"))?.call_method1(intern!(py, "zip"), (keys, values))
         }
 
         /// Iterates over the keys, ascending, in a copy of them: the map may change meanwhile.
         fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-            PyMemoryView::from(self.keys(py)?.bind(py))?.try_iter()
+            let keys = self.keys(py)?;
+            call!(self, py, None, |_call, T| listed::<<T as Types>::K>(keys.bind(py)))?.try_iter()
         }
 
         /// How many keys there are. After an update, the first call walks through all of them.

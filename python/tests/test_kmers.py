@@ -243,7 +243,7 @@ def test_progress(large):
             work([large] * 50, threads=1, progress=stop)
 
 
-def test_signals_stop_a_count(large):
+def test_signals_stop_a_count(large, interrupts):
     threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         KmerCounter([large] * 200, threads=1)

@@ -259,7 +259,7 @@ def test_progress(kind):
     assert time.monotonic() - start < 5
 
 
-def test_signals_stop_a_build():
+def test_signals_stop_a_build(interrupts):
     threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):

@@ -9,9 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 use warpset::gpu;
 use warpset::lsm::OrderedMap;
+use warpset::lsm::gpu::DeviceValue;
 use warpset_base::bitmap::bits_to;
 
-use super::cell::{Cell, DeviceItem, keys_on_device};
+use super::cell::{Cell, DeviceItem, Value, keys_on_device};
 use super::types::{End, Settled, Sorted, Types};
 use crate::device::{DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
@@ -131,7 +132,7 @@ pub fn ends<T: Types>(slice: &Bound<'_, PySlice>) -> PyResult<Ends<T>> {
 }
 
 /// A device array of answers; none of sets' values.
-fn shared<A: SharedItem>(py: Python<'_>, items: gpu::DeviceVec<A>, is_there: bool) -> PyResult<Py<PyAny>> {
+pub fn shared<A: SharedItem>(py: Python<'_>, items: gpu::DeviceVec<A>, is_there: bool) -> PyResult<Py<PyAny>> {
     if is_there { Ok(Py::new(py, A::share(items))?.into_any()) } else { Ok(py.None()) }
 }
 
@@ -145,7 +146,7 @@ impl Call<'_, '_> {
             (Some(_), None) => return Err(PyTypeError::new_err("with value=None there are no values: `update(keys)`")),
             _ => {}
         }
-        let (keys, values) = (Batch::of(keys)?, values.map(Batch::of).transpose()?);
+        let (keys, values) = (T::K::batch(keys)?, values.map(T::V::batch).transpose()?);
         match (&keys, &values) {
             (Batch::Device(keys), None) => on_device!(self, write, T, of_mut, |map| {
                 let (keys, none) = (keys.adopt(map.device())?, map.device().alloc_zeroed(0)?);
@@ -153,7 +154,7 @@ impl Call<'_, '_> {
             }),
             (Batch::Device(keys), Some(Batch::Device(values))) => on_device!(self, write, T, of_mut, |map| {
                 let (keys, values) = (keys.adopt(map.device())?, values.adopt(map.device())?);
-                Ok(map.insert_device(keys_on_device::<T::K>(&keys)?, DeviceItem::slice(&values)?)?)
+                Ok(map.insert_device(keys_on_device::<T::K>(&keys)?, T::V::slice_there(&values)?)?)
             }),
             _ => {
                 let (parts, values) = (host_parts(&keys)?, values.as_ref().map(host_parts).transpose()?);
@@ -168,7 +169,7 @@ impl Call<'_, '_> {
     }
 
     pub fn delete<T: Types>(self, keys: Any<'_, '_>) -> PyResult<()> {
-        let batch = Batch::of(keys)?;
+        let batch = T::K::batch(keys)?;
         match &batch {
             Batch::Host(parts) => change!(self, T, batch.len(), |map| Ok(map.remove_bulk(&column(parts)?)?)),
             Batch::Device(keys) => on_device!(self, write, T, of_mut, |map| {
@@ -188,10 +189,10 @@ impl Call<'_, '_> {
     ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let wrong = || Failure::overflow(format!("default={default} is out of the range of values"));
         let absent = T::V::of_int(default).ok_or_else(wrong)?;
-        let batch = Batch::of(keys)?;
+        let batch = T::K::batch(keys)?;
         let parts = match &batch {
             Batch::Host(parts) => parts,
-            Batch::Device(keys) if default == 0 && found.is_none() => return self.get_many_on_device::<T>(keys, out),
+            Batch::Device(keys) if default == 0 && found.is_none() => return T::V::answers_there::<T>(self, keys, out),
             Batch::Device(_) => {
                 return Err(PyValueError::new_err(
                     "for keys on a device, absent ones have the value 0, and the flags are a new array: leave `default` \
@@ -219,7 +220,10 @@ impl Call<'_, '_> {
         self,
         keys: &DeviceKeys,
         out: Option<Any<'_, '_>>,
-    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)>
+    where
+        <T::V as DeviceValue>::Stored: DeviceItem,
+    {
         let mut flags = None;
         let values =
             answer_on_device(self.map, self.py, keys, out, self.threads, SharedItem::share, |there, keys, values| {
@@ -237,7 +241,7 @@ impl Call<'_, '_> {
     }
 
     pub fn contains<T: Types>(self, keys: Any<'_, '_>, out: Option<Any<'_, '_>>) -> PyResult<Py<PyAny>> {
-        let batch = Batch::of(keys)?;
+        let batch = T::K::batch(keys)?;
         let parts = match &batch {
             Batch::Host(parts) => parts,
             Batch::Device(keys) => {
@@ -262,7 +266,7 @@ impl Call<'_, '_> {
         highs: Any<'_, '_>,
         out: Option<Any<'_, '_>>,
     ) -> PyResult<Py<PyAny>> {
-        let (lows, highs) = (Batch::of(lows)?, Batch::of(highs)?);
+        let (lows, highs) = (T::K::batch(lows)?, T::K::batch(highs)?);
         if let (Batch::Device(lows), Batch::Device(highs)) = (&lows, &highs) {
             return answer_on_device(self.map, self.py, lows, out, self.threads, u64::share, |there, lows, counts| {
                 let map = T::of(there)?;
@@ -283,13 +287,13 @@ impl Call<'_, '_> {
 
     /// Offsets, keys and values.
     pub fn range<T: Types>(self, lows: Any<'_, '_>, highs: Any<'_, '_>) -> PyResult<Three> {
-        let (py, lows, highs) = (self.py, Batch::of(lows)?, Batch::of(highs)?);
+        let (py, lows, highs) = (self.py, T::K::batch(lows)?, T::K::batch(highs)?);
         if let (Batch::Device(lows), Batch::Device(highs)) = (&lows, &highs) {
             let found = on_device!(self, read, T, of, |map| {
                 let (lows, highs) = (lows.adopt(map.device())?, highs.adopt(map.device())?);
                 Ok(map.range_device(keys_on_device::<T::K>(&lows)?, keys_on_device::<T::K>(&highs)?)?)
             })?;
-            let values = shared(py, found.values, T::V::DTYPE.is_some())?;
+            let values = T::V::share_there(py, found.values)?;
             return Ok((shared(py, found.offsets, true)?, shared(py, found.keys, true)?, values));
         }
         let (lows, highs) = (host_parts(&lows)?, host_parts(&highs)?);
@@ -308,7 +312,7 @@ impl Call<'_, '_> {
 
     /// Keys and values next to keys, and which keys have such a neighbour.
     pub fn neighbours<T: Types>(self, keys: Any<'_, '_>, is_above: bool) -> PyResult<Three> {
-        let batch = Batch::of(keys)?;
+        let batch = T::K::batch(keys)?;
         let parts = host_parts(&batch)?;
         let found = ask!(self, T, ALL_OF_IT, |map| {
             let keys = column(parts)?;

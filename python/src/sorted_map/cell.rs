@@ -5,20 +5,28 @@ use std::borrow::Cow;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use warpset::gpu::DeviceSlice;
+use warpset::gpu::{DeviceSlice, DeviceVec};
 use warpset::lsm::gpu::{DeviceKey, DeviceValue};
 use warpset::lsm::units;
 
-use crate::device::{Adopted, Kept, SharedItem};
+use super::call::{Any, Call, shared};
+use super::types::Types;
+use crate::device::{Adopted, DeviceKeys, Kept, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{ArrayKeys, HostKeys, Sign};
+use crate::keys::{ArrayKeys, Batch, HostKeys, Sign};
 use crate::output::Output;
 
 /// A key or a value.
 pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The type's name in NumPy; none of `()`, the value of sets, which is Python's `None`.
     const DTYPE: Option<&'static str>;
+    /// Whether it is bytes, and no number.
+    const IS_ROW: bool = false;
 
+    /// What an object holds of these.
+    fn batch(object: &Bound<'_, PyAny>) -> PyResult<Batch> {
+        Batch::of(object)
+    }
     /// The number, if the type has it.
     fn of_int(int: i128) -> Option<Self>;
     /// From an object of Python.
@@ -45,12 +53,45 @@ pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
 }
 
 /// A key.
-pub trait Key: Cell + DeviceKey<Stored: DeviceItem> + SharedItem {}
-impl<T: Cell + DeviceKey<Stored: DeviceItem> + SharedItem> Key for T {}
+pub trait Key: Cell + DeviceKey<Stored: DeviceItem> {}
+impl<T: Cell + DeviceKey<Stored: DeviceItem>> Key for T {}
 
 /// A value.
-pub trait Value: Cell + DeviceValue<Stored: DeviceItem> {}
-impl<T: Cell + DeviceValue<Stored: DeviceItem>> Value for T {}
+pub trait Value: Cell + DeviceValue {
+    /// The values in a device array.
+    fn slice_there<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self::Stored>>;
+    /// A device array of values; none of sets.
+    fn share_there(py: Python<'_>, values: DeviceVec<Self::Stored>) -> PyResult<Py<PyAny>>;
+    /// `get_many` for keys on a device.
+    fn answers_there<T: Types<V = Self>>(
+        call: Call<'_, '_>,
+        keys: &DeviceKeys,
+        out: Option<Any<'_, '_>>,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)>;
+}
+
+macro_rules! values_on_devices {
+    ($($value:ty),*) => {$(
+        impl Value for $value {
+            fn slice_there<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self::Stored>> {
+                DeviceItem::slice(adopted)
+            }
+
+            fn share_there(py: Python<'_>, values: DeviceVec<Self::Stored>) -> PyResult<Py<PyAny>> {
+                shared(py, values, Self::DTYPE.is_some())
+            }
+
+            fn answers_there<T: Types<V = Self>>(
+                call: Call<'_, '_>,
+                keys: &DeviceKeys,
+                out: Option<Any<'_, '_>>,
+            ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+                call.get_many_on_device::<T>(keys, out)
+            }
+        }
+    )*};
+}
+values_on_devices!(u32, u64, ());
 
 /// What device arrays of keys and values hold.
 pub trait DeviceItem: SharedItem {
@@ -187,6 +228,11 @@ on_device! {
 
 /// The keys of a device array.
 pub fn keys_on_device<'a, K: Key>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, K::Stored>> {
+    if K::IS_ROW {
+        return Err(Failure::wrong_type(
+            "keys of this map are bytes, and device arrays have numbers: pass arrays of the host",
+        ));
+    }
     if K::MIN != K::default() {
         return Err(Failure::wrong_type(
             "a map with signed keys takes no device arrays: make it with key=\"uint64\" and keys whose highest bit is \

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use warpset::gpu::Device;
 use warpset::lsm::{self, Bitmap, FileError, MappedLsm, OrderedKey, gpu};
-use warpset_base::file::SIGNED;
+use warpset_base::file::{BYTE_STRING, SIGNED};
 
 use super::cell::{Cell, Key, Value};
 use crate::anywhere;
@@ -22,6 +22,8 @@ macro_rules! each_pair {
             U64ToU64(u64, u64) U64ToU32(u64, u32) U64Set(u64, ())
             U32ToU32(u32, u32)
             I64ToU64(i64, u64) I64Set(i64, ())
+            U64ToV16(u64, [u8; 16]) U64ToV32(u64, [u8; 32])
+            S8ToU64([u8; 8], u64) S8ToV16([u8; 8], [u8; 16])
         }
     };
 }
@@ -156,8 +158,12 @@ impl Pair {
     /// The types as they stand in headers of files.
     fn saved(self) -> [u64; 2] {
         fn of<T: Types>() -> [u64; 2] {
-            let sign = if T::K::MIN == T::K::default() { 0 } else { SIGNED };
-            [size_of::<T::K>() as u64 | sign, size_of::<T::V>() as u64]
+            let kind = match T::K::IS_ROW {
+                true => BYTE_STRING,
+                false if T::K::MIN == T::K::default() => 0,
+                false => SIGNED,
+            };
+            [size_of::<T::K>() as u64 | kind, size_of::<T::V>() as u64]
         }
         by_pair!(self, |T| of::<T>())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::input::keys::KeySpace;
-use warpset::gpu::{Device, DeviceVec, Stream};
+use warpset::gpu::{Device, DeviceVec, PinnedVec, Stream};
 use warpset_kernels::limits as kernels;
 use warpset_simt::LaunchConfig;
 
@@ -74,6 +74,26 @@ impl GpuLimits {
         rows.sort_by_key(place);
         rows
     }
+}
+
+/// Seconds of a bare copy of pinned memory to a device: what limits calls with keys in host memory.
+pub fn pinned_upload(
+    device: &Device,
+    effort: Effort,
+    from: &PinnedVec<u64>,
+    to: &mut DeviceVec<u64>,
+) -> anyhow::Result<f64> {
+    let stream = device.new_stream()?;
+    clock::median_seconds(
+        effort,
+        to,
+        |_| Ok(()),
+        |to| {
+            // SAFETY: the pinned memory outlives the copy, which is waited for.
+            let queued = unsafe { stream.upload_async(to, &from[..]) };
+            Ok(queued.and(stream.synchronize())?)
+        },
+    )
 }
 
 fn row(operation: &str, n: usize, bytes: usize) -> Record {

@@ -9,9 +9,9 @@ use warpset::sequence::{Minimizers, Packed};
 
 use super::clock::Effort;
 use super::record::Record;
-use super::suite::{Session, Setup, Step, Suite, Target, Threads};
+use super::suite::{Generated, Session, Step, Target, Threads, sizes_on};
 use super::{gpu_limits, machine};
-use crate::input::keys::KeySpace;
+use crate::input::genome::random_letters;
 
 /// Bases of a k-mer, and k-mers of a window.
 const WINDOW: (u32, u32) = (31, 15);
@@ -19,54 +19,32 @@ const WINDOW: (u32, u32) = (31, 15);
 const READS: [usize; 3] = [150, 15_000, usize::MAX];
 
 /// The benches of minimizers.
-pub struct OfSequences;
+pub const MINIMIZERS: Generated = Generated { name: "minimizers", host: steps, device: steps_on };
 
-impl Suite for OfSequences {
-    fn name(&self) -> &'static str {
-        "minimizers"
-    }
+/// A step for reads of each length.
+fn steps(effort: Effort) -> Vec<Step> {
+    let bases = if effort == Effort::Quick { 1 << 23 } else { 1 << 26 };
+    let step = |len: usize| move |session: &mut Session| on_host(session, bases, len.min(bases));
+    READS.iter().map(|&len| Step::new(format!("minimizers: {}", reads(len)), step(len))).collect()
+}
 
-    fn real(&self, _setup: &Setup) -> Vec<Step> {
-        Vec::new()
-    }
-
-    fn generated(&self, setup: &Setup) -> Vec<Step> {
-        let mut steps = Vec::new();
-        if setup.cpu() {
-            let bases = if setup.effort == Effort::Quick { 1 << 23 } else { 1 << 26 };
-            for len in READS {
-                let step = move |session: &mut Session| on_host(session, bases, len.min(bases));
-                steps.push(Step::new(format!("minimizers: {}", reads(len)), step));
-            }
-        }
-        for device in setup.devices() {
-            let (place, bases) = match (device.is_emulator(), setup.effort) {
-                (true, _) => ("emulator", 20_000),
-                (_, Effort::Quick) => ("GPU", 1 << 26),
-                _ => ("GPU", 1 << 28),
-            };
-            for len in READS {
-                let device = device.clone();
-                let step = move |session: &mut Session| on_device(session, &device, bases, len.min(bases));
-                steps.push(Step::new(format!("minimizers: {} on the {place}", reads(len)), step));
-            }
-        }
-        steps
-    }
+/// The same on a device.
+fn steps_on(device: &Device, effort: Effort) -> Vec<Step> {
+    sizes_on(
+        device,
+        &READS,
+        |len| format!("minimizers: {}", reads(len)),
+        match (device.is_emulator(), effort) {
+            (true, _) => |session, device, len| on_device(session, device, 20_000, len.min(20_000)),
+            (_, Effort::Quick) => |session, device, len| on_device(session, device, 1 << 26, len.min(1 << 26)),
+            _ => |session, device, len| on_device(session, device, 1 << 28, len.min(1 << 28)),
+        },
+    )
 }
 
 /// What the sequences are.
 fn reads(len: usize) -> String {
     if len == usize::MAX { "one sequence".to_owned() } else { format!("reads of {len}") }
-}
-
-/// Random letters.
-fn letters(bases: usize) -> Vec<u8> {
-    let words = KeySpace::new(3).stream(0).u64_keys(bases.div_ceil(32));
-    let letters = |word: &u64| std::array::from_fn::<u8, 32, _>(|i| b"ACGT"[(word >> (2 * i) & 3) as usize]);
-    let mut letters: Vec<u8> = words.iter().flat_map(letters).collect();
-    letters.truncate(bases);
-    letters
 }
 
 fn row(bases: usize, len: usize, seconds: f64) -> Record {
@@ -77,7 +55,7 @@ fn row(bases: usize, len: usize, seconds: f64) -> Record {
 /// One thread: positions of reads, and canonical k-mers.
 fn on_host(session: &mut Session, bases: usize, len: usize) -> anyhow::Result<()> {
     let (k, w) = WINDOW;
-    let letters = letters(bases);
+    let letters = random_letters(bases, 3);
     let minimizers = Minimizers::deacon(k, w)?;
     let mut packed = Packed::new();
     letters.chunks(len).for_each(|read| _ = packed.push(read));
@@ -127,7 +105,7 @@ fn on_device(session: &mut Session, device: &Device, bases: usize, len: usize) -
     let (k, w) = WINDOW;
     let mut text = Vec::with_capacity(bases + bases / len);
     let mut packed = Packed::new();
-    for read in letters(bases).chunks(len) {
+    for read in random_letters(bases, 3).chunks(len) {
         text.extend_from_slice(read);
         text.push(b'\n');
         packed.push(read);
@@ -159,6 +137,7 @@ fn on_device(session: &mut Session, device: &Device, bases: usize, len: usize) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::suite::{Setup, Suite};
     use super::*;
 
     #[test]
@@ -170,7 +149,7 @@ mod tests {
 
     #[test]
     fn on_the_emulator() {
-        let rows = Session::rows_of(OfSequences.generated(&Setup::emulator()));
+        let rows = Session::rows_of(MINIMIZERS.generated(&Setup::emulator()));
         let ours: Vec<_> = rows.iter().filter(|row| row.structure == "minimizers").collect();
         assert!(ours.len() == 6 && ours.iter().all(|row| row.checked));
     }

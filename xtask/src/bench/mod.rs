@@ -18,6 +18,7 @@ mod progress;
 mod quotient;
 mod recsplit;
 mod screen;
+mod screen_reads;
 mod sequence_filter;
 mod static_sets;
 mod suite;
@@ -45,13 +46,14 @@ use suite::{Input, Session, Setup, Step, Suite, Target};
 fn suites() -> Vec<Box<dyn Suite>> {
     vec![
         Box::new(bloom::Bloom),
-        Box::new(fuse::Fuse),
+        Box::new(fuse::FUSE),
         Box::new(lsm::Lsm),
-        Box::new(minimizers::OfSequences),
+        Box::new(minimizers::MINIMIZERS),
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),
         Box::new(recsplit::RecSplit),
-        Box::new(sequence_filter::SequenceFilters),
+        Box::new(screen_reads::SCREEN),
+        Box::new(sequence_filter::SEQUENCE_FILTERS),
         Box::new(static_sets::StaticSets),
     ]
 }

@@ -27,10 +27,49 @@ pub trait Suite: Sync {
     fn name(&self) -> &'static str;
 
     /// Steps on real input: they come first, over all structures.
-    fn real(&self, setup: &Setup) -> Vec<Step>;
+    fn real(&self, _setup: &Setup) -> Vec<Step> {
+        Vec::new()
+    }
 
     /// Steps on generated input.
     fn generated(&self, setup: &Setup) -> Vec<Step>;
+}
+
+/// The benches of a structure on generated input alone: in host memory, and on devices.
+pub struct Generated {
+    /// The word on the command line.
+    pub name: &'static str,
+    /// Steps in host memory.
+    pub host: fn(Effort) -> Vec<Step>,
+    /// Steps on a device.
+    pub device: fn(&Device, Effort) -> Vec<Step>,
+}
+
+impl Suite for Generated {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn generated(&self, setup: &Setup) -> Vec<Step> {
+        let mut steps = if setup.cpu() { (self.host)(setup.effort) } else { Vec::new() };
+        steps.extend(setup.devices().flat_map(|device| (self.device)(device, setup.effort)));
+        steps
+    }
+}
+
+/// A step for each size on a device: the title of one, and what measures it.
+pub fn sizes_on(
+    device: &Device,
+    sizes: &[usize],
+    title: impl Fn(usize) -> String,
+    measure: fn(&mut Session, &Device, usize) -> anyhow::Result<()>,
+) -> Vec<Step> {
+    let place = if device.is_emulator() { "emulator" } else { "GPU" };
+    let step = |&n: &usize| {
+        let device = device.clone();
+        Step::new(format!("{} on the {place}", title(n)), move |session| measure(session, &device, n))
+    };
+    sizes.iter().map(step).collect()
 }
 
 /// One step of a run: seconds of work, some rows.

@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::keys::KeySpace;
 use super::{InputError, read_maybe_gzip};
 
 /// Bases in a k-mer: the longest odd window in 64 bits. Odd, so that none is its own complement.
@@ -32,6 +33,15 @@ pub fn canonical_kmers(sequence: &[u8]) -> impl Iterator<Item = u64> + '_ {
         length += 1;
         (length >= K).then(|| forward.min(reverse))
     })
+}
+
+/// Random letters A, C, G, T.
+pub fn random_letters(bases: usize, seed: u64) -> Vec<u8> {
+    let words = KeySpace::new(seed).stream(0).u64_keys(bases.div_ceil(32));
+    let letters = |word: &u64| std::array::from_fn::<u8, 32, _>(|i| b"ACGT"[(word >> (2 * i) & 3) as usize]);
+    let mut letters: Vec<u8> = words.iter().flat_map(letters).collect();
+    letters.truncate(bases);
+    letters
 }
 
 /// A genome, cut into canonical k-mers.

@@ -7,6 +7,7 @@ use warpset::gpu::Device;
 use warpset::prelude::Filter;
 
 use super::super::clock::{Effort, median_seconds};
+use super::super::gpu_limits;
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
 use super::super::table;
@@ -42,13 +43,17 @@ fn end_to_end(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let stream = device.new_stream()?;
     let mut pinned = device.pinned::<u64>(n)?;
     pinned.copy_from_slice(&keys);
+    let bare = gpu_limits::pinned_upload(device, effort, &pinned, &mut on_device)?;
+    let right = on_device.to_vec()? == keys;
+    on_device.fill_bytes(0)?;
+    let staged = median_seconds(effort, &mut on_device, |_| Ok(()), |to| Ok(stream.upload(to, &keys)?))?;
     let mut limit = None;
-    for (operation, is_pinned) in [("upload, pinned memory", true), ("upload, ordinary memory", false)] {
-        let from: &[u64] = if is_pinned { &pinned } else { &keys };
-        let seconds = median_seconds(effort, &mut on_device, |_| Ok(()), |to| Ok(stream.upload(to, from)?))?;
+    for (operation, seconds, right) in
+        [("upload, pinned memory", bare, right), ("upload, ordinary memory", staged, on_device.to_vec()? == keys)]
+    {
         let row = Record::new("machine", operation, n).param("key", "u64").time(seconds).bytes(8 * n, None);
         limit = limit.or(row.items_per_second);
-        session.add(&target, Threads::All, row, on_device.to_vec()? == keys);
+        session.add(&target, Threads::All, row, right);
     }
     for bytes in [1 << 25, 1 << 30] {
         // A part of the keys, so that the small filter is not overfull.

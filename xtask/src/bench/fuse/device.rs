@@ -12,7 +12,7 @@ use warpset::prelude::DeviceFilter;
 
 use super::super::clock::Effort;
 use super::super::gpu_limits::{self, GpuAccess};
-use super::super::suite::{Session, Setup, Step, Target, Threads};
+use super::super::suite::{Session, Step, Target, Threads, sizes_on};
 use super::{SEED, plausible, row};
 
 /// Keys that are asked for.
@@ -30,19 +30,9 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// One step per size for each device.
-pub fn steps(setup: &Setup) -> Vec<Step> {
-    let mut steps = Vec::new();
-    for device in setup.devices() {
-        let place = if device.is_emulator() { "emulator" } else { "GPU" };
-        for &n in sizes(device, setup.effort) {
-            let device = device.clone();
-            steps.push(Step::new(format!("fuse: {n} keys on the {place}"), move |session| {
-                measure_all(session, &device, n)
-            }));
-        }
-    }
-    steps
+/// One step per size.
+pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
+    sizes_on(device, sizes(device, effort), |n| format!("fuse: {n} keys"), measure_all)
 }
 
 fn measure_all(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<()> {
@@ -110,11 +100,13 @@ fn measure<F: DeviceWidth>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::suite::{Setup, Suite};
+    use super::super::FUSE;
     use super::*;
 
     #[test]
     fn filters_on_the_emulator() {
-        let rows = Session::rows_of(steps(&Setup::emulator()));
+        let rows = Session::rows_of(FUSE.generated(&Setup::emulator()));
         assert!(rows.iter().filter(|row| row.structure == "fuse").all(|row| row.checked));
         assert_eq!(rows.iter().filter(|row| row.operation == "build").count(), 4);
     }

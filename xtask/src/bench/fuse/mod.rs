@@ -4,26 +4,10 @@ mod device;
 mod host;
 
 use super::record::Record;
-use super::suite::{Setup, Step, Suite};
+use super::suite::Generated;
 
 /// The binary fuse filters' benches.
-pub struct Fuse;
-
-impl Suite for Fuse {
-    fn name(&self) -> &'static str {
-        "fuse"
-    }
-
-    fn real(&self, _setup: &Setup) -> Vec<Step> {
-        Vec::new()
-    }
-
-    fn generated(&self, setup: &Setup) -> Vec<Step> {
-        let mut steps = if setup.cpu() { host::steps(setup.effort) } else { Vec::new() };
-        steps.extend(device::steps(setup));
-        steps
-    }
-}
+pub const FUSE: Generated = Generated { name: "fuse", host: host::steps, device: device::steps };
 
 /// Seed of all generated keys.
 const SEED: u64 = 0xf05e;

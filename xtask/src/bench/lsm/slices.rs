@@ -6,6 +6,7 @@ use warpset::lsm::gpu::Lsm;
 use warpset::lsm::{CleanupPolicy, Lsm as Host};
 
 use super::super::clock::{Effort, median_seconds};
+use super::super::gpu_limits;
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
 use super::{INSERTED, OTHERS, SEED};
@@ -47,21 +48,11 @@ fn long(session: &mut Session, target: &Target, device: &Device, n: usize) -> an
     let keys = KeySpace::new(SEED).stream(INSERTED).u64_keys(n);
     let absent = KeySpace::new(SEED).stream(OTHERS).u64_keys(n);
     let values: Vec<u64> = keys.iter().map(|key| !key).collect();
-    let stream = device.new_stream()?;
     let mut pinned = device.pinned::<u64>(2 * n)?;
     pinned[..n].copy_from_slice(&keys);
     pinned[n..].copy_from_slice(&values);
     let mut there = device.alloc_uninit::<u64>(2 * n)?;
-    let seconds = median_seconds(
-        effort,
-        &mut there,
-        |_| Ok(()),
-        |to| {
-            // SAFETY: the pinned memory outlives the copy, which is waited for.
-            let queued = unsafe { stream.upload_async(to, &pinned[..]) };
-            Ok(queued.and(stream.synchronize())?)
-        },
-    )?;
+    let seconds = gpu_limits::pinned_upload(device, effort, &pinned, &mut there)?;
     let bare = Record::new("machine", "upload of keys and values, pinned memory", n).param("key", "u64");
     let bare = bare.time(seconds).bytes(16 * n, None);
     let limit = bare.items_per_second;

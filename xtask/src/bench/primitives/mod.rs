@@ -34,10 +34,6 @@ impl Suite for Primitives {
         "primitives"
     }
 
-    fn real(&self, _setup: &Setup) -> Vec<Step> {
-        Vec::new()
-    }
-
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         FAMILIES.iter().flat_map(|steps| steps(setup)).collect()
     }

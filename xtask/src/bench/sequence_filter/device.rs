@@ -10,7 +10,7 @@ use warpset::sequence::{PackedSequences, SequenceFilter};
 
 use super::super::clock::Effort;
 use super::super::gpu_limits::{self, GpuAccess};
-use super::super::suite::{Session, Setup, Step, Target, Threads};
+use super::super::suite::{Session, Step, Target, Threads, sizes_on};
 use super::{BITS, K, letters, row};
 
 /// K-mers of filters in the L2 cache, and beyond it.
@@ -26,19 +26,9 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
 /// Sizes up to which ready k-mers are asked too.
 const MOST_READY: usize = 1 << 28;
 
-/// One step per size for each device.
-pub fn steps(setup: &Setup) -> Vec<Step> {
-    let mut steps = Vec::new();
-    for device in setup.devices() {
-        let place = if device.is_emulator() { "emulator" } else { "GPU" };
-        for &n in sizes(device, setup.effort) {
-            let device = device.clone();
-            steps.push(Step::new(format!("sequence filter: {n} k-mers on the {place}"), move |session| {
-                measure(session, &device, n)
-            }));
-        }
-    }
-    steps
+/// One step per size.
+pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
+    sizes_on(device, sizes(device, effort), |n| format!("sequence filter: {n} k-mers"), measure)
 }
 
 fn measure(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<()> {
@@ -132,11 +122,13 @@ fn of_kmers(session: &mut Session, device: &Device, own: &[u8], others: &[u8]) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::suite::{Setup, Suite};
+    use super::super::SEQUENCE_FILTERS;
     use super::*;
 
     #[test]
     fn filters_on_the_emulator() {
-        let rows = Session::rows_of(steps(&Setup::emulator()));
+        let rows = Session::rows_of(SEQUENCE_FILTERS.generated(&Setup::emulator()));
         let ours: Vec<_> = rows.iter().filter(|row| row.structure == "sequence-filter").collect();
         assert!(ours.len() == 7 && ours.iter().all(|row| row.checked));
     }

@@ -6,26 +6,11 @@ mod device;
 mod host;
 
 use super::record::Record;
-use super::suite::{Setup, Step, Suite};
+use super::suite::Generated;
+use crate::input::genome::random_letters;
 
 /// The sequence filters' benches.
-pub struct SequenceFilters;
-
-impl Suite for SequenceFilters {
-    fn name(&self) -> &'static str {
-        "sequence-filter"
-    }
-
-    fn real(&self, _setup: &Setup) -> Vec<Step> {
-        Vec::new()
-    }
-
-    fn generated(&self, setup: &Setup) -> Vec<Step> {
-        let mut steps = if setup.cpu() { host::steps(setup.effort) } else { Vec::new() };
-        steps.extend(device::steps(setup));
-        steps
-    }
-}
+pub const SEQUENCE_FILTERS: Generated = Generated { name: "sequence-filter", host: host::steps, device: device::steps };
 
 /// Bases of a k-mer.
 const K: usize = 31;
@@ -42,9 +27,5 @@ fn row(operation: &str, n: usize, seconds: f64, kmers: usize) -> Record {
 
 /// Random letters with `kmers` k-mers.
 fn letters(kmers: usize, seed: u64) -> Vec<u8> {
-    let words = crate::input::keys::KeySpace::new(seed).stream(0).u64_keys((kmers + K - 1).div_ceil(32));
-    let mut letters: Vec<u8> =
-        words.iter().flat_map(|word| (0..32).map(move |i| b"ACGT"[(word >> (2 * i) & 3) as usize])).collect();
-    letters.truncate(kmers + K - 1);
-    letters
+    random_letters(kmers + K - 1, seed)
 }

@@ -23,10 +23,6 @@ impl Suite for StaticSets {
         "static"
     }
 
-    fn real(&self, _setup: &Setup) -> Vec<Step> {
-        Vec::new()
-    }
-
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = Vec::new();
         if setup.cpu() {

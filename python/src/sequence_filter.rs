@@ -1,0 +1,341 @@
+//! Filters of k-mers that take sequences.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use warpset::gpu::{DeviceSlice, DeviceVec};
+use warpset::sequence::{
+    self, Bitmap, Error, Hits, MappedSequenceFilter, SequenceFilter as Host, SequenceFilterLayout, Threshold,
+};
+use warpset_base::bitmap::bits_to;
+
+use crate::device::{DeviceLetters, Location, SharedItem};
+use crate::error::{Failure, Result};
+use crate::output::{Answers, array};
+use crate::sequences::{Letters, Sequences};
+use crate::structure::{ALL_OF_IT, Forms, Where, combine, copy, keys_elsewhere};
+use crate::threads::{ON_DEVICE, Shared, run};
+use crate::{anywhere, ask, changing, class, structure};
+
+structure!(OfKmers = "SequenceFilter": Host, MappedSequenceFilter, sequence::gpu::SequenceFilter; |value: &Where<Self>| {
+    Ok(anywhere!(value, |filter| format!("k={}, {} bytes", filter.layout().k(), filter.memory_bytes())))
+});
+
+/// What is asked of host sequences, wherever the filter is.
+trait Asked {
+    fn layout(&self) -> &SequenceFilterLayout;
+    /// K-mers of each sequence, and how many of them are found.
+    fn hits(&self, sequences: &[&[u8]]) -> Result<Vec<Hits>>;
+    /// A bit per window.
+    fn windows(&self, letters: &[u8]) -> Result<Bitmap>;
+
+    /// Whether one k-mer is found.
+    fn has(&self, kmer: &[u8]) -> Result<bool> {
+        let (hits, k) = (self.hits(&[kmer])?, self.layout().k());
+        match hits[..] {
+            [Hits { found, kmers: 1 }] if kmer.len() == k as usize => Ok(found == 1),
+            _ => Err(Error::NotKmer { kmer: String::from_utf8_lossy(kmer).into(), k }.into()),
+        }
+    }
+}
+
+macro_rules! asked {
+    ($($filter:ty: $hits:ident, $windows:ident => |$answer:ident| $result:expr;)*) => {$(
+        impl Asked for $filter {
+            fn layout(&self) -> &SequenceFilterLayout {
+                self.layout()
+            }
+            fn hits(&self, sequences: &[&[u8]]) -> Result<Vec<Hits>> {
+                let $answer = self.$hits(sequences);
+                Ok($result)
+            }
+            fn windows(&self, letters: &[u8]) -> Result<Bitmap> {
+                let $answer = self.$windows(letters);
+                Ok($result)
+            }
+        }
+    )*};
+}
+asked! {
+    Host: count_bulk, contains_windows => |answer| answer;
+    MappedSequenceFilter: count_bulk, contains_windows => |answer| answer;
+    sequence::gpu::SequenceFilter: count_bulk, contains_windows => |answer| answer?;
+}
+
+/// Insertions of host sequences.
+trait Grown {
+    fn insert_all(&mut self, sequences: &[&[u8]]) -> Result<()>;
+    fn remove_all(&mut self) -> Result<()>;
+}
+
+impl Grown for Host {
+    fn insert_all(&mut self, sequences: &[&[u8]]) -> Result<()> {
+        self.insert_bulk(sequences);
+        Ok(())
+    }
+    fn remove_all(&mut self) -> Result<()> {
+        self.clear();
+        Ok(())
+    }
+}
+
+impl Grown for sequence::gpu::SequenceFilter {
+    fn insert_all(&mut self, sequences: &[&[u8]]) -> Result<()> {
+        Ok(self.insert_bulk(sequences)?)
+    }
+    fn remove_all(&mut self) -> Result<()> {
+        Ok(self.clear()?)
+    }
+}
+
+/// Windows of letters on a device, a bit each.
+fn windows_there(filter: &sequence::gpu::SequenceFilter, letters: DeviceSlice<'_, u8>) -> Result<DeviceVec<u32>> {
+    let mut found = filter.device().alloc_zeroed(letters.len().div_ceil(32))?;
+    filter.contains_windows_device(letters, found.as_mut_slice())?;
+    Ok(found)
+}
+
+impl SequenceFilter {
+    /// Inserts sequences.
+    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], letters: usize, threads: Option<usize>) -> PyResult<()> {
+        Ok(self.0.write(py, threads, letters, |filter| changing!(filter, |filter| filter.insert_all(sequences)))?)
+    }
+
+    /// What sequences have in the filter.
+    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<usize>) -> Result<Vec<Hits>> {
+        let all = sequences.get();
+        let hits =
+            self.0.read(py, threads, sequences.total(), |filter| anywhere!(filter, |filter| filter.hits(all)))?;
+        Ok(sequences.spread(hits))
+    }
+}
+
+class! {
+    /// A Bloom filter of the k-mers of sequences, which takes sequences as they are: neighbouring k-mers share a block
+    /// of memory, so that a read touches a few cache lines instead of one per k-mer.
+    ///
+    /// `n` is the number of different k-mers that it is made for. K-mers have `k` bases, 9 to 32, and are canonical:
+    /// those of both strands are one. None has a letter other than A, C, G, T in it, in either case.
+    ///
+    /// - `bits_per_kmer`: its size. With 16 bits fewer than one foreign k-mer in 100,000 is found (`k=31`).
+    /// - `s`: bases per s-mer, of which a k-mer has `k - s + 1`, that all have to be there; `m`: bases of the minimizer
+    ///   by which a block is chosen. Both are chosen by `k` and `n` if they are not given.
+    ///
+    /// A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another iterable
+    /// of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
+    ///
+    /// >>> import warpset
+    /// >>> genome = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG"
+    /// >>> known = warpset.SequenceFilter(1000, k=21)
+    /// >>> known.add(genome)
+    /// >>> reads = ["AAGCTAGCTTAGCTAGCCGATCGTGCATGCAA", "ACGT" * 8]   # the first one of the other strand
+    /// >>> found, kmers = known.count(reads)
+    /// >>> found.tolist(), kmers.tolist()
+    /// ([12, 0], [12, 12])
+    /// >>> known.matches(reads, min_hits=2, min_fraction=0.5).tolist()
+    /// [True, False]
+    /// >>> known.contains_windows(genome[:23]).tolist(), genome[:21] in known
+    /// ([True, True, True], True)
+    SequenceFilter(OfKmers), other {
+        #[new]
+        #[pyo3(signature = (n, *, k=31, bits_per_kmer=16.0, s=None, m=None, device=None))]
+        fn new(
+            py: Python<'_>,
+            n: u64,
+            k: u32,
+            bits_per_kmer: f64,
+            s: Option<u32>,
+            m: Option<u32>,
+            device: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            let place = Location::of(device)?;
+            let mut builder = Host::builder(n).k(k).bits_per_kmer(bits_per_kmer);
+            if let Some(s) = s {
+                builder = builder.s(s);
+            }
+            if let Some(m) = m {
+                builder = builder.m(m);
+            }
+            let build = || {
+                Ok(match &place {
+                    Location::Cpu => Where::Host(builder.build()?),
+                    Location::On(device) => Where::Device(builder.on(device).build()?),
+                })
+            };
+            Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
+        }
+
+        /// Adds the k-mers of one sequence. For a filter on a device it may be letters there, an array of `uint8`, in
+        /// which any letter that is no base, a line end for one, ends a sequence.
+        #[pyo3(signature = (sequence, /, *, threads=None))]
+        fn add(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+            if let Some(letters) = DeviceLetters::of(sequence)? {
+                return Ok(self.0.write(py, threads, ON_DEVICE, |filter| {
+                    let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
+                    let device = filter.device().clone();
+                    Ok(filter.insert_device(letters.adopt(&device)?.as_slice())?)
+                })?);
+            }
+            let letters = Letters::of(sequence)?;
+            self.insert(py, &[letters.get()], letters.get().len(), threads)
+        }
+
+        /// Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
+        ///
+        /// Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the filter.
+        /// `threads` bounds the threads that work on them; by default as many as the machine has.
+        #[pyo3(signature = (sequences, /, *, threads=None))]
+        fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+            Sequences::each_part(sequences, &mut |part| self.insert(py, part.get(), part.total(), threads))
+        }
+
+        /// Two arrays of `uint64`: how many k-mers of each sequence may be in the filter, and how many it has. Nulls
+        /// have none. K-mers that repeat count each time.
+        #[pyo3(signature = (sequences, /, *, threads=None))]
+        fn count(
+            &self,
+            py: Python<'_>,
+            sequences: &Bound<'_, PyAny>,
+            threads: Option<usize>,
+        ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+            let hits = self.hits(py, &Sequences::of(sequences)?, threads)?;
+            let (found, kmers): (Vec<u64>, Vec<u64>) = hits.iter().map(|hits| (hits.found, hits.kmers)).unzip();
+            Ok((array(py, &found)?, array(py, &kmers)?))
+        }
+
+        /// Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_fraction`
+        /// of those that it has: an array of booleans, or `out` filled. Nulls never match.
+        ///
+        /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array of
+        /// Arrow.
+        #[pyo3(signature = (sequences, /, *, min_hits=1, min_fraction=0.0, form="bool", out=None, threads=None))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+        fn matches(
+            &self,
+            py: Python<'_>,
+            sequences: &Bound<'_, PyAny>,
+            min_hits: u64,
+            min_fraction: f64,
+            form: &str,
+            out: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<Py<PyAny>> {
+            let threshold = Threshold::at_least(min_hits).and_fraction(min_fraction).map_err(Failure::from)?;
+            let sequences = Sequences::of(sequences)?;
+            let mut answers = Answers::new(py, sequences.len(), form, out)?;
+            let all = sequences.get();
+            let met: Vec<u8> = self.0.read(py, threads, sequences.total(), |filter| {
+                let hits = anywhere!(filter, |filter| filter.hits(all))?;
+                Ok(hits.into_iter().map(|hits| u8::from(threshold.is_met(hits))).collect())
+            })?;
+            answers.items().copy_from_slice(&sequences.spread(met));
+            answers.finish(py)
+        }
+
+        /// For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
+        /// booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
+        ///
+        /// Of letters on a device, an array of `uint8`, the answers are there too: bit `i % 32` of word `i // 32` of an
+        /// array of `uint32` for the window that begins with letter `i`, and a letter that is no base ends a sequence.
+        #[pyo3(signature = (sequence, /, *, form="bool", out=None, threads=None))]
+        fn contains_windows(
+            &self,
+            py: Python<'_>,
+            sequence: &Bound<'_, PyAny>,
+            form: &str,
+            out: Option<&Bound<'_, PyAny>>,
+            threads: Option<usize>,
+        ) -> PyResult<Py<PyAny>> {
+            if let Some(letters) = DeviceLetters::of(sequence)? {
+                if form != "bool" || out.is_some() {
+                    return Err(PyValueError::new_err(
+                        "for letters on a device the answers are bits of a new array there: leave `form` and `out` away",
+                    ));
+                }
+                let found = self.0.read(py, threads, ON_DEVICE, |filter| {
+                    let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
+                    windows_there(filter, letters.adopt(filter.device())?.as_slice())
+                })?;
+                return Ok(Py::new(py, u32::share(found))?.into_any());
+            }
+            let letters = Letters::of(sequence)?;
+            let letters = letters.get();
+            let k = self.k(py)? as usize;
+            let mut answers = Answers::new(py, (letters.len() + 1).saturating_sub(k), form, out)?;
+            let items = answers.items();
+            self.0.read(py, threads, letters.len(), |filter| {
+                let windows = anywhere!(filter, |filter| filter.windows(letters))?;
+                bits_to::<u8>(items, windows.as_words());
+                Ok(())
+            })?;
+            answers.finish(py)
+        }
+
+        /// Whether one k-mer, `k` bases, may be in the filter.
+        fn __contains__(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<bool> {
+            let letters = Letters::of(kmer)?;
+            let kmer = letters.get();
+            Ok(self.0.read(py, None, kmer.len(), |filter| anywhere!(filter, |filter| filter.has(kmer)))?)
+        }
+
+        /// Removes all k-mers and keeps the memory.
+        fn clear(&self, py: Python<'_>) -> PyResult<()> {
+            Ok(self.0.write(py, None, ALL_OF_IT, |filter| changing!(filter, |filter| filter.remove_all()))?)
+        }
+
+        /// Adds what another filter with the same parameters holds.
+        fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+            combine(&self.0, &other.0, py, |filter, other| Ok(filter.merge(other)?), |filter, other| {
+                Ok(filter.merge(other)?)
+            })
+        }
+
+        fn __or__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+            let both = Self(copy(&self.0, py, None)?);
+            both.merge(py, other)?;
+            Ok(both)
+        }
+
+        fn __ior__(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+            self.merge(py, other)
+        }
+
+        /// Bases per k-mer.
+        #[getter]
+        fn k(&self, py: Python<'_>) -> PyResult<u32> {
+            ask!(self.0, py, |filter| filter.layout().k())
+        }
+
+        /// Bases per s-mer.
+        #[getter]
+        fn s(&self, py: Python<'_>) -> PyResult<u32> {
+            ask!(self.0, py, |filter| filter.layout().s())
+        }
+
+        /// Bases of the minimizer by which a block is chosen.
+        #[getter]
+        fn m(&self, py: Python<'_>) -> PyResult<u32> {
+            ask!(self.0, py, |filter| filter.layout().m())
+        }
+
+        /// Bytes of memory that the bits take.
+        #[getter]
+        fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+            ask!(self.0, py, |filter| filter.memory_bytes())
+        }
+
+        /// The rate of false positives as the filter is now, of k-mers that share no s-mer with its own.
+        #[getter]
+        fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
+            Ok(self.0.read(py, None, ALL_OF_IT, |filter| match filter {
+                Where::Host(filter) => Ok(filter.fpr()),
+                Where::Mapped(filter, _) => Ok(filter.fpr()),
+                Where::Device(filter) => Ok(OfKmers::to_host(filter)?.fpr()),
+            })?)
+        }
+
+        /// The rate of false positives in theory, were `n` different k-mers of random sequences in the filter.
+        fn expected_fpr(&self, py: Python<'_>, n: u64) -> PyResult<f64> {
+            ask!(self.0, py, |filter| filter.expected_fpr(n))
+        }
+    }
+}

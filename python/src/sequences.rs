@@ -1,0 +1,278 @@
+//! Sequences that Python gives: one, or many of them in whatever holds them.
+//!
+//! | argument | sequences |
+//! | --- | --- |
+//! | `str`, `bytes`; arrays of bytes of one dimension (`uint8`, `S1`, `bytearray`) | one, where it is |
+//! | arrays of bytes of two dimensions | one per row, where they are |
+//! | NumPy arrays of strings (`S`), Arrow arrays and streams of strings | one per item, where they are |
+//! | other arrays of strings | copied |
+//! | lists and other iterables of `str`, `bytes` and arrays of bytes | where they are |
+
+use std::slice;
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use warpset::sequence::Minimizers;
+
+use crate::error::Failure;
+use crate::keys::{ArrayKeys, Batch, HostKeys, is_one_key};
+use crate::output::array;
+use crate::threads::run;
+
+/// What keeps letters alive.
+enum Owner {
+    /// A `str` or `bytes`, which never change.
+    Object(#[allow(dead_code, reason = "held, not read")] Py<PyAny>),
+    /// A buffer of Python.
+    Buffer(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer),
+    /// An array of strings.
+    Array(#[allow(dead_code, reason = "held, not read")] ArrayKeys),
+}
+
+/// Letters elsewhere, as long as their owner is there.
+///
+/// # Safety
+/// The owner of the bytes is held as long as what this returns.
+unsafe fn held(bytes: &[u8]) -> &'static [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
+}
+
+/// One sequence.
+pub struct Letters {
+    letters: &'static [u8],
+    owner: Owner,
+}
+
+impl Letters {
+    /// The sequence that an object is.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Letters> {
+        Letters::of_one(object)?.ok_or_else(|| no_sequence(object))
+    }
+
+    /// The sequence that an object is; `None` if it is something else.
+    fn of_one(object: &Bound<'_, PyAny>) -> PyResult<Option<Letters>> {
+        let letters = if let Ok(text) = object.cast::<PyString>() {
+            let text = text.to_str()?;
+            if !text.is_ascii() {
+                return Err(PyValueError::new_err("a sequence with letters beyond ASCII: pass its letters as `bytes`"));
+            }
+            text.as_bytes()
+        } else if let Ok(bytes) = object.cast::<PyBytes>() {
+            bytes.as_bytes()
+        } else {
+            let Ok(buffer) = PyUntypedBuffer::get(object) else { return Ok(None) };
+            if buffer.dimensions() != 1 || !has_letters(&buffer) {
+                return Ok(None);
+            }
+            return Letters::of_buffer(buffer).map(Some);
+        };
+        // SAFETY: the object moves into the part; neither kind ever changes.
+        let letters = unsafe { held(letters) };
+        Ok(Some(Letters { letters, owner: Owner::Object(object.clone().unbind()) }))
+    }
+
+    fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<Letters> {
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("letters with gaps: pass a contiguous array, as by `.copy()`"));
+        }
+        let letters: &'static [u8] = match buffer.len_bytes() {
+            0 => &[],
+            // SAFETY: contiguous bytes, which the buffer keeps, and which moves into the part; Python code that writes
+            // them meanwhile changes which letters there are, as with NumPy's own functions.
+            len => unsafe { slice::from_raw_parts(buffer.buf_ptr().cast_const().cast(), len) },
+        };
+        Ok(Letters { letters, owner: Owner::Buffer(buffer) })
+    }
+
+    /// The letters.
+    pub fn get(&self) -> &[u8] {
+        self.letters
+    }
+}
+
+/// Whether the items of a buffer are letters: bytes.
+fn has_letters(buffer: &PyUntypedBuffer) -> bool {
+    buffer.item_size() == 1 && matches!(buffer.format().to_bytes(), [.., b'B' | b'b' | b'c' | b's'])
+}
+
+fn no_sequence(object: &Bound<'_, PyAny>) -> PyErr {
+    let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("a sequence is a `str`, `bytes` or an array of `uint8`, not `{name}`"))
+}
+
+/// Letters that are gathered from an iterable before they are inserted.
+const GATHERED: usize = 1 << 26;
+
+/// Many sequences.
+#[derive(Default)]
+pub struct Sequences {
+    letters: Vec<&'static [u8]>,
+    owners: Vec<Owner>,
+    /// Letters of all.
+    total: usize,
+    /// Which places hold a sequence, if there are nulls.
+    present: Option<Vec<bool>>,
+}
+
+impl Sequences {
+    /// The sequences in an array, a list or whatever else holds them all at a time.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Sequences> {
+        if let Some(all) = Sequences::of_array(object)? {
+            return Ok(all);
+        }
+        let mut all = Sequences::default();
+        for item in object.try_iter().map_err(|_| no_sequences(object))? {
+            all.push(Letters::of(&item?)?);
+        }
+        Ok(all)
+    }
+
+    /// Gives `work` the sequences of an array, or those of an iterable, part after part.
+    pub fn each_part(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Sequences) -> PyResult<()>) -> PyResult<()> {
+        if let Some(all) = Sequences::of_array(object)? {
+            return work(&all);
+        }
+        let mut gathered = Sequences::default();
+        for item in object.try_iter().map_err(|_| no_sequences(object))? {
+            gathered.push(Letters::of(&item?)?);
+            if gathered.total >= GATHERED {
+                work(&std::mem::take(&mut gathered))?;
+            }
+        }
+        work(&gathered)
+    }
+
+    /// The sequences of an array; `None` if the object is none.
+    fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Sequences>> {
+        if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+            return Ok(None);
+        }
+        if Letters::of_one(object)?.is_some() {
+            return Err(PyTypeError::new_err("one sequence where many are expected: use `add`, or pass a list of it"));
+        }
+        if let Ok(buffer) = PyUntypedBuffer::get(object)
+            && buffer.dimensions() == 2
+            && has_letters(&buffer)
+        {
+            let (rows, columns) = (buffer.shape()[0], buffer.shape()[1]);
+            let Letters { letters, owner } = Letters::of_buffer(buffer)?;
+            let letters: Vec<_> = (0..rows).map(|row| &letters[row * columns..(row + 1) * columns]).collect();
+            return Ok(Some(Sequences { total: rows * columns, letters, owners: vec![owner], present: None }));
+        }
+        if is_one_key(object) {
+            return Err(no_sequences(object)); // an integer
+        }
+        match Batch::of_array(object)? {
+            Some(Batch::Host(parts)) => Sequences::of_strings(parts).map(Some),
+            Some(Batch::Device(_)) => Err(PyTypeError::new_err(
+                "sequences on a device go in by `add`, and are asked by `contains_windows`: letters of one dimension",
+            )),
+            None => Ok(None),
+        }
+    }
+
+    fn of_strings(parts: Vec<ArrayKeys>) -> PyResult<Sequences> {
+        let mut all = Sequences::default();
+        let has_nulls = parts.iter().any(|part| part.present().is_some());
+        let mut present = Vec::new();
+        for part in parts {
+            match part.keys() {
+                HostKeys::Strings(strings) => {
+                    all.total += strings.iter().map(|letters| letters.len()).sum::<usize>();
+                    // SAFETY: the array moves to the owners, and its strings stay where they are.
+                    all.letters.extend(strings.iter().map(|letters| unsafe { held(letters) }));
+                }
+                _ if part.count() == 0 => {}
+                _ => {
+                    return Err(PyTypeError::new_err(
+                        "sequences: pass strings or arrays of `uint8`, not other integers",
+                    ));
+                }
+            }
+            if has_nulls {
+                present.extend(part.present().map_or_else(|| vec![true; part.count()], <[bool]>::to_vec));
+            }
+            all.owners.push(Owner::Array(part));
+        }
+        all.present = has_nulls.then_some(present);
+        Ok(all)
+    }
+
+    fn push(&mut self, one: Letters) {
+        self.total += one.letters.len();
+        self.letters.push(one.letters);
+        self.owners.push(one.owner);
+    }
+
+    /// The sequences that are there.
+    pub fn get(&self) -> &[&[u8]] {
+        &self.letters
+    }
+
+    /// Letters of all of them.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// How many places there are: sequences and nulls.
+    pub fn len(&self) -> usize {
+        self.present.as_ref().map_or(self.letters.len(), Vec::len)
+    }
+
+    /// An answer for each place: those of the sequences, and the default for nulls.
+    pub fn spread<T: Default>(&self, answers: Vec<T>) -> Vec<T> {
+        match &self.present {
+            None => answers,
+            Some(present) => {
+                let mut answers = answers.into_iter();
+                let answer = |&is_there| if is_there { answers.next().unwrap_or_default() } else { T::default() };
+                present.iter().map(answer).collect()
+            }
+        }
+    }
+}
+
+fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
+    let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "`{name}` holds no sequences: pass a list of `str`, `bytes` or arrays of `uint8`, or an array of strings"
+    ))
+}
+
+/// The canonical minimizers of a sequence of DNA: of each window of `w` consecutive k-mers the one with the least hash,
+/// the same on both strands if `k + w` is even.
+///
+/// `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
+/// Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
+/// complement, 2 bits per base, the first base lowest, A 0, C 1, T 2, G 3.
+///
+/// - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
+/// - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
+///   those of Deacon's indexes.
+///
+/// >>> import warpset
+/// >>> positions, kmers = warpset.minimizers("ACGTTGCATTNGACCAGT", k=5, w=3)
+/// >>> other = warpset.minimizers(b"ACTGGTCNAATGCAACGT", k=5, w=3)   # the other strand
+/// >>> kmers.tolist() == other[1].tolist()[::-1], max(positions) < 14
+/// (True, True)
+#[pyfunction]
+#[pyo3(signature = (sequence, *, k=31, w=15, rotation=7))]
+pub fn minimizers(
+    py: Python<'_>,
+    sequence: &Bound<'_, PyAny>,
+    k: u32,
+    w: u32,
+    rotation: u32,
+) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    let minimizers = Minimizers::new(k, w).map_err(Failure::from)?.rotated_by(rotation);
+    let letters = Letters::of(sequence)?;
+    let bytes = letters.get();
+    let (positions, kmers): (Vec<u64>, Vec<u64>) = run(py, Some(1), bytes.len(), || {
+        let found = minimizers.find(bytes);
+        Ok(found.iter().map(|found| (found.position as u64, found.kmer)).unzip())
+    })?;
+    Ok((array(py, &positions)?, array(py, &kmers)?))
+}
