@@ -110,6 +110,11 @@ pub(crate) mod engine {
         fn contains_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) -> u64 {
             probes.iter().enumerate().fold(0, |bits, (i, p)| bits | (self.contains(words, p) as u64) << i)
         }
+        /// [`Engine::contains_batch`], while the cache lines of `next` are asked for, up to [`BATCH`] probes.
+        fn contains_batch_before(&self, words: &[Self::Word], probes: &[Self::Probe], next: &[Self::Probe]) -> u64 {
+            self.prefetch_batch(words, next);
+            self.contains_batch(words, probes)
+        }
         /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block
         /// `new`.
         fn folded(&self, factor: u64) -> Result<Self, Error>;

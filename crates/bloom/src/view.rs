@@ -84,26 +84,28 @@ impl<'a, L: Layout> View<'a, L> {
     pub(crate) fn answer<K: Key>(&self, keys: &[K], mut answer: impl FnMut(usize, u64, &[L::Probe])) {
         let prefetch = size_of_val(self.words) > PREFETCH_BYTES;
         let mut probes = [[L::Probe::default(); BATCH]; 2];
-        let load = |probes: &mut [L::Probe; BATCH], keys: &[K]| {
-            let probes = &mut probes[..keys.len()];
-            self.layout.probe_batch(keys, probes);
-            if prefetch {
-                self.layout.prefetch_batch(self.words, probes);
-            }
-        };
-        let mut test =
-            |i: usize, probes: &[L::Probe]| answer(i, self.layout.contains_batch(self.words, probes), probes);
         let mut waiting = 0;
         for (i, batch) in keys.chunks(BATCH).enumerate() {
-            load(&mut probes[i % 2], batch);
+            let [even, odd] = &mut probes;
+            let (next, before) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
+            let next = &mut next[..batch.len()];
+            self.layout.probe_batch(batch, next);
             if i > 0 {
-                test(i - 1, &probes[(i - 1) % 2]);
+                let bits = if prefetch {
+                    self.layout.contains_batch_before(self.words, before, next)
+                } else {
+                    self.layout.contains_batch(self.words, before)
+                };
+                answer(i - 1, bits, before);
+            } else if prefetch {
+                self.layout.prefetch_batch(self.words, next);
             }
             waiting = batch.len();
         }
         if waiting > 0 {
             let last = keys.len().div_ceil(BATCH) - 1;
-            test(last, &probes[last % 2][..waiting]);
+            let probes = &probes[last % 2][..waiting];
+            answer(last, self.layout.contains_batch(self.words, probes), probes);
         }
     }
 

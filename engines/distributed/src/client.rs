@@ -7,6 +7,8 @@ use datafusion_distributed::{DistributedExt, SessionStateBuilderExt, WorkerResol
 use url::Url;
 use warpset_datafusion::{register_all, screen_by_subquery};
 
+use crate::scan;
+
 /// Workers that are known when a context is made.
 struct Workers(Vec<Url>);
 
@@ -26,6 +28,7 @@ pub fn session<W: AsRef<str>>(workers: &[W], config: SessionConfig) -> Result<Se
         .with_default_features()
         .with_distributed_worker_resolver(Workers(workers))
         .with_distributed_planner()
+        .with_distributed_scale_up_leaf_node_handler(scan::divide)
         .build();
     register_all(&mut state)?;
     Ok(SessionContext::new_with_state(screen_by_subquery(state)))

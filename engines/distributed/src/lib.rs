@@ -17,6 +17,7 @@
 
 mod client;
 mod local_workers;
+mod scan;
 mod worker;
 
 pub use client::session;

@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_distributed::{DistributedExt, SessionStateBuilderExt, WorkerResolver};
 use tempfile::TempDir;
+use url::Url;
 use warpset_distributed::LocalWorkers;
 use warpset_engines_testing::{
-    QUERIES, SCREENED, SCREENED_JOINS, SCREENED_SHAPE, SHAPES, Shape, cost, local, register_tables, run, table, tpch,
-    write_tables,
+    QUERIES, SCREENED, SCREENED_JOINS, SCREENED_SHAPE, SHAPES, Shape, cost, local, register_tables, run, sorted_table,
+    table, tpch, write_tables,
 };
 
 /// What this engine is asked besides.
@@ -79,12 +82,60 @@ async fn joins_are_screened_by_a_filter_that_goes_from_worker_to_worker() -> Res
     Ok(())
 }
 
+/// Sorted files, which stay whole, in fewer groups than there are tasks: some tasks have nothing to read.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_workers_answer_as_one_process_does() -> Result<()> {
+    let folder = TempDir::new()?;
+    let (_workers, context, local) = start(&folder, 3).await?;
+    for sql in QUERIES.iter().chain(OWN) {
+        assert_eq!(table(&context, sql).await?, table(&local, sql).await?, "{sql}");
+    }
+    for setting in SCREENED {
+        run(&context, setting).await?;
+    }
+    for sql in SCREENED_JOINS {
+        assert!(plan(&context, sql).await?.contains("sized_filter_agg"), "{sql}");
+        assert_eq!(table(&context, sql).await?, table(&local, sql).await?, "{sql}");
+    }
+    Ok(())
+}
+
+/// Three workers, of which planning needs the number alone.
+struct Three;
+
+impl WorkerResolver for Three {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        let url = |port| Url::parse(&format!("http://127.0.0.1:{port}"));
+        (1..4).map(url).collect::<Result<_, _>>().map_err(|error| DataFusionError::External(Box::new(error)))
+    }
+}
+
+/// What the engine alone makes of the same tables, without this crate's way of dividing scans. When it fills up, this
+/// test fails, and `scan.rs` can go.
+#[tokio::test]
+async fn the_engine_alone_cannot_divide_sorted_files_among_three() -> Result<()> {
+    let folder = TempDir::new()?;
+    write_tables(folder.path()).await?;
+    let state = SessionStateBuilder::new()
+        .with_config(SessionConfig::new().with_target_partitions(2))
+        .with_default_features()
+        .with_distributed_worker_resolver(Three)
+        .with_distributed_planner()
+        .build();
+    let context = SessionContext::new_with_state(state);
+    run(&context, "SET distributed.file_scan_config_bytes_per_partition = 1").await?;
+    register_tables(&context, folder.path()).await?;
+    let error = plan(&context, "SELECT item, count(*) FROM facts GROUP BY item").await.unwrap_err().to_string();
+    assert!(error.contains("Different partition count"), "{error}");
+    Ok(())
+}
+
 /// All queries of TPC-H, with every join screened that may be.
 #[tokio::test(flavor = "multi_thread")]
 async fn tpch_has_the_same_answers_when_joins_are_screened() -> Result<()> {
     let folder = TempDir::new()?;
     let (_workers, context, local) = start(&folder, 2).await?;
-    tpch::write(folder.path(), 0.01, 2048)?;
+    tpch::write(folder.path(), 0.01, 2048, 1)?;
     for setting in SCREENED.iter().chain(&["SET warpset_joins.least_probe_rows = 0"]) {
         run(&context, setting).await?;
     }
@@ -94,7 +145,7 @@ async fn tpch_has_the_same_answers_when_joins_are_screened() -> Result<()> {
     let mut screened = 0;
     for query in tpch::queries() {
         screened += usize::from(plan(&context, query).await?.contains("sized_filter_agg"));
-        assert_eq!(sorted(&table(&context, query).await?), sorted(&table(&local, query).await?), "{query}");
+        assert_eq!(sorted_table(&context, query).await?, sorted_table(&local, query).await?, "{query}");
     }
     assert!(screened >= 10, "{screened}");
     Ok(())
@@ -127,13 +178,6 @@ async fn an_aggregate_of_one_file_beside_a_table_counts_rows_twice() -> Result<(
     assert!(plan(&context, sql).await?.contains("sized_filter_agg"));
     assert_eq!(table(&context, sql).await?, table(&local, sql).await?);
     Ok(())
-}
-
-/// The lines of an answer; rows that an `ORDER BY` takes for equal come in any order.
-fn sorted(answer: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = answer.lines().collect();
-    lines.sort_unstable();
-    lines
 }
 
 /// Kills one of the workers at a share of the query's usual time. An answer has to be right; says what came, and when
@@ -177,7 +221,7 @@ async fn killed(sql: &str, share: f64, number: usize, settings: &[&str]) -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_worker_is_an_error_and_no_wrong_answer() -> Result<()> {
-    println!("{}", killed(SHAPES[0].sql, 0.5, 2, &[]).await?);
+    println!("{}", killed(SHAPES[0].sql, 0.5, 3, &[]).await?);
     Ok(())
 }
 
@@ -185,7 +229,7 @@ async fn a_dead_worker_is_an_error_and_no_wrong_answer() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_worker_is_no_wrong_answer_of_a_screened_join() -> Result<()> {
     for share in [0.1, 0.5] {
-        println!("{}", killed(SCREENED_SHAPE.sql, share, 2, SCREENED).await?);
+        println!("{}", killed(SCREENED_SHAPE.sql, share, 3, SCREENED).await?);
     }
     Ok(())
 }

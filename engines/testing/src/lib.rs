@@ -9,4 +9,4 @@ pub mod tpch;
 
 pub use processes::Processes;
 pub use queries::{QUERIES, SCREENED, SCREENED_JOINS};
-pub use tables::{SCREENED_SHAPE, SHAPES, Shape, local, register_tables, run, table, write_tables};
+pub use tables::{SCREENED_SHAPE, SHAPES, Shape, local, register_tables, run, sorted_table, table, write_tables};

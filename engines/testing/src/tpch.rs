@@ -5,10 +5,11 @@
 //! neither audited nor at a scale of the benchmark's, they are no TPC-H results.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use datafusion::arrow::record_batch::RecordBatchReader;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::prelude::SessionContext;
@@ -23,14 +24,56 @@ pub fn queries() -> Vec<&'static str> {
     all.collect()
 }
 
-/// Writes the tables as Parquet files, one per table, with row groups of `group_rows` rows.
-pub fn write(folder: &Path, scale: f64, group_rows: usize) -> Result<()> {
-    macro_rules! write {
-        ($($table:literal: $rows:ident of $generator:ident),*) => {
-            $(file(folder, $table, group_rows, tpchgen_arrow::$rows::new(generators::$generator::new(scale, 1, 1)))?;)*
+/// Writes the tables into a folder each, as Parquet files with row groups of `group_rows` rows: all but the smallest two
+/// in `files` files, as many at a time as there are processors.
+pub fn write(folder: &Path, scale: f64, group_rows: usize, files: usize) -> Result<()> {
+    let parts = |table: &&str| if ["region", "nation"].contains(table) { 1 } else { files.max(1) };
+    // The largest first.
+    let all = TABLES.into_iter().rev().flat_map(|table| (0..parts(&table)).map(move |part| (table, part)));
+    let all: Vec<(&str, usize)> = all.collect();
+    for table in TABLES {
+        std::fs::create_dir_all(folder.join(table))?;
+    }
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<()> {
+        while let Some((table, part)) = all.get(next.fetch_add(1, Relaxed)) {
+            file(folder, table, (scale, *part, parts(table)), group_rows)?;
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(all.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        // A worker that panics has said why.
+        workers.into_iter().try_for_each(|worker| worker.join().expect("rows of TPC-H"))
+    })
+}
+
+/// Registers the tables that [`write()`] wrote.
+pub async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
+    for table in TABLES {
+        context.register_parquet(table, &folder.join(table).to_string_lossy(), Default::default()).await?;
+    }
+    Ok(())
+}
+
+/// Writes one of the parts of a table: of a scale, number and number of parts.
+fn file(folder: &Path, table: &str, (scale, part, parts): (f64, usize, usize), group_rows: usize) -> Result<()> {
+    let number = |part: usize| i32::try_from(part).map_err(|error| DataFusionError::External(Box::new(error)));
+    let (nth, parts) = (number(part + 1)?, number(parts)?);
+    let path = folder.join(table).join(format!("{part}.parquet"));
+    macro_rules! rows {
+        ($($name:literal: $rows:ident of $generator:ident),*) => {
+            match table {
+                $($name => {
+                    let generator = generators::$generator::new(scale, nth, parts);
+                    write_rows(&path, group_rows, tpchgen_arrow::$rows::new(generator))
+                })*
+                _ => unreachable!("tables are those of the benchmark"),
+            }
         };
     }
-    write!(
+    rows!(
         "region": RegionArrow of RegionGenerator,
         "nation": NationArrow of NationGenerator,
         "supplier": SupplierArrow of SupplierGenerator,
@@ -39,26 +82,13 @@ pub fn write(folder: &Path, scale: f64, group_rows: usize) -> Result<()> {
         "partsupp": PartSuppArrow of PartSuppGenerator,
         "orders": OrderArrow of OrderGenerator,
         "lineitem": LineItemArrow of LineItemGenerator
-    );
-    Ok(())
+    )
 }
 
-/// Registers the tables that [`write()`] wrote.
-pub async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
-    for table in TABLES {
-        context.register_parquet(table, &path(folder, table).to_string_lossy(), Default::default()).await?;
-    }
-    Ok(())
-}
-
-fn path(folder: &Path, table: &str) -> PathBuf {
-    folder.join(format!("{table}.parquet"))
-}
-
-fn file(folder: &Path, table: &str, group_rows: usize, rows: impl RecordBatchReader) -> Result<()> {
+fn write_rows(path: &Path, group_rows: usize, rows: impl RecordBatchReader) -> Result<()> {
     let schema = rows.schema();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
-    let mut writer = ArrowWriter::try_new(File::create(path(folder, table))?, schema, Some(properties))?;
+    let mut writer = ArrowWriter::try_new(File::create(path)?, schema, Some(properties))?;
     for batch in rows {
         writer.write(&batch?)?;
     }

@@ -1,7 +1,13 @@
 //! Parquet's split-block layout on the CPU: one AVX2 register per block.
 
 use warpset_base::file::Structure;
+use warpset_base::processor::Avx512;
 use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 use super::engine::{Engine, OneBlock, Word};
 use super::{Layout, prefetch};
@@ -116,10 +122,10 @@ impl Engine for SplitBlockLayout {
     }
     #[inline(always)]
     fn probe_batch<K: Key>(&self, keys: &[K], probes: &mut [u64]) {
-        if self.int32 {
-            probes.iter_mut().zip(keys).for_each(|(probe, key)| *probe = key.int32_hash());
-        } else {
-            probes.iter_mut().zip(keys).for_each(|(probe, key)| *probe = key.xxh64());
+        match Avx512::detect() {
+            // Integers: XXH64 takes five multiplications of 64 bits, which are done eight at a time there.
+            Some(avx512) if K::CHEAP => avx512.run(|| self.probe_each(keys, probes)),
+            _ => self.probe_each(keys, probes),
         }
     }
     #[inline(always)]
@@ -142,11 +148,26 @@ impl Engine for SplitBlockLayout {
     #[inline]
     fn contains_batch(&self, words: &[Unaligned], probes: &[u64]) -> u64 {
         #[cfg(target_arch = "x86_64")]
+        if Avx512::detect().is_some() {
+            // SAFETY: the processor has what an `Avx512` is a proof of.
+            return unsafe { avx512::contains_batch(words, self.blocks, probes, &[]) };
+        }
+        #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             // SAFETY: AVX2 was just detected.
             return unsafe { avx2::contains_batch(words, self.blocks, probes) };
         }
         self.contains_batch_portable(words, probes)
+    }
+    #[inline]
+    fn contains_batch_before(&self, words: &[Unaligned], probes: &[u64], next: &[u64]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if Avx512::detect().is_some() {
+            // SAFETY: the processor has what an `Avx512` is a proof of.
+            return unsafe { avx512::contains_batch(words, self.blocks, probes, next) };
+        }
+        self.prefetch_batch(words, next);
+        self.contains_batch(words, probes)
     }
     fn folded(&self, factor: u64) -> Result<Self, Error> {
         fold_blocks(self.blocks, factor).map(|blocks| SplitBlockLayout { blocks, ..*self })
@@ -187,6 +208,20 @@ impl SplitBlockLayout {
     /// Bytes that are hashed of an integer.
     fn integer_bytes(&self) -> u64 {
         if self.int32 { 4 } else { 8 }
+    }
+
+    /// The hashes of keys, one after the other. Written out, so that it is compiled for its caller's instructions.
+    #[inline(always)]
+    fn probe_each<K: Key>(&self, keys: &[K], probes: &mut [u64]) {
+        if self.int32 {
+            for (probe, key) in probes.iter_mut().zip(keys) {
+                *probe = key.int32_hash();
+            }
+        } else {
+            for (probe, key) in probes.iter_mut().zip(keys) {
+                *probe = key.xxh64();
+            }
+        }
     }
 
     /// What [`Engine::contains_batch`] does on machines without AVX2.
@@ -266,91 +301,6 @@ pub(crate) fn fold_blocks(blocks: u64, factor: u64) -> Result<u64, Error> {
     Ok(blocks / factor)
 }
 
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use std::arch::x86_64::*;
-
-    use super::Unaligned;
-
-    use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
-
-    /// All eight masks of a hash.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn mask(hash: u64, salt: __m256i) -> __m256i {
-        let product = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), salt);
-        _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(product))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn salt() -> __m256i {
-        // SAFETY: `SALT` is 32 bytes long; the load takes any alignment.
-        unsafe { _mm256_loadu_si256(SALT.as_ptr().cast()) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn load(words: &[Unaligned], block: u64) -> __m256i {
-        let block = &words.as_chunks::<WORDS_PER_BLOCK>().0[block as usize];
-        // SAFETY: a block is 32 bytes long; the load takes any alignment.
-        unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn contains(words: &[Unaligned], blocks: u64, hash: u64) -> bool {
-        _mm256_testc_si256(load(words, block_of(hash, blocks)), mask(hash, salt())) != 0
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn contains_batch(words: &[Unaligned], blocks: u64, hashes: &[u64]) -> u64 {
-        let salt = salt();
-        let mut bits = 0;
-        for (i, &hash) in hashes.iter().enumerate() {
-            let all = _mm256_testc_si256(load(words, block_of(hash, blocks)), mask(hash, salt));
-            bits |= (all as u64) << i;
-        }
-        bits
-    }
-
-    /// Sets the bits of a hash; true if that changed one.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn set(words: &mut [u32], index: u64, mask: __m256i) -> bool {
-        let block = &mut words.as_chunks_mut::<WORDS_PER_BLOCK>().0[index as usize];
-        let pointer = block.as_mut_ptr().cast();
-        // SAFETY: `pointer` is the 32 bytes of `block`, borrowed mutably; load and store take any alignment.
-        unsafe {
-            let old = _mm256_loadu_si256(pointer);
-            _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask));
-            _mm256_testc_si256(old, mask) == 0
-        }
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn insert(words: &mut [u32], first_block: u64, blocks: u64, hash: u64) -> bool {
-        set(words, block_of(hash, blocks) - first_block, mask(hash, salt()))
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn insert_batch(words: &mut [u32], first_block: u64, blocks: u64, hashes: &[u64]) {
-        let salt = salt();
-        for &hash in hashes {
-            set(words, block_of(hash, blocks) - first_block, mask(hash, salt));
-        }
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn insert_and_tell(words: &mut [u32], first_block: u64, blocks: u64, hashes: &[u64]) -> u64 {
-        let salt = salt();
-        let mut changed = 0;
-        for (i, &hash) in hashes.iter().enumerate() {
-            changed |= (set(words, block_of(hash, blocks) - first_block, mask(hash, salt)) as u64) << i;
-        }
-        changed
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,9 +316,32 @@ mod tests {
         }
         assert_eq!(vector, portable);
         let vector: &[Unaligned] = bytemuck::cast_slice(&vector);
-        assert_eq!(layout.contains_batch(vector, &hashes), layout.contains_batch_portable(vector, &hashes));
+        for length in 0..=64 {
+            let hashes = &hashes[..length];
+            let expected = layout.contains_batch_portable(vector, hashes);
+            assert_eq!(layout.contains_batch(vector, hashes), expected, "{length}");
+            #[cfg(target_arch = "x86_64")]
+            if std::is_x86_feature_detected!("avx2") {
+                // SAFETY: AVX2 was just detected.
+                assert_eq!(unsafe { avx2::contains_batch(vector, 13, hashes) }, expected, "{length}");
+            }
+        }
         for (i, hash) in hashes.iter().enumerate() {
             assert_eq!(layout.contains(vector, hash), layout.contains_batch(vector, &hashes) >> i & 1 == 1);
+        }
+    }
+
+    #[test]
+    fn hashes_of_a_batch_are_those_of_its_keys() {
+        for int32 in [false, true] {
+            let layout = SplitBlockLayout { blocks: 1, int32 };
+            let keys: Vec<i64> = (0..64u64).map(|i| warpset_core::hash::finalise(i) as i64 >> (i % 60)).collect();
+            let mut probes = vec![0; 64];
+            layout.probe_batch(&keys, &mut probes);
+            assert_eq!(probes, keys.iter().map(|key| layout.probe(key)).collect::<Vec<_>>());
+            let narrow: Vec<i32> = keys.iter().map(|&key| key as i32).collect();
+            layout.probe_batch(&narrow[..13], &mut probes[..13]);
+            assert_eq!(probes[..13], narrow[..13].iter().map(|key| layout.probe(key)).collect::<Vec<_>>());
         }
     }
 }

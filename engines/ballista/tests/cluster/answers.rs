@@ -3,7 +3,7 @@
 use ballista::prelude::SessionConfigExt;
 use datafusion::prelude::SessionConfig;
 use warpset_ballista::LocalCluster;
-use warpset_engines_testing::{QUERIES, SCREENED, SCREENED_JOINS, cost, run, table};
+use warpset_engines_testing::{QUERIES, SCREENED, SCREENED_JOINS, cost, run, sorted_table, table, tpch};
 
 use crate::processes::Cluster;
 
@@ -57,6 +57,43 @@ async fn joins_are_screened_by_a_subquery_that_the_scheduler_writes() {
             assert!(plan.contains("sized_filter_agg") && plan.contains("might_contain"), "{sql}:\n{plan}");
             assert_eq!(table(&context, sql).await.unwrap(), table(&local, sql).await.unwrap(), "{adaptive}: {sql}");
         }
+    }
+}
+
+/// All queries of TPC-H, with every join screened that may be, and without.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes; what docs/engines.md reports of TPC-H"]
+async fn tpch_has_the_same_answers_when_joins_are_screened() {
+    let cluster = Cluster::start(2).await;
+    tpch::write(cluster.folder.path(), 0.01, 2048, 2).unwrap();
+    let local = cluster.local().await;
+    tpch::register(&local, cluster.folder.path()).await.unwrap();
+    for adaptive in [true, false] {
+        let config = remote_reads()
+            .with_ballista_adaptive_query_planner(adaptive)
+            .with_ballista_broadcast_join_threshold_bytes(0)
+            .with_ballista_broadcast_join_threshold_rows(0);
+        let context = cluster.client(config).await;
+        tpch::register(&context, cluster.folder.path()).await.unwrap();
+        for setting in SCREENED.iter().chain(&["SET warpset_joins.least_probe_rows = 0"]) {
+            run(&context, setting).await.unwrap();
+        }
+        let (mut screened, mut wrong) = (0, Vec::new());
+        for (i, query) in tpch::queries().into_iter().enumerate() {
+            let expected = sorted_table(&local, query).await.unwrap();
+            for way in [true, false] {
+                run(&context, &format!("SET warpset_joins.subqueries = {way}")).await.unwrap();
+                let plan = table(&context, &format!("EXPLAIN {query}")).await.unwrap();
+                screened += usize::from(plan.contains("sized_filter_agg"));
+                match sorted_table(&context, query).await {
+                    Ok(found) if found == expected => {}
+                    Ok(_) => wrong.push(format!("query {}, screened: {way}: another answer", i + 1)),
+                    Err(error) => wrong.push(format!("query {}, screened: {way}: {error}", i + 1)),
+                }
+            }
+        }
+        println!("adaptive planner: {adaptive}; {screened} queries screened; {wrong:?}");
+        assert!(wrong.is_empty() && screened >= 10, "{screened}, {wrong:?}");
     }
 }
 

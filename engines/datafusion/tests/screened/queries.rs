@@ -9,7 +9,7 @@ use crate::{config, counted, rows, run, screened};
 #[tokio::test]
 async fn tpch_has_the_same_answers() {
     let folder = tempfile::tempdir().unwrap();
-    tpch::write(folder.path(), 0.01, 2048).unwrap();
+    tpch::write(folder.path(), 0.01, 2048, 1).unwrap();
     let plain = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     tpch::register(&plain, folder.path()).await.unwrap();
     let broadcast = SessionConfig::new().with_target_partitions(2);

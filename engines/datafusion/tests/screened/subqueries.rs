@@ -23,7 +23,7 @@ pub async fn screened(config: SessionConfig) -> SessionContext {
 #[tokio::test]
 async fn tpch_has_the_same_answers() {
     let folder = tempfile::tempdir().unwrap();
-    tpch::write(folder.path(), 0.01, 2048).unwrap();
+    tpch::write(folder.path(), 0.01, 2048, 1).unwrap();
     let plain = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     // As engines of many machines have it.
     let joins = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery";
