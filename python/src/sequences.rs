@@ -256,7 +256,7 @@ fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
 /// >>> import warpset
 /// >>> positions, kmers = warpset.minimizers("ACGTTGCATTNGACCAGT", k=5, w=3)
 /// >>> other = warpset.minimizers(b"ACTGGTCNAATGCAACGT", k=5, w=3)   # the other strand
-/// >>> kmers.tolist() == other[1].tolist()[::-1], max(positions) < 14
+/// >>> kmers.tolist() == other[1].tolist()[::-1], max(positions.tolist()) < 14
 /// (True, True)
 #[pyfunction]
 #[pyo3(signature = (sequence, *, k=31, w=15, rotation=7))]

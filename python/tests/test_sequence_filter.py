@@ -101,9 +101,9 @@ def test_sequences_of_arrow():
 
 def test_decisions():
     genome = random(3, 1, 400)[0]
-    ours = SequenceFilter(1000, k=25)
+    ours = SequenceFilter(1000, k=25, bits_per_kmer=64)
     ours.add(genome)
-    half = genome[:37] + random(4, 1, 38)[0]   # 13 of 51 k-mers
+    half = genome[:37] + genome[37].translate(COMPLEMENT) + random(4, 1, 37)[0]   # 13 of 51 k-mers
     reads = [genome[:75], half, random(5, 1, 75)[0]]
     assert ours.matches(reads).tolist() == [True, True, False]
     assert ours.matches(reads, min_hits=13).tolist() == [True, True, False]

@@ -28,8 +28,8 @@ def whole(value, dtype):
 @st.composite
 def runs(draw):
     key, value = draw(st.sampled_from(TYPES))
-    batch = st.dictionaries(KEYS[key], VALUES[value], max_size=12)
-    return key, value, draw(st.lists(st.tuples(st.sampled_from("uudi"), batch), max_size=6))
+    batch = st.dictionaries(KEYS[key], VALUES[value], max_size=40)
+    return key, value, draw(st.lists(st.tuples(st.sampled_from("uudi"), batch), max_size=8))
 
 
 @pytest.mark.parametrize("device", ["cpu", DEVICE])
@@ -38,7 +38,7 @@ def test_like_a_dict(device):
     @given(runs())
     def check(run):
         key, value, operations = run
-        ours, model = SortedMap(key=key, value=value, batch_size=8, device=device), {}
+        ours, model = SortedMap(key=key, value=value, batch_size=64, device=device), {}
         for what, batch in operations:
             wanted = {k: whole(v, value) for k, v in batch.items()}
             if what == "u":

@@ -245,6 +245,10 @@ class Device:
         """
         Copies integers to the device: an array as `update` takes it, nulls left out.
         """
+    def letters(self, /, sequence: Any) -> DeviceArray:
+        """
+        Copies the letters of a sequence to the device, as a `SequenceFilter` there takes them: an array of `uint8`.
+        """
     @property
     def memory(self, /) -> tuple[int, int]:
         """
@@ -729,13 +733,163 @@ class QuotientFilter:
         """
 
 @final
+class SequenceFilter:
+    """
+    A Bloom filter of the k-mers of sequences, which takes sequences as they are: neighbouring k-mers share a block
+    of memory, so that a read touches a few cache lines instead of one per k-mer.
+
+    `n` is the number of different k-mers that it is made for. K-mers have `k` bases, 9 to 32, and are canonical:
+    those of both strands are one. None has a letter other than A, C, G, T in it, in either case.
+
+    - `bits_per_kmer`: its size. With 16 bits fewer than one foreign k-mer in 100,000 is found (`k=31`).
+    - `s`: bases per s-mer, of which a k-mer has `k - s + 1`, that all have to be there; `m`: bases of the minimizer
+      by which a block is chosen. Both are chosen by `k` and `n` if they are not given.
+
+    A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another iterable
+    of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
+
+    >>> import warpset
+    >>> genome = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG"
+    >>> known = warpset.SequenceFilter(1000, k=21)
+    >>> known.add(genome)
+    >>> reads = ["AAGCTAGCTTAGCTAGCCGATCGTGCATGCAA", "ACGT" * 8]   # the first one of the other strand
+    >>> found, kmers = known.count(reads)
+    >>> found.tolist(), kmers.tolist()
+    ([12, 0], [12, 12])
+    >>> known.matches(reads, min_hits=2, min_fraction=0.5).tolist()
+    [True, False]
+    >>> known.contains_windows(genome[:23]).tolist(), genome[:21] in known
+    ([True, True, True], True)
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, kmer: Any, /) -> bool:
+        """
+        Whether one k-mer, `k` bases, may be in the filter.
+        """
+    def __copy__(self, /) -> SequenceFilter: ...
+    def __deepcopy__(self, /, _memo: Any) -> SequenceFilter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ior__(self, other: object, /) -> SequenceFilter: ...
+    def __new__(cls, /, n: SupportsIndex, *, k: SupportsIndex = 31, bits_per_kmer: SupportsFloat | SupportsIndex = 16.0, s: SupportsIndex | None = None, m: SupportsIndex | None = None, device: Any | None = None) -> SequenceFilter: ...
+    def __or__(self, other: object, /) -> SequenceFilter: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> str: ...
+    def add(self, sequence: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds the k-mers of one sequence. For a filter on a device it may be letters there, an array of `uint8`, in
+        which any letter that is no base, a line end for one, ends a sequence.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes all k-mers and keeps the memory.
+        """
+    def contains_windows(self, sequence: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
+        booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
+
+        Of letters on a device, an array of `uint8`, the answers are there too: bit `i % 32` of word `i // 32` of an
+        array of `uint32` for the window that begins with letter `i`, and a letter that is no base ends a sequence.
+        """
+    def copy(self, /) -> SequenceFilter:
+        """
+        A copy.
+        """
+    def count(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+        """
+        Two arrays of `uint64`: how many k-mers of each sequence may be in the filter, and how many it has. Nulls
+        have none. K-mers that repeat count each time.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        """
+    def expected_fpr(self, /, n: SupportsIndex) -> float:
+        """
+        The rate of false positives in theory, were `n` different k-mers of random sequences in the filter.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        The rate of false positives as the filter is now, of k-mers that share no s-mer with its own.
+        """
+    @staticmethod
+    def from_bytes(data: Any, /, *, device: Any | None = None) -> SequenceFilter:
+        """
+        From `bytes(…)` of such a structure.
+        """
+    @property
+    def k(self, /) -> int:
+        """
+        Bases per k-mer.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SequenceFilter:
+        """
+        Reads a file that `save` wrote.
+        """
+    @property
+    def m(self, /) -> int:
+        """
+        Bases of the minimizer by which a block is chosen.
+        """
+    def matches(self, sequences: Any, /, *, min_hits: SupportsIndex = 1, min_fraction: SupportsFloat | SupportsIndex = 0.0, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+        """
+        Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_fraction`
+        of those that it has: an array of booleans, or `out` filled. Nulls never match.
+
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array of
+        Arrow.
+        """
+    def merge(self, /, other: SequenceFilter) -> None:
+        """
+        Adds what another filter with the same parameters holds.
+        """
+    @staticmethod
+    def mmap(path: str | PathLike[str]) -> SequenceFilter:
+        """
+        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
+        changed. Nothing may write the file meanwhile; `save` may replace it.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Bytes of memory that the bits take.
+        """
+    @property
+    def s(self, /) -> int:
+        """
+        Bases per s-mer.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes a file, which every backend and every language that has Warpset reads.
+        """
+    def to(self, /, device: Any) -> SequenceFilter:
+        """
+        A copy on another device, or on the host with `"cpu"`.
+        """
+    def update(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
+
+        Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the filter.
+        `threads` bounds the threads that work on them; by default as many as the machine has.
+        """
+
+@final
 class SortedMap:
     """
-    A dictionary from integers to integers, in the order of its keys, that takes updates in batches: a GPU LSM.
+    A dictionary in the order of its keys, from integers or byte strings to integers or rows of bytes, that takes
+    updates in batches: a GPU LSM.
 
-    - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"` or None; `"int64"` to `"uint64"` or None; `"uint32"`
-      to `"uint32"`. With None it is an ordered set: all values are `None`. Integers of any array are taken if the
-      type has them; `OverflowError` tells which one it has not.
+    - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
+      None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`. With None it is an ordered set: all values are
+      `None`. Integers of any array are taken if the type has them; `OverflowError` tells which one it has not.
+    - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are values of up to 16 and
+      32 bytes: items of NumPy's structured, void, string and complex types, rows of `uint8`, or `bytes`, to which
+      zeros are added. Answers are arrays of that type, `.view(dtype)` makes items again, or give an `out=` of yours.
     - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
       unless given.
     - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
@@ -1365,6 +1519,26 @@ class StaticSet:
 def devices() -> list[Device]:
     """
     All GPUs of this machine that can be used; an empty list if there are none, or no driver.
+    """
+
+def minimizers(sequence: Any, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[Any, Any]:
+    """
+    The canonical minimizers of a sequence of DNA: of each window of `w` consecutive k-mers the one with the least hash,
+    the same on both strands if `k + w` is even.
+
+    `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
+    Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
+    complement, 2 bits per base, the first base lowest, A 0, C 1, T 2, G 3.
+
+    - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
+    - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
+      those of Deacon's indexes.
+
+    >>> import warpset
+    >>> positions, kmers = warpset.minimizers("ACGTTGCATTNGACCAGT", k=5, w=3)
+    >>> other = warpset.minimizers(b"ACTGGTCNAATGCAACGT", k=5, w=3)   # the other strand
+    >>> kmers.tolist() == other[1].tolist()[::-1], max(positions.tolist()) < 14
+    (True, True)
     """
 
 

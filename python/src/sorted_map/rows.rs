@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use warpset::gpu::{DeviceSlice, DeviceVec};
@@ -75,14 +76,27 @@ fn of_object<const LEN: usize>(object: &Bound<'_, PyAny>) -> PyResult<[u8; LEN]>
     match one_key(object) {
         Ok(OneKey::Bytes(bytes)) => row(bytes),
         Ok(OneKey::Word(_)) => Err(integers().into()),
-        Err(error) => match PyUntypedBuffer::get(object).ok().filter(|buffer| buffer.dimensions() == 0) {
-            Some(buffer) if has_bytes(&buffer) => {
-                // SAFETY: the one item of the buffer.
-                row(unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast_const().cast(), buffer.item_size()) })
-            }
-            _ => Err(error),
+        Err(error) => match of_scalar(object)? {
+            Some(bytes) => row(bytes.as_bytes()),
+            None => Err(error),
         },
     }
+}
+
+/// The bytes of one item of an array with items that are bytes, which NumPy gives as a buffer without a shape.
+fn of_scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py = object.py();
+    let (Some(dtype), Some(dimensions)) =
+        (object.getattr_opt(intern!(py, "dtype"))?, object.getattr_opt(intern!(py, "ndim"))?)
+    else {
+        return Ok(None);
+    };
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let has_bytes = matches!(kind.as_str(), "V" | "c") && !dtype.getattr(intern!(py, "hasobject"))?.is_truthy()?;
+    if dimensions.extract::<usize>()? > 0 || !has_bytes {
+        return Ok(None);
+    }
+    Ok(Some(object.call_method0(intern!(py, "tobytes"))?.cast_into()?))
 }
 
 fn integers() -> Failure {
