@@ -1,7 +1,7 @@
 //! Trees on the emulator, and on a CUDA device where there is one, against those on the host: same answers, same bytes.
 //!
 //! A pair of types takes seconds to compile, so there are few: each width of keys, and values of 0, 4 and 8 bytes and in
-//! rows. `tests/everywhere.rs` has the other types.
+//! rows. `tests/everywhere` has the other types.
 
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
