@@ -160,7 +160,7 @@ fn methods_agree() {
             assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges));
             assert_eq!(tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
         }
-        there.insert_bulk(&asked, &vec![K::MAX; 400]).unwrap();
+        there.insert_bulk(&asked, &[K::MAX; 400]).unwrap();
         assert!(there.get_bulk(&asked).unwrap().iter().all(|value| *value == Some(K::MAX)));
         assert_eq!(snapshot.get_bulk(&asked).unwrap(), host.get_bulk(&asked));
     }
