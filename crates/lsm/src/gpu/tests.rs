@@ -1,7 +1,7 @@
 //! Trees on the emulator, and on a CUDA device where there is one, against those on the host: same answers, same bytes.
 //!
 //! A pair of types takes seconds to compile, so there are few: each width of keys, and values of 0, 4 and 8 bytes and in
-//! rows. `tests/everywhere.rs` has the other types.
+//! rows. `tests/everywhere` has the other types.
 
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
@@ -160,7 +160,7 @@ fn methods_agree() {
             assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges));
             assert_eq!(tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
         }
-        there.insert_bulk(&asked, &vec![K::MAX; 400]).unwrap();
+        there.insert_bulk(&asked, &[K::MAX; 400]).unwrap();
         assert!(there.get_bulk(&asked).unwrap().iter().all(|value| *value == Some(K::MAX)));
         assert_eq!(snapshot.get_bulk(&asked).unwrap(), host.get_bulk(&asked));
     }
