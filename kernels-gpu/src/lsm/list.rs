@@ -97,11 +97,11 @@ kernel! {
     ///   runs.
     /// - `offsets`, `keys`, `values`: as for [`lsm_list`]; the outputs are used by this launch and [`lsm_list_tasks`]
     ///   alone.
-    #[launch_bounds(256, 5)]
+    #[launch_bounds(256, 4)]
     pub unsafe fn lsm_list_located<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, n: usize, offsets: Global<u64>, keys: GlobalMut<K>,
         values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_located_u32, #[launch_bounds(256, 4)] u64 => lsm_list_located_u64] {
+    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
@@ -128,11 +128,11 @@ kernel! {
     /// # Safety
     /// - Launch and other arguments: as for [`lsm_list_located`].
     /// - `long`, `long_len`, `tasks`, `owners`: as for [`lsm_list_long`].
-    #[launch_bounds(256, 5)]
+    #[launch_bounds(256, 4)]
     pub unsafe fn lsm_list_tasks<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, long: Global<u64>, long_len: u32, tasks: u32,
         owners: Global<u32>, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_tasks_u32, #[launch_bounds(256, 4)] u64 => lsm_list_tasks_u64] {
+    ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };

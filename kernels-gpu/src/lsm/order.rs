@@ -49,8 +49,6 @@ pub const PLACE_SHIFT: u32 = 6;
 
 /// Rows of 32 elements that are on their way at a time.
 const ROWS: usize = 4;
-/// No element: an order has fewer than 2^32.
-const NONE: u32 = u32::MAX;
 
 /// A key that travels between lanes.
 pub trait RangeKey: LevelKey + ShuffleWord + Not<Output = Self> {
@@ -237,36 +235,39 @@ impl<K: RangeKey> Order<K> {
         }
     }
 
-    /// Copies the elements `at` these places of the order, if they are visible, to where `base` and the number of visible
-    /// elements before them in the order add up to. Places that are [`NONE`] stand for no element.
+    /// Copies those of the elements `at` these places of the order that are wanted and visible, to where `base` and the
+    /// number of visible elements before them in the order add up to. The others are read as well: without branches all
+    /// reads of a kind are on their way together.
     ///
     /// # Safety
-    /// The order has these elements; the outputs are valid there, and nothing else accesses them.
+    /// The order has all these elements; the outputs are valid where those go that are copied, and nothing else accesses
+    /// them.
     #[inline(always)]
     #[track_caller]
-    unsafe fn copy(self, at: [u32; ROWS], base: [usize; ROWS], out: Output<K>) {
+    unsafe fn copy(self, at: [u32; ROWS], mut is_wanted: [bool; ROWS], base: [usize; ROWS], out: Output<K>) {
         let visibility = self.visibility();
         let mut entries = [0; ROWS];
-        let mut is_wanted = [false; ROWS];
-        let mut to = [0; ROWS];
         let mut elements = [(0, 0); ROWS];
-        // SAFETY: the caller's promise. What all elements need is asked for before the first goes on.
+        let mut to = base;
+        // SAFETY: the caller's promise.
         unsafe {
             for u in 0..ROWS {
-                if at[u] != NONE {
-                    entries[u] = self.entry(at[u]);
-                    let (mut rank, mut is_visible) = (at[u], true);
-                    if !visibility.is_all() {
-                        (rank, is_visible) = visibility.rank_and_bit(0, at[u] as usize);
-                    }
-                    (to[u], is_wanted[u]) = (base[u].wrapping_add(rank as usize), is_visible);
+                entries[u] = self.entry(at[u]);
+            }
+            if visibility.is_all() {
+                for u in 0..ROWS {
+                    to[u] = to[u].wrapping_add(at[u] as usize);
+                }
+            } else {
+                for u in 0..ROWS {
+                    let (rank, bit) = visibility.rank_and_bit(0, at[u] as usize);
+                    to[u] = to[u].wrapping_add(rank as usize);
+                    is_wanted[u] &= bit;
                 }
             }
             for u in 0..ROWS {
-                if at[u] != NONE {
-                    let (number, place) = self.element(at[u], entries[u]);
-                    elements[u] = (number, place as usize);
-                }
+                let (number, place) = self.element(at[u], entries[u]);
+                elements[u] = (number, place as usize);
             }
             out.copy(self.levels, elements, is_wanted, to);
         }
@@ -282,15 +283,15 @@ impl<K: RangeKey> Order<K> {
     pub unsafe fn list(self, first: u32, len: u32, out: Output<K>, to: usize) {
         // SAFETY: the element is there.
         let to = to.wrapping_sub(unsafe { self.visibility().rank(0, first as usize) } as usize);
-        let mut base = lane_id();
+        let mut base = 0;
         while base < len {
-            let mut at = [NONE; ROWS];
+            let (mut at, mut is_wanted) = ([0; ROWS], [false; ROWS]);
             for u in 0..ROWS {
-                let i = base + 32 * u as u32;
-                at[u] = if i < len { first + i } else { NONE };
+                let i = base + 32 * u as u32 + lane_id();
+                (at[u], is_wanted[u]) = (first + i.min(len - 1), i < len);
             }
             // SAFETY: these are among the caller's.
-            unsafe { self.copy(at, [to; ROWS], out) };
+            unsafe { self.copy(at, is_wanted, [to; ROWS], out) };
             base += 32 * ROWS as u32;
         }
     }
@@ -313,16 +314,16 @@ impl<K: RangeKey> Order<K> {
             let to = to.wrapping_sub(rank as usize) as u64;
             let mut base = 0;
             while base < total {
-                let mut at = [NONE; ROWS];
-                let mut to_of = [0; ROWS];
+                let (mut at, mut is_wanted, mut to_of) = ([0; ROWS], [false; ROWS], [0; ROWS]);
                 for u in 0..ROWS {
                     let i = base + 32 * u as u32 + lane_id();
+                    is_wanted[u] = i < total;
+                    let i = i.min(total - 1);
                     let source = first_above(end, i);
-                    let place = warp::shuffle_idx(FULL_MASK, places, source).wrapping_add(i);
+                    at[u] = warp::shuffle_idx(FULL_MASK, places, source).wrapping_add(i);
                     to_of[u] = warp::shuffle_idx(FULL_MASK, to, source) as usize;
-                    at[u] = if i < total { place } else { NONE };
                 }
-                self.copy(at, to_of, out);
+                self.copy(at, is_wanted, to_of, out);
                 base += 32 * ROWS as u32;
             }
         }
@@ -359,26 +360,6 @@ pub struct Output<K> {
 }
 
 impl<K: RangeKey> Output<K> {
-    /// The value of an element, in the lower bits of a word.
-    ///
-    /// # Safety
-    /// The level has it.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn value(self, levels: Levels, number: u32, place: usize) -> u64 {
-        let address = levels.values_address(number);
-        // SAFETY: the caller's promise.
-        unsafe {
-            if self.value_words == 1 {
-                Global::<u32>::at_address(address, place + 1).read_nc(place) as u64
-            } else if self.value_words == 2 {
-                Global::<u64>::at_address(address, place + 1).read_nc(place)
-            } else {
-                0
-            }
-        }
-    }
-
     /// Writes an element.
     ///
     /// # Safety
@@ -400,22 +381,32 @@ impl<K: RangeKey> Output<K> {
     /// Copies the elements that are wanted, each by its level's number and its place there, to places `to`.
     ///
     /// # Safety
-    /// The levels have these elements; the outputs are valid there, and nothing else accesses them.
+    /// The levels have all these elements; the outputs are valid where those go that are wanted, and nothing else
+    /// accesses them.
     #[inline(always)]
     #[track_caller]
     unsafe fn copy(self, levels: Levels, elements: [(u32, usize); ROWS], is_wanted: [bool; ROWS], to: [usize; ROWS]) {
+        let (mut keys, mut values) = ([K::default(); ROWS], [0; ROWS]);
         // SAFETY: the caller's promise. All are on their way before the first is written.
         unsafe {
-            let mut loaded = [(K::default(), 0); ROWS];
             for u in 0..ROWS {
-                if is_wanted[u] {
+                keys[u] = levels.keys::<K>(elements[u].0).read_nc(elements[u].1);
+            }
+            if self.value_words == 1 {
+                for u in 0..ROWS {
                     let (number, place) = elements[u];
-                    loaded[u] = (levels.keys::<K>(number).read_nc(place), self.value(levels, number, place));
+                    values[u] =
+                        Global::<u32>::at_address(levels.values_address(number), place + 1).read_nc(place) as u64;
+                }
+            } else if self.value_words == 2 {
+                for u in 0..ROWS {
+                    let (number, place) = elements[u];
+                    values[u] = Global::<u64>::at_address(levels.values_address(number), place + 1).read_nc(place);
                 }
             }
             for u in 0..ROWS {
                 if is_wanted[u] {
-                    self.put(to[u], loaded[u].0, loaded[u].1);
+                    self.put(to[u], keys[u], values[u]);
                 }
             }
         }
@@ -430,22 +421,18 @@ impl<K: RangeKey> Output<K> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn list_own(self, levels: Levels, order: Global<u64>, len: usize, mut to: usize) {
-        let mut base = lane_id() as usize;
-        // SAFETY: the caller's lanes all come here, and the loop goes as often for all.
+        let mut base = 0;
+        // SAFETY: the caller's lanes all come here, and the loop goes as often for all; what is read is an element.
         unsafe {
-            while base - (lane_id() as usize) < len {
-                let mut words = [0; ROWS];
+            while base < len {
+                let (mut words, mut places) = ([0; ROWS], [0; ROWS]);
+                let (mut is_wanted, mut elements) = ([false; ROWS], [(0, 0); ROWS]);
                 for u in 0..ROWS {
-                    if base + 32 * u < len {
-                        words[u] = order.read_nc(base + 32 * u);
-                    }
+                    let i = base + 32 * u + lane_id() as usize;
+                    (words[u], is_wanted[u]) = (order.read_nc(i.min(len - 1)), i < len);
                 }
-                let mut places = [0; ROWS];
-                let mut is_wanted = [false; ROWS];
-                let mut elements = [(0, 0); ROWS];
                 for u in 0..ROWS {
-                    // A lane without an element has no bits.
-                    is_wanted[u] = words[u] & VISIBLE != 0;
+                    is_wanted[u] &= words[u] & VISIBLE != 0;
                     let all = warp::ballot(FULL_MASK, is_wanted[u]);
                     elements[u] = ((words[u] >> NUMBER_SHIFT) as u32 & 31, (words[u] >> PLACE_SHIFT) as usize);
                     places[u] = to + (all & warp::lane_mask_lt()).count_ones() as usize;
@@ -466,21 +453,23 @@ impl<K: RangeKey> Output<K> {
     pub unsafe fn list_span(self, levels: Levels, visibility: Visibility, number: u32, span: Span, to: usize) {
         let (low, count) = (span.low, span.count());
         let first = levels.first_visible(number);
-        let mut base = lane_id() as usize;
+        let mut base = 0;
         // SAFETY: places that are read are inside the span, and there is room for what is visible.
         unsafe {
             let before = visibility.rank(first, low);
             while base < count {
-                let mut places = [0; ROWS];
-                let mut is_wanted = [false; ROWS];
+                let (mut places, mut is_wanted) = ([0; ROWS], [false; ROWS]);
                 let mut elements = [(number, 0); ROWS];
                 for u in 0..ROWS {
-                    let i = base + 32 * u;
-                    elements[u].1 = low + i;
+                    let i = base + 32 * u + lane_id() as usize;
                     (places[u], is_wanted[u]) = (to + i, i < count);
-                    if i < count && !visibility.is_all() {
-                        let (rank, bit) = visibility.rank_and_bit(first, low + i);
-                        (places[u], is_wanted[u]) = (to + rank.wrapping_sub(before) as usize, bit);
+                    elements[u].1 = low + i.min(count - 1);
+                }
+                if !visibility.is_all() {
+                    for u in 0..ROWS {
+                        let (rank, bit) = visibility.rank_and_bit(first, elements[u].1);
+                        places[u] = to + rank.wrapping_sub(before) as usize;
+                        is_wanted[u] &= bit;
                     }
                 }
                 self.copy(levels, elements, is_wanted, places);

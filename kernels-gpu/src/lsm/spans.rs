@@ -87,11 +87,11 @@ kernel! {
     /// - `lows`, `highs`, `counts`, `list`, `long`, `long_count`: as for [`lsm_spans`].
     /// - `located`: valid for `n` writes, used by this launch alone, unless `keep` is 0: where in the order the elements
     ///   of each query begin, in the upper half, and how many there are.
-    #[launch_bounds(256, 6)]
+    #[launch_bounds(256, 4)]
     pub unsafe fn lsm_locate<K>(
         table: Global<u64>, order: OrderTable, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>, keep: u32,
         located: GlobalMut<u64>, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_locate_u32, #[launch_bounds(256, 5)] u64 => lsm_locate_u64] {
+    ) for [u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64] {
         // SAFETY: the caller keeps this kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let step = (thread::grid_dim_x() * groups::BLOCK) as usize;

@@ -22,7 +22,7 @@ const CHUNK: Range<usize> = if cfg!(test) { 128..256 } else { 1 << 14..1 << 18 }
 /// Bytes of a batch from which on several threads bring it.
 const LARGE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// Bytes of a part of a large batch: it is sorted while the next one is on its way.
-const PART: usize = if cfg!(test) { 1 << 11 } else { 1 << 24 };
+const PART: usize = if cfg!(test) { 1 << 11 } else { 1 << 26 };
 /// Parts, at most: they are merged at the end.
 const MOST_PARTS: usize = 4;
 /// What parts of a lane's memory are aligned to, as allocations are.
