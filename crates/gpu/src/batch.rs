@@ -31,4 +31,4 @@ pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};
 pub use stencil::{KeyWords, SelectWords, SelectedKeys, SelectedSlice, Stencil};
 pub use strings::{DeviceStrings, Offset, StringVec};
 
-pub use crate::transfer::upload_many;
+pub use crate::transfer::{upload_many, upload_parts};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::{Device, DeviceSliceMut, DeviceVec, PinnedVec, Stream};
+use crate::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, PinnedVec, Stream};
 
 /// A stream, and the memory whose contents travel on it, on both sides of the bus. Making one allocates nothing where
 /// the device has kept what an earlier one was made of.
@@ -92,6 +92,35 @@ impl Lane {
         let to = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.host)[bytes];
         // SAFETY: the pinned memory is the lane's, which waits before anyone reads it or it is given up.
         unsafe { self.stream.download_async(from, to) }
+    }
+
+    /// Queues the copy of the first bytes on the host to another place on the device.
+    ///
+    /// # Safety
+    /// The place is allocated when the stream comes to this, and until the lane has been waited for nothing else
+    /// accesses it.
+    ///
+    /// # Errors
+    /// What the driver says of the copy.
+    pub(crate) unsafe fn send_to(&mut self, to: DeviceSliceMut<'_, u8>) -> Result<()> {
+        self.is_busy = true;
+        let from = &bytemuck::cast_slice::<u64, u8>(&self.host)[..to.len()];
+        // SAFETY: the pinned memory is the lane's, which waits before anyone changes it; the caller's promise.
+        unsafe { self.stream.upload_unordered(to, from) }
+    }
+
+    /// Queues the copy of some bytes elsewhere on the device to the first ones on the host.
+    ///
+    /// # Safety
+    /// They are allocated when the stream comes to this, and until the lane has been waited for nothing writes them.
+    ///
+    /// # Errors
+    /// What the driver says of the copy.
+    pub(crate) unsafe fn fetch_from(&mut self, from: DeviceSlice<'_, u8>) -> Result<()> {
+        self.is_busy = true;
+        let to = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.host)[..from.len()];
+        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it; the caller's promise.
+        unsafe { self.stream.download_unordered(from, to) }
     }
 }
 

@@ -267,6 +267,16 @@ impl Stream {
         let to = to.into();
         same_len(from.len(), to.len())?;
         to.memory().prepare_for(self, "a copy to the device")?;
+        // SAFETY: the memory is there; the caller's promise.
+        unsafe { self.upload_unordered(to, from) }
+    }
+
+    /// [`upload_async`](Self::upload_async) that waits for no allocation: `to` is as long as `from`, and on this device.
+    ///
+    /// # Safety
+    /// As for [`upload_async`](Self::upload_async); when the stream comes to this copy, `to` is allocated, and until it
+    /// has passed nothing else accesses it.
+    pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
         match &self.0.device.0 {
             _ if to.byte_len() == 0 => Ok(()),
             // SAFETY: `from` is valid for as long as the caller promises, and `to` is a range of its allocation.
@@ -291,6 +301,17 @@ impl Stream {
         let from = from.into();
         same_len(from.len(), to.len())?;
         from.memory().prepare_for(self, "a copy from the device")?;
+        // SAFETY: the memory is there; the caller's promise.
+        unsafe { self.download_unordered(from, to) }
+    }
+
+    /// [`download_async`](Self::download_async) that waits for no allocation: `to` is as long as `from`, which is on this
+    /// device.
+    ///
+    /// # Safety
+    /// As for [`download_async`](Self::download_async); when the stream comes to this copy, `from` is allocated, and
+    /// until it has passed nothing writes it.
+    pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
         match &self.0.device.0 {
             _ if from.byte_len() == 0 => Ok(()),
             // SAFETY: `to` is valid for as long as the caller promises, and `from` is a range of its allocation.

@@ -1,6 +1,7 @@
-//! Large copies between host and device by several threads: each moves its chunks through pinned memory of its own, and
-//! while one chunk crosses the bus, it fills or empties another. All copies are queued on the caller's stream, so that
-//! they come after its work.
+//! Large copies between host and device by several threads: each moves its chunks through pinned memory on two streams of
+//! its own ([`Lane`]), and while one chunk crosses the bus, it fills or empties another. One stream alone would leave
+//! the bus idle between two copies. They come after what the caller's stream holds, and have all ended when a call
+//! returns, so memory that is freed in the order of that stream stays so.
 //!
 //! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory
 //! that is new, which costs ten times the copy.
@@ -8,16 +9,20 @@
 use bytemuck::Pod;
 use warpset_base::parallel;
 
-use crate::error::Result;
+use crate::error::{GpuError, Result};
 use crate::event::Event;
-use crate::{DeviceSlice, DeviceSliceMut, PinnedVec, Stream};
+use crate::lane::Lane;
+use crate::{DeviceSlice, DeviceSliceMut, Stream};
 
 /// Threads, at most.
 const THREADS: usize = 8;
 /// Bytes of a chunk, at least and at most.
-const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 19;
+const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 20;
 /// Bytes from which on several threads pay.
 pub(crate) const LARGE: usize = 1 << 20;
+
+/// What goes from the host to a place on the device, of the same length.
+type Move<'h, 'd, T> = (&'h [T], DeviceSliceMut<'d, T>);
 
 /// Copies each slice to its place on the device, after what `stream` holds now, and waits.
 ///
@@ -31,7 +36,24 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
     if bytes < LARGE {
         return moves.into_iter().try_for_each(|(from, to)| stream.upload(to, from));
     }
-    upload_in_chunks(stream, moves, chunk_of(bytes), threads())
+    upload_parts(stream, vec![moves], |_| Ok(()))
+}
+
+/// [`upload_many`] of several parts, one after the other: once one has arrived, `then` is called with its places, while
+/// the next ones are still on their way. Waits for all.
+///
+/// # Errors
+/// As for [`upload_many`]; what `then` returns.
+///
+/// # Panics
+/// As for [`upload_many`].
+pub fn upload_parts<'d, T: Pod, E: From<GpuError>>(
+    stream: &Stream,
+    parts: Vec<Vec<(&[T], DeviceSliceMut<'d, T>)>>,
+    then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let bytes: usize = parts.iter().flatten().map(|(from, _)| size_of_val(*from)).sum();
+    upload_in_chunks(stream, parts, chunk_of(bytes), threads(), then)
 }
 
 /// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.
@@ -39,8 +61,7 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
 /// # Errors
 /// As for [`upload_many`].
 pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceMut<'_, T>) -> Result<()> {
-    let chunk = chunk_of(size_of_val(from));
-    upload_in_chunks(stream, vec![(from, to)], chunk, threads())
+    upload_parts(stream, vec![vec![(from, to)]], |_| Ok(()))
 }
 
 /// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and waits.
@@ -61,37 +82,64 @@ fn threads() -> usize {
     rayon::current_num_threads().min(THREADS)
 }
 
-fn upload_in_chunks<T: Pod>(
+/// Two lanes for chunks of that many bytes, which start after `ready`.
+fn lanes(stream: &Stream, ready: &Event, chunk: usize) -> Result<[Lane; 2]> {
+    let lane = || -> Result<Lane> {
+        let lane = Lane::new(stream.device(), chunk.div_ceil(8), 0)?;
+        lane.stream().wait(ready)?;
+        Ok(lane)
+    };
+    Ok([lane()?, lane()?])
+}
+
+/// The end of what `stream` holds now.
+fn end_of(stream: &Stream) -> Result<Event> {
+    let ready = stream.device().new_event()?;
+    ready.record(stream)?;
+    Ok(ready)
+}
+
+fn upload_in_chunks<'d, T: Pod, E: From<GpuError>>(
     stream: &Stream,
-    moves: Vec<(&[T], DeviceSliceMut<'_, T>)>,
+    parts: Vec<Vec<Move<'_, 'd, T>>>,
     chunk: usize,
     threads: usize,
-) -> Result<()> {
-    let mut shares: Vec<Vec<(&[u8], DeviceSliceMut<'_, u8>)>> = (0..threads).map(|_| Vec::new()).collect();
-    let mut next = (0..threads).cycle();
-    for (from, to) in moves {
+    mut then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    for (from, to) in parts.iter().flatten() {
         assert_eq!(from.len(), to.len(), "a slice and its place on the device");
-        let mut rest = to.cast::<u8>()?;
-        for from in bytemuck::cast_slice::<T, u8>(from).chunks(chunk) {
-            let (to, after) = rest.split_at_mut(from.len());
-            rest = after;
-            shares[next.next().unwrap_or(0)].push((from, to));
-        }
+        to.memory().prepare_for(stream, "a copy to the device")?;
     }
-    on_threads(shares, |share| {
-        let mut lanes = [Lane::new(stream, chunk)?, Lane::new(stream, chunk)?];
-        for (i, (from, to)) in share.into_iter().enumerate() {
-            let lane = &mut lanes[i % 2];
-            lane.wait()?;
-            lane.bytes()[..from.len()].copy_from_slice(from);
-            lane.work = Work::Unmarked;
-            let from = &bytemuck::cast_slice::<u64, u8>(&lane.pinned)[..from.len()];
-            // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
-            unsafe { stream.upload_async(to, from)? };
-            lane.mark()?;
+    let ready = end_of(stream)?;
+    let mut lanes_of: Vec<Option<[Lane; 2]>> = (0..threads).map(|_| None).collect();
+    for mut moves in parts {
+        let mut shares: Vec<Vec<(&[u8], DeviceSliceMut<'_, u8>)>> = (0..threads).map(|_| Vec::new()).collect();
+        let mut next = (0..threads).cycle();
+        for (from, to) in &mut moves {
+            let mut rest = to.reborrow().cast::<u8>()?;
+            for from in bytemuck::cast_slice::<T, u8>(from).chunks(chunk) {
+                let (to, after) = rest.split_at_mut(from.len());
+                rest = after;
+                shares[next.next().unwrap_or(0)].push((from, to));
+            }
         }
-        lanes.iter_mut().try_for_each(Lane::wait)
-    })
+        let shares: Vec<_> = shares.into_iter().zip(&mut lanes_of).collect();
+        parallel::try_for_each(shares, |(share, of_thread)| -> Result<()> {
+            let of_thread = match of_thread {
+                Some(there) => there,
+                none => none.insert(lanes(stream, &ready, chunk)?),
+            };
+            for (i, (from, to)) in share.into_iter().enumerate() {
+                let lane = &mut of_thread[i % 2];
+                lane.host()?[..from.len()].copy_from_slice(from);
+                // SAFETY: the memory is there when `ready` has passed, and borrowed until all lanes have been waited for.
+                unsafe { lane.send_to(to)? };
+            }
+            of_thread.iter_mut().try_for_each(Lane::wait)
+        })?;
+        then(moves.into_iter().map(|(_, to)| to).collect())?;
+    }
+    Ok(())
 }
 
 fn download_in_chunks<T: Pod>(
@@ -102,106 +150,33 @@ fn download_in_chunks<T: Pod>(
     threads: usize,
 ) -> Result<()> {
     assert_eq!(from.len(), to.len(), "a slice on the device and its place");
+    from.memory().prepare_for(stream, "a copy from the device")?;
+    let ready = end_of(stream)?;
     let from = from.cast::<u8>()?;
     let to = bytemuck::cast_slice_mut::<T, u8>(to);
     let share = to.len().div_ceil(threads).next_multiple_of(chunk).max(chunk);
     let shares: Vec<(usize, &mut [u8])> = to.chunks_mut(share).enumerate().map(|(i, to)| (i * share, to)).collect();
-    on_threads(shares, |(begin, to)| {
-        let mut lanes = [Lane::new(stream, chunk)?, Lane::new(stream, chunk)?];
-        let mut at = begin;
-        let mut before: Option<&mut [u8]> = None;
+    parallel::try_for_each(shares, |(mut at, to)| -> Result<()> {
+        let mut lanes = lanes(stream, &ready, chunk)?;
+        // What is on its way on each lane.
+        let mut places = [None, None];
         for (i, to) in to.chunks_mut(chunk).enumerate() {
-            let [lane, other] = if i % 2 == 0 { lanes.each_mut() } else { swapped(lanes.each_mut()) };
-            lane.work = Work::Unmarked;
-            let place = from.slice(at..at + to.len());
+            hand_over(&mut lanes[i % 2], &mut places[i % 2])?;
+            // SAFETY: the memory is there when `ready` has passed, and borrowed until all lanes have been waited for.
+            unsafe { lanes[i % 2].fetch_from(from.slice(at..at + to.len()))? };
             at += to.len();
-            let pinned = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut lane.pinned)[..to.len()];
-            // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
-            unsafe { stream.download_async(place, pinned)? };
-            lane.mark()?;
-            if let Some(before) = before.replace(to) {
-                other.hand_over(before)?;
-            }
+            places[i % 2] = Some(to);
         }
-        match before {
-            Some(last) => lanes[(at - begin).div_ceil(chunk).saturating_sub(1) % 2].hand_over(last),
-            None => Ok(()),
-        }
+        lanes.iter_mut().zip(&mut places).try_for_each(|(lane, place)| hand_over(lane, place))
     })
 }
 
-fn swapped<T>([a, b]: [T; 2]) -> [T; 2] {
-    [b, a]
-}
-
-/// Runs `work` on each share, on the threads of the current pool, which are there already; the first error counts.
-fn on_threads<S: Send>(shares: Vec<S>, work: impl Fn(S) -> Result<()> + Sync) -> Result<()> {
-    parallel::try_for_each(shares, work)
-}
-
-/// A chunk of pinned memory, and the end of the last copy that uses it.
-struct Lane<'s> {
-    stream: &'s Stream,
-    pinned: PinnedVec<u64>,
-    copied: Event,
-    work: Work,
-}
-
-/// What may still use a lane's memory.
-enum Work {
-    /// Nothing.
-    Done,
-    /// A copy whose end the lane's event marks.
-    Marked,
-    /// A copy that may have been queued, with no mark after it.
-    Unmarked,
-}
-
-impl<'s> Lane<'s> {
-    fn new(stream: &'s Stream, chunk: usize) -> Result<Self> {
-        let device = stream.device();
-        let (pinned, copied) = (PinnedVec::kept(device, chunk.div_ceil(8))?, device.new_event()?);
-        Ok(Lane { stream, pinned, copied, work: Work::Done })
+/// Waits for a lane, and copies what has arrived to where it belongs.
+fn hand_over(lane: &mut Lane, place: &mut Option<&mut [u8]>) -> Result<()> {
+    if let Some(to) = place.take() {
+        to.copy_from_slice(&lane.host()?[..to.len()]);
     }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(&mut self.pinned)
-    }
-
-    /// Marks the end of the copy that was queued last.
-    fn mark(&mut self) -> Result<()> {
-        self.copied.record(self.stream)?;
-        self.work = Work::Marked;
-        Ok(())
-    }
-
-    /// Waits until nothing uses the pinned memory.
-    fn wait(&mut self) -> Result<()> {
-        match self.work {
-            Work::Done => {}
-            Work::Marked => self.copied.synchronize()?,
-            Work::Unmarked => self.stream.synchronize()?,
-        }
-        self.work = Work::Done;
-        Ok(())
-    }
-
-    /// Waits, and copies what has arrived.
-    fn hand_over(&mut self, to: &mut [u8]) -> Result<()> {
-        self.wait()?;
-        to.copy_from_slice(&self.bytes()[..to.len()]);
-        Ok(())
-    }
-}
-
-/// A lane that ends while a copy is under way, as on an error, waits for it.
-impl Drop for Lane<'_> {
-    fn drop(&mut self) {
-        match self.wait() {
-            Ok(()) => self.pinned.keep(),
-            Err(_) => self.pinned.leak(),
-        }
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -227,7 +202,15 @@ mod tests {
                             rest = after;
                             moves.push((&items[..], to));
                         }
-                        upload_in_chunks(&stream, moves, chunk, threads).unwrap();
+                        let mut arrived = Vec::new();
+                        let parts: Vec<Vec<_>> = moves.into_iter().map(|one| vec![one]).collect();
+                        let then = |places: Vec<DeviceSliceMut<'_, u32>>| {
+                            let [place] = &places[..] else { panic!("a place for each move") };
+                            arrived.push(place.as_slice().to_vec()?);
+                            Ok::<_, GpuError>(())
+                        };
+                        upload_in_chunks(&stream, parts, chunk, threads, then).unwrap();
+                        assert!(arrived == items, "{lens:?} {threads} {chunk}");
                         assert!(there.to_vec().unwrap() == all, "{lens:?} {threads} {chunk}");
                         let mut back = vec![0u32; all.len()];
                         download_in_chunks(&stream, there.as_slice(), &mut back, chunk, threads).unwrap();
@@ -251,7 +234,7 @@ mod tests {
             assert!(back.iter().all(|&word| word == 0x0707_0707_0707_0707));
             let items: Vec<u64> = (0..len as u64).collect();
             stream.upload(&mut there, &items).unwrap();
-            assert!(there.to_vec().unwrap() == items);
+            assert!(there.to_vec().unwrap() == items && there.follows(&stream));
         }
     }
 }

@@ -2,19 +2,22 @@
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
 //! IPDPS 2018, section IV-D. The paper copies the candidates of all queries to memory, sorts each query's, and drops
-//! what is stale. Departures: levels are sorted already, and an [`order`] says how they interleave.
+//! what is stale. Departures: levels are sorted already, and an [`order`](super::order) says how they interleave.
 //!
-//! Ranges have been counted, by [`lsm_spans`](super::spans) or [`lsm_count`](super::count), so that the place of each in
-//! the output is known. Queries of up to 32 elements share the lanes of a warp ([`lsm_list`]): a group of lanes has a
-//! query, a lane each of its levels. Of the others a warp has a query, or a piece of one ([`lsm_list_pieces`]).
+//! Ranges have been counted, by [`lsm_spans`](super::spans), [`lsm_locate`](super::spans::lsm_locate) or
+//! [`lsm_count`](super::count), so that the place of each in the output is known. Queries of up to 32 elements share the
+//! lanes of a warp, of the others a warp has a query, or a part of one:
+//! - [`lsm_list_located`] and [`lsm_list_tasks`] where there is an order of all elements;
+//! - otherwise [`lsm_list`], where a group of lanes has a query, a lane each of its levels, and [`lsm_list_long`], for
+//!   trees of one level, or by orders that have been made for these queries.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
-use warpset_simt::{Global, GlobalMut, allow, thread};
+use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::lsm::groups::{Groups, WARPS, kept_span};
+use crate::lsm::groups::{self, Groups, WARPS, kept_span};
 use crate::lsm::levels::{Levels, Span};
-use crate::lsm::order::{self, LONG_WORDS, Output, PIECE};
-use crate::lsm::short::Short;
+use crate::lsm::order::{LONG_WORDS, Order, OrderTable, Output, TASK};
+use crate::lsm::short::{SHORT, Short};
 use crate::lsm::visibility::Visibility;
 
 kernel! {
@@ -29,7 +32,7 @@ kernel! {
     /// - `spans`: what counting kept of these queries, not written while the kernel runs, unless `kept` is 0.
     /// - `offsets`: valid for `n` reads: how many visible elements the ranges before have.
     /// - `keys`, `values`: valid for as many writes as all ranges have visible elements, used by this launch and
-    ///   [`lsm_list_pieces`] alone.
+    ///   [`lsm_list_long`] alone.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_list<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>, n: usize,
@@ -84,24 +87,93 @@ kernel! {
         }
     }
 
-    /// Says for each piece of the long queries which entry of their list it is of.
+    /// The visible keys of each range of up to 32 elements, and their values, by the order of all elements.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
+    /// - `table`: as for [`Levels::new`], of levels whose values have `value_words` words of 32 bits, 0, 1 or 2; `order`:
+    ///   as for [`Order::new`].
+    /// - `located`: what [`lsm_locate`](super::spans::lsm_locate) kept of these `n` queries, not written while the kernel
+    ///   runs.
+    /// - `offsets`, `keys`, `values`: as for [`lsm_list`]; the outputs are used by this launch and [`lsm_list_tasks`]
+    ///   alone.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn lsm_list_located<K>(
+        table: Global<u64>, order: OrderTable, located: Global<u64>, n: usize, offsets: Global<u64>, keys: GlobalMut<K>,
+        values: GlobalMut<u32>, value_words: u32,
+    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64] {
+        // SAFETY: the caller keeps the kernel's contract.
+        let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
+        let out = Output { keys, values, value_words };
+        let step = (thread::grid_dim_x() * groups::BLOCK) as usize;
+        let mut query = thread::index_1d() as usize;
+        while query - (lane_id() as usize) < n {
+            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; the whole warp lists what its
+            // lanes have, each from its query's offset on.
+            unsafe {
+                let (mut first, mut len, mut to) = (0, 0, 0);
+                if query < n {
+                    let word = located.read_nc(query);
+                    (first, len) = ((word >> 32) as u32, word as u32);
+                    to = offsets.read_nc(query) as usize;
+                }
+                order.list_of_lanes(first, if len <= SHORT { len } else { 0 }, out, to);
+            }
+            query += step;
+        }
+    }
+
+    /// The visible keys of each range of more than 32 elements, and their values, by the order of all elements.
+    ///
+    /// # Safety
+    /// - Launch and other arguments: as for [`lsm_list_located`].
+    /// - `long`, `long_len`, `tasks`, `owners`: as for [`lsm_list_long`].
+    #[launch_bounds(256, 4)]
+    pub unsafe fn lsm_list_tasks<K>(
+        table: Global<u64>, order: OrderTable, located: Global<u64>, long: Global<u64>, long_len: u32, tasks: u32,
+        owners: Global<u32>, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
+    ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64] {
+        // SAFETY: the caller keeps the kernel's contract.
+        let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
+        let out = Output { keys, values, value_words };
+        let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
+        while item < tasks {
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task in
+            // its query is as much as is written before it.
+            unsafe {
+                let entry = if tasks == long_len { item } else { owners.read_nc(item as usize) };
+                let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
+                let begin = long.read_nc(entry as usize * LONG_WORDS + 1) as u32;
+                let word = located.read_nc(query);
+                let before = (item - begin) * TASK as u32;
+                let (start, len) = ((word >> 32) as u32, (word as u32 - before).min(TASK as u32));
+                let first = start + before;
+                let visibility = order.visibility();
+                let written = visibility.rank(0, first as usize).wrapping_sub(visibility.rank(0, start as usize));
+                order.list(first, len, out, offsets.read_nc(query) as usize + written as usize);
+            }
+            item += thread::grid_dim_x() * WARPS;
+        }
+    }
+
+    /// Says for each task of the long queries which entry of their list it is of.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
-    /// - `long`: as for [`lsm_list_pieces`], with `parts` pieces.
-    /// - `owners`: valid for `parts` writes, used by this launch alone.
-    pub unsafe fn lsm_owners(long: Global<u64>, long_len: u32, parts: u32, owners: GlobalMut<u32>) {
+    /// - `long`: as for [`lsm_list_long`], with `tasks` tasks.
+    /// - `owners`: valid for `tasks` writes, used by this launch alone.
+    pub unsafe fn lsm_owners(long: Global<u64>, long_len: u32, tasks: u32, owners: GlobalMut<u32>) {
         // 32 threads per query.
         for i in thread::grid_stride(long_len as usize * 32) {
             let entry = i / 32;
-            // SAFETY: the caller keeps this kernel's contract; pieces of an entry end where those of the next begin.
+            // SAFETY: the caller keeps this kernel's contract; tasks of an entry end where those of the next begin.
             unsafe {
                 let begin_of = |entry: usize| long.read_nc(entry * LONG_WORDS + 1) as usize;
-                let end = if entry + 1 < long_len as usize { begin_of(entry + 1) } else { parts as usize };
-                let mut piece = begin_of(entry) + i % 32;
-                while piece < end {
-                    owners.write(piece, entry as u32);
-                    piece += 32;
+                let end = if entry + 1 < long_len as usize { begin_of(entry + 1) } else { tasks as usize };
+                let mut task = begin_of(entry) + i % 32;
+                while task < end {
+                    owners.write(task, entry as u32);
+                    task += 32;
                 }
             }
         }
@@ -111,77 +183,51 @@ kernel! {
     ///
     /// # Safety
     /// - Launch and other arguments: as for [`lsm_list`].
-    /// - `long`: the `long_len` queries that counting has found, not written while the kernel runs: with `parts` pieces
-    ///   of the tree's order; or, if `parts` is 0, with orders of their own. `owners`: of each piece, as [`lsm_owners`]
-    ///   left them, unless each query has one.
-    /// - `order`: that of the tree, of `pieces` pieces, whose `splits` these are; a tree of one level, all of whose
-    ///   visible elements are known, needs neither. Or the order of these queries, as
-    ///   [`lsm_order_queries`](super::ordering::lsm_order_queries) left it.
+    /// - `long`: the `long_len` queries that counting has found, not written while the kernel runs: with `tasks` tasks,
+    ///   of a tree of one level, all of whose visible elements are known; or, if `tasks` is 0, with orders of their own.
+    ///   `owners`: of each task, as [`lsm_owners`] left them, unless each query has one.
+    /// - `order`: of these queries, as [`lsm_order_queries`](super::ordering::lsm_order_queries) left it; with tasks it is
+    ///   not read.
     #[launch_bounds(256, 4)]
-    pub unsafe fn lsm_list_pieces<K>(
+    pub unsafe fn lsm_list_long<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
-        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, parts: u32, owners: Global<u32>, order: Global<u8>, splits: Global<u32>,
-        pieces: u32, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_pieces_u32, u64 => lsm_list_pieces_u64] {
-        // Some registers on sm_80; none on later ones.
-        allow::spill();
+        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, tasks: u32, owners: Global<u32>, order: Global<u64>,
+        offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
+    ) for [u32 => lsm_list_long_u32, #[launch_bounds(256, 3)] u64 => lsm_list_long_u64] {
         let own = lane_id();
         // SAFETY: the caller keeps the kernel's contract.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
         let out = Output { keys, values, value_words };
-        let items = if parts == 0 { long_len } else { parts };
+        let items = if tasks == 0 { long_len } else { tasks };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < items {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a piece
-            // in its query is as much as is written before it.
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task in
+            // its query is as much as is written before it.
             unsafe {
-                let entry = if parts == 0 || parts == long_len { item } else { owners.read_nc(item as usize) };
+                let entry = if tasks == 0 || tasks == long_len { item } else { owners.read_nc(item as usize) };
                 let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
                 let begin = long.read_nc(entry as usize * LONG_WORDS + 1) as usize;
                 let mut here = Span::EMPTY;
                 if own < levels {
                     here = kept_span(tree, levels, own, spans, kept, query, lows, highs);
                 }
-                let mut to = offsets.read_nc(query) as usize;
+                let to = offsets.read_nc(query) as usize;
                 let occupied = warp::ballot(FULL_MASK, here.count() != 0);
-                // Where the piece begins in the order, its elements, and the first of them of the lane's level.
-                let (mut from, mut place) = (begin, here.low);
-                let count = here.count();
-                // A tree with an order has fewer than 2^32 elements.
-                let mut len =
-                    if parts != 0 { warp::reduce_add(FULL_MASK, count as u32) as usize } else { reduce_add(count) };
-                if parts != 0 {
-                    let first = warp::reduce_add(FULL_MASK, here.low as u32) as usize;
-                    let number = item as usize - begin;
-                    let end = (first + len).min((first / PIECE + number + 1) * PIECE);
-                    from = if number == 0 { first } else { (first / PIECE + number) * PIECE };
-                    len = end - from;
-                    if number != 0 {
-                        // Elements of all levels before this one count as before the split.
-                        let below = warp::inclusive_scan_add(FULL_MASK, if own < levels { tree.len(own) as u32 } else { 0 });
-                        let mut before = 0u32;
-                        if own < levels {
-                            let of_level = below - tree.len(own) as u32;
-                            place = from;
-                            if levels > 1 {
-                                let split = own as usize * pieces as usize + first / PIECE + number;
-                                place = splits.read_nc(split).wrapping_sub(of_level) as usize;
-                            }
-                            before = (place - here.low) as u32;
-                            if let Some(visibility) = visibility {
-                                let first = tree.first_visible(own);
-                                before = visibility.rank(first, place).wrapping_sub(visibility.rank(first, here.low));
-                            }
-                        }
-                        to += warp::reduce_add(FULL_MASK, before) as usize;
-                    }
-                }
                 if let (Some(visibility), true) = (visibility, occupied & occupied.wrapping_sub(1) == 0) {
                     let number = occupied.trailing_zeros() % 32;
-                    let low = warp::shuffle_idx(FULL_MASK, place as u64, number) as usize;
-                    order::copy(tree, visibility, number, Span { low, high: low + len }, out, to);
+                    let low = warp::shuffle_idx(FULL_MASK, here.low as u64, number) as usize;
+                    let high = warp::shuffle_idx(FULL_MASK, here.high as u64, number) as usize;
+                    let (mut span, mut written) = (Span { low, high }, 0);
+                    if tasks != 0 {
+                        let before = (item as usize - begin) * TASK;
+                        span = Span { low: low + before, high: high.min(low + before + TASK) };
+                        let first = tree.first_visible(number);
+                        written = visibility.rank(first, span.low).wrapping_sub(visibility.rank(first, low));
+                    }
+                    out.list_span(tree, visibility, number, span, to + written as usize);
                 } else {
-                    order::write(tree, levels, order.at(from), len, place, out, to);
+                    let len = reduce_add(here.count());
+                    out.list_own(tree, order.at(begin), len, to);
                 }
             }
             item += thread::grid_dim_x() * WARPS;

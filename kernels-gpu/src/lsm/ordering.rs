@@ -1,76 +1,108 @@
 //! Making the [order](super::order) of elements: of a whole tree, from a merge of all levels; or of what single queries
 //! ask of a tree that has none, by searching for each element in all other levels.
 
-use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::lsm::groups::{BLOCK, WARPS, kept_span};
+use crate::lsm::groups::{WARPS, kept_span};
 use crate::lsm::levels::{Levels, Span, lower_bound, upper_bound};
-use crate::lsm::order::{LONG_WORDS, NUMBER, PIECE, VISIBLE, alike};
+use crate::lsm::order::{
+    LONG_WORDS, NUMBER_SHIFT, OrderTable, PIECE, PLACE_SHIFT, RANK_BITS, RangeKey, STRIP, VISIBLE, alike, number_bits,
+};
 use crate::lsm::visibility::Visibility;
 
-/// Elements that a thread of [`lsm_order`] puts into a word.
-const PER_WORD: usize = 4;
-/// Elements that a block of it takes at a time.
-const AT_ONCE: usize = BLOCK as usize * PER_WORD;
-const _: () = assert!(PIECE % AT_ONCE == 0);
-/// Bytes of dynamic shared memory of a block of it.
-pub const SHARED_BYTES: u32 = 32 * 4;
+/// The bits of a merged element's number that count.
+const NUMBER: u32 = 31;
 
 kernel! {
-    /// The order of merged elements, and how many each piece has of each level.
+    /// The order of merged elements but for its splits, how many elements each piece has of each level, and the first
+    /// key of each strip.
     ///
     /// # Safety
-    /// - Launch: 1-D, `pieces` blocks of [`BLOCK`] threads with [`SHARED_BYTES`] of dynamic shared memory, one for each
-    ///   [`PIECE`] elements.
+    /// - Launch: 1-D, blocks of [`BLOCK`](super::groups::BLOCK) threads, a warp for each [`PIECE`] elements.
+    /// - `table`: of the order of `n` elements, at least one; its entries and rows are used by this launch alone, the
+    ///   rest is not accessed.
     /// - `keys`, `numbers`: valid for `n` reads, in ascending order of keys and of equal keys the newest first; the
-    ///   lower bits of a number are that of the element's level, of `levels`.
+    ///   lower bits of a number are that of the element's level.
     /// - `removed`: valid for a bit per element in words of 32, set for tombstones, unless `has_removed` is 0.
-    /// - `order`: valid for one byte per element, in whole words; `counts` for one word per level and piece, those of a
-    ///   level side by side; both used by this launch alone.
-    #[launch_bounds(256, 6)]
+    /// - `entries`, `rows`: where the table has them.
+    /// - `firsts`: valid for a key per strip and one more; `counts` for one word per level and piece, those of a level
+    ///   side by side; `visible`, unless `all` is 1, for a bit per element in words of 32; all used by this launch alone.
+    #[launch_bounds(256, 4)]
     pub unsafe fn lsm_order<K>(
-        keys: Global<K>, numbers: Global<u32>, removed: Global<u32>, has_removed: u32, n: usize, levels: u32, pieces: u32,
-        order: GlobalMut<u32>, counts: GlobalMut<u32>,
+        table: OrderTable, keys: Global<K>, numbers: Global<u32>, removed: Global<u32>, has_removed: u32,
+        entries: GlobalMut<u16>, rows: GlobalMut<u16>, firsts: GlobalMut<K>, counts: GlobalMut<u32>, all: u32, visible: GlobalMut<u32>,
     ) for [u32 => lsm_order_u32, u64 => lsm_order_u64] {
-        let t = thread::thread_idx_x();
-        let piece = thread::block_idx_x();
-        let found: Shared<u32> = shared::dynamic(0);
-        let mut of_lane = 0;
-        // SAFETY: the caller keeps this kernel's contract; all threads come to each vote and barrier; elements below `n`
-        // are read; each word is one thread's.
+        let (lane, n) = (lane_id(), table.len as usize);
+        let (width, shift) = (table.width(), RANK_BITS + number_bits(table.levels));
+        let pieces = n.div_ceil(PIECE);
+        let piece = (thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32) as usize;
+        if piece >= pieces {
+            return;
+        }
+        // Of the lane's level, how many elements the piece has before the strip.
+        let mut before = 0;
+        let end = ((piece + 1) * PIECE).min(n);
+        let mut begin = piece * PIECE;
+        // SAFETY: the caller keeps this kernel's contract; the whole warp comes to each vote; elements below `n` are
+        // read; entries have room for whole strips.
         unsafe {
-            if t < 32 {
-                found.set(t, 0);
-            }
-            thread::sync_threads();
-            let turns = (n - piece as usize * PIECE).min(PIECE).div_ceil(AT_ONCE);
-            for turn in 0..turns {
-                let first = piece as usize * PIECE + turn * AT_ONCE + t as usize * PER_WORD;
-                let mut word = 0;
-                let mut last = if first != 0 && first < n { keys.read_nc(first - 1) } else { K::default() };
-                let bits = if has_removed != 0 && first < n { removed.read_nc(first / 32) >> (first % 32) } else { 0 };
-                for u in 0..PER_WORD {
-                    let i = first + u;
-                    let mut number = 0;
-                    if i < n {
-                        let key = keys.read_nc(i);
-                        number = numbers.read_nc(i) & NUMBER;
-                        let visible = (i == 0 || key != last) && bits >> u & 1 == 0;
-                        word |= (number | if visible { VISIBLE } else { 0 }) << (8 * u);
-                        last = key;
+            while begin < end {
+                let i = begin + lane as usize;
+                let next = (begin + STRIP).min(n - 1);
+                let (from, to) = (keys.read_nc(begin), keys.read_nc(next));
+                let (mut key, mut number, mut is_visible) = (from, 0, false);
+                if i < n {
+                    key = keys.read_nc(i);
+                    number = numbers.read_nc(i) & NUMBER;
+                    let is_newest = i == 0 || keys.read_nc(i - 1) != key;
+                    is_visible = is_newest && (has_removed == 0 || removed.read_nc(i / 32) >> (i % 32) & 1 == 0);
+                }
+                let (same, of_lane) = alike(number, i < n);
+                let rank = (same & warp::lane_mask_lt()).count_ones();
+                let fraction = key.fraction(from, to, 16 - shift);
+                let entry = if i < n { fraction << shift | number << RANK_BITS | rank } else { u16::MAX as u32 };
+                entries.write(i, entry as u16);
+                let strip = begin / STRIP;
+                if (lane as usize) < width {
+                    rows.write(strip * width + lane as usize, before as u16);
+                }
+                before += of_lane.count_ones();
+                let bits = warp::ballot(FULL_MASK, is_visible);
+                if lane == 0 {
+                    firsts.write(strip, from);
+                    if all == 0 {
+                        visible.write(strip, bits);
                     }
-                    of_lane += alike(number, i < n, levels).1.count_ones();
+                    if begin + STRIP >= n {
+                        firsts.write(strip + 1, to);
+                    }
                 }
-                if first < n {
-                    order.write(first / PER_WORD, word);
-                }
+                begin += STRIP;
             }
-            found.reduce_add(lane_id(), of_lane);
-            thread::sync_threads();
-            if t < levels {
-                counts.write((t * pieces + piece) as usize, found.get_volatile(t));
+            if lane < table.levels {
+                counts.write(lane as usize * pieces + piece, before);
+            }
+        }
+    }
+
+    /// The splits of an order: where the elements of each piece begin in each level.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid.
+    /// - `counts`: what [`lsm_order`] left, added up: how many elements come before, level by level and piece by piece;
+    ///   not written while the kernel runs.
+    /// - `splits`: valid for `width` words per piece, at least `levels`, used by this launch alone.
+    pub unsafe fn lsm_order_splits(counts: Global<u32>, pieces: usize, levels: u32, width: usize, splits: GlobalMut<u32>) {
+        for i in thread::grid_stride(pieces * width) {
+            let (piece, number) = (i / width, i % width);
+            // SAFETY: both are below what there are.
+            unsafe {
+                let mut split = 0;
+                if number < levels as usize {
+                    split = counts.read_nc(number * pieces + piece) - counts.read_nc(number * pieces);
+                }
+                splits.write(i, split);
             }
         }
     }
@@ -78,15 +110,15 @@ kernel! {
     /// The order of the elements of each long query.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](super::groups::BLOCK) threads.
     /// - `table`, `levels`, `visible`, `known`, `lows`, `highs`, `spans`, `kept`: as for [`super::list::lsm_list`].
     /// - `long`: a list of `long_len` queries, and where in `order` they begin; not written while the kernel runs.
-    /// - `order`: valid for one byte for each element that one of these queries has in one of the levels, used by this
+    /// - `order`: valid for one word for each element that one of these queries has in one of the levels, used by this
     ///   launch alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_order_queries<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
-        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, order: GlobalMut<u8>,
+        spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, order: GlobalMut<u64>,
     ) for [u32 => lsm_order_queries_u32, u64 => lsm_order_queries_u64] {
         let own = lane_id();
         // SAFETY: the caller keeps this kernel's contract.
@@ -142,7 +174,8 @@ kernel! {
                             }
                         }
                         if is_element {
-                            order.write(begin + place, (number | if is_visible { VISIBLE } else { 0 }) as u8);
+                            let element = (i as u64) << PLACE_SHIFT | (number as u64) << NUMBER_SHIFT;
+                            order.write(begin + place, element | if is_visible { VISIBLE } else { 0 });
                         }
                         base += 32;
                     }

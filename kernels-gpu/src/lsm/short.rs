@@ -5,14 +5,14 @@ use warpset_simt::{GlobalMut, atomic};
 
 use crate::lsm::groups::Groups;
 use crate::lsm::levels::{Levels, Span};
-use crate::lsm::order::{LONG_WORDS, RangeKey};
+use crate::lsm::order::{LONG_WORDS, RangeKey, first_above};
 use crate::lsm::visibility::Visibility;
 
 /// Short queries have at most this many elements: a lane each.
 pub const SHORT: u32 = 32;
 
-/// How longer queries are listed: by pieces of the tree's order.
-pub const BY_PIECES: u32 = 1;
+/// How longer queries are listed: by tasks, where it is known how their elements interleave.
+pub const BY_TASKS: u32 = 1;
 /// Each by an order of its own.
 pub const BY_QUERIES: u32 = 2;
 
@@ -130,25 +130,7 @@ impl Short {
     }
 }
 
-/// The first lane whose `value` is above `i`, or lane 31; values ascend.
-///
-/// # Safety
-/// All lanes of the warp come here together.
-#[inline(always)]
-#[track_caller]
-unsafe fn first_above(value: u32, i: u32) -> u32 {
-    let mut lane = 0;
-    let mut step = 16;
-    while step > 0 {
-        // SAFETY: the caller's lanes all come here; lane numbers stay below 32.
-        let before = unsafe { warp::shuffle_idx(FULL_MASK, value, lane + step - 1) };
-        lane += if before <= i { step } else { 0 };
-        step /= 2;
-    }
-    lane
-}
-
-/// Adds the long queries of the warp to their list: with each lane's pieces, or its query's elements.
+/// Adds the long queries of the warp to their list: with each lane's tasks, or its query's elements.
 ///
 /// # Safety
 /// - All lanes of the warp come here together, with the same `list`; `long` and `long_count` are as for
@@ -182,7 +164,7 @@ pub unsafe fn note_long(
         let (mut place, mut begin) = (0, 0);
         if lane_id() == 0 {
             let queries = (queries.count_ones() as u64) << 32;
-            if list == BY_PIECES {
+            if list == BY_TASKS {
                 place = atomic::fetch_add(long_count, queries | all);
                 begin = place & u32::MAX as u64;
             } else {

@@ -5,15 +5,16 @@
 //! IPDPS 2018, section III-E: without duplicates and deletions a count is the difference of indices. Departure:
 //! [`visibility`](super::visibility) makes it so with both.
 //!
-//! A group of lanes has a query, a lane each of its levels.
+//! A group of lanes has a query, a lane each of its levels ([`lsm_spans`]); or, where there is an [order](super::order) of
+//! all elements, a thread has a query, and searches in that alone ([`lsm_locate`]).
 
-use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::lsm::groups::{self, Groups, WARPS, span_of};
 use crate::lsm::levels::{Levels, Span};
-use crate::lsm::order;
-use crate::lsm::short::{BY_PIECES, SHORT, note_long};
+use crate::lsm::order::{Order, OrderTable, TASK};
+use crate::lsm::short::{BY_TASKS, SHORT, note_long};
 use crate::lsm::visibility::Visibility;
 
 kernel! {
@@ -25,9 +26,8 @@ kernel! {
     /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall count so, otherwise 0.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone. So are `spans`, for `n * levels`, unless `keep` is
-    ///   0, and unless `list` is 0, `long`, for [`LONG_WORDS`](order::LONG_WORDS) per query, and `long_count`, two words that are zero
-    ///   before: with [`BY_PIECES`], the long queries in the upper half of the first, and their pieces of the order in
-    ///   its lower one; with [`BY_QUERIES`](super::short::BY_QUERIES), the long queries in the upper half of the first, and in the second how many
+    ///   0, and unless `list` is 0, `long`, for [`LONG_WORDS`](super::order::LONG_WORDS) per query, and `long_count`, two words that are zero
+    ///   before: with [`BY_TASKS`], the long queries in the upper half of the first, and their tasks in its lower one; with [`BY_QUERIES`](super::short::BY_QUERIES), the long queries in the upper half of the first, and in the second how many
     ///   elements they have.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_spans<K>(
@@ -70,12 +70,55 @@ kernel! {
                 }
                 let is_long = list != 0 && groups.total(span) > SHORT;
                 if warp::any(FULL_MASK, is_long) {
-                    let (first, total) = (groups.sum_wide(span.low), groups.sum_wide(span.count()));
-                    let units = if list == BY_PIECES { order::pieces(first, total) } else { total };
+                    let total = groups.sum_wide(span.count());
+                    let units = if list == BY_TASKS { total.div_ceil(TASK as u64) } else { total };
                     note_long(is_long && own == 0, query, units, list, long, long_count);
                 }
             }
             base += thread::grid_dim_x() as usize * WARPS as usize * at_a_time;
+        }
+    }
+
+    /// How many visible elements each range has, by the order of all elements.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
+    /// - `table`: as for [`Levels::new`]; `order`: as for [`Order::new`], of these levels.
+    /// - `lows`, `highs`, `counts`, `list`, `long`, `long_count`: as for [`lsm_spans`].
+    /// - `located`: valid for `n` writes, used by this launch alone, unless `keep` is 0: where in the order the elements
+    ///   of each query begin, in the upper half, and how many there are.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn lsm_locate<K>(
+        table: Global<u64>, order: OrderTable, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>, keep: u32,
+        located: GlobalMut<u64>, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
+    ) for [u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
+        let step = (thread::grid_dim_x() * groups::BLOCK) as usize;
+        let mut query = thread::index_1d() as usize;
+        while query - (lane_id() as usize) < n {
+            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; the whole warp
+            // comes to the vote.
+            unsafe {
+                let mut span = Span::EMPTY;
+                if query < n {
+                    span = order.between(lows.read_nc(query), highs.read_nc(query));
+                    let visibility = order.visibility();
+                    let mut count = span.count();
+                    if !visibility.is_all() && count != 0 {
+                        count = visibility.rank(0, span.high).wrapping_sub(visibility.rank(0, span.low)) as usize;
+                    }
+                    counts.write(query, count as u64);
+                    if keep != 0 {
+                        located.write(query, (span.low as u64) << 32 | span.count() as u64);
+                    }
+                }
+                if list != 0 {
+                    let tasks = span.count().div_ceil(TASK) as u64;
+                    note_long(span.count() > SHORT as usize, query, tasks, BY_TASKS, long, long_count);
+                }
+            }
+            query += step;
         }
     }
 }

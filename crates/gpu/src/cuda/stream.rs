@@ -141,6 +141,7 @@ fn ready(stream: &CudaStream, call: &'static str, code: u32) -> Result<bool> {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
+        self.device.enter_to_drop();
         if self.priority == KEPT_PRIORITY
             && !self.is_adopted
             && !self.device.is_lost()
@@ -148,7 +149,6 @@ impl Drop for CudaStream {
         {
             return;
         }
-        self.device.enter_to_drop();
         // Queued work runs on after the handle is gone, and frees must still come after it.
         let _ = self.device.streams.join_one_into(self.raw, self.device.free_stream);
         self.device.streams.remove(self.raw);
@@ -161,17 +161,24 @@ impl Drop for CudaStream {
 
 /// Streams of this priority are kept for reuse: making one takes longer than a short kernel.
 const KEPT_PRIORITY: i32 = 0;
-/// The most that are kept. Waiting for all streams waits for these too.
-const MOST_KEPT: usize = 4;
+/// The most that are kept: two for each of eight threads that copy, and a few.
+const MOST_KEPT: usize = 20;
 
 /// The streams of a device.
 pub(super) struct StreamRegistry(Mutex<Streams>);
 
 struct Streams {
-    /// Each with an event that marks its end when others are to wait for it.
-    live: Vec<(Handle, Handle)>,
+    live: Vec<Live>,
     /// Streams without an owner. Their work may still be queued.
     kept: Vec<Handle>,
+}
+
+struct Live {
+    stream: Handle,
+    /// Marks its end when others are to wait for it.
+    event: Handle,
+    /// Whether it had ended its work when its owner gave it up, and has no owner since: nothing waits for it.
+    is_idle: bool,
 }
 
 impl StreamRegistry {
@@ -181,14 +188,14 @@ impl StreamRegistry {
 
     fn add(&self, stream: Handle) -> Result<(), Failure> {
         let event = create_event(driver::EVENT_DISABLE_TIMING)?;
-        self.streams().live.push((stream, event));
+        self.streams().live.push(Live { stream, event, is_idle: false });
         Ok(())
     }
 
     fn remove(&self, stream: Handle) {
         let live = &mut self.streams().live;
-        if let Some(i) = live.iter().position(|(s, _)| *s == stream) {
-            let (_, event) = live.swap_remove(i);
+        if let Some(i) = live.iter().position(|one| one.stream == stream) {
+            let Live { event, .. } = live.swap_remove(i);
             // SAFETY: ours, and no one else knows it; waits already queued keep what they need.
             unsafe { binding::cuEventDestroy_v2(event) };
         }
@@ -196,20 +203,24 @@ impl StreamRegistry {
 
     /// Keeps a stream that its owner gives up; says whether there was room.
     fn keep(&self, stream: Handle) -> bool {
-        let kept = &mut self.streams().kept;
-        let has_room = kept.len() < MOST_KEPT;
+        let streams = &mut *self.streams();
+        let has_room = streams.kept.len() < MOST_KEPT;
         if has_room {
-            kept.push(stream);
+            streams.kept.push(stream);
+            // SAFETY: the stream is live, and the caller has made the context current.
+            streams.mark(stream, unsafe { binding::cuStreamQuery(stream) } == 0);
         }
         has_room
     }
 
     /// A kept stream that has ended its work, so that its next owner does not wait for work of another.
     fn take_kept(&self) -> Option<Handle> {
-        let kept = &mut self.streams().kept;
+        let streams = &mut *self.streams();
         // SAFETY: kept streams are live, and the caller has made the context current.
-        let i = kept.iter().position(|&stream| unsafe { binding::cuStreamQuery(stream) } == 0)?;
-        Some(kept.swap_remove(i))
+        let i = streams.kept.iter().position(|&stream| unsafe { binding::cuStreamQuery(stream) } == 0)?;
+        let stream = streams.kept.swap_remove(i);
+        streams.mark(stream, false);
+        Some(stream)
     }
 
     /// Gives back the kept streams when the device goes.
@@ -227,17 +238,27 @@ impl StreamRegistry {
 
     /// Makes `target` wait for what every live stream holds now.
     pub(super) fn join_into(&self, target: Handle) -> Result<(), Failure> {
-        self.streams().live.iter().try_for_each(|&(stream, event)| join(stream, event, target))
+        let streams = self.streams();
+        streams.live.iter().filter(|one| !one.is_idle).try_for_each(|one| join(one.stream, one.event, target))
     }
 
     pub(super) fn join_one_into(&self, stream: Handle, target: Handle) -> Result<(), Failure> {
         let streams = self.streams();
-        let entry = streams.live.iter().find(|(s, _)| *s == stream);
-        entry.map_or(Ok(()), |&(stream, event)| join(stream, event, target))
+        let entry = streams.live.iter().find(|one| one.stream == stream);
+        entry.map_or(Ok(()), |one| join(one.stream, one.event, target))
     }
 
     fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Streams {
+    /// Notes whether a live stream is idle.
+    fn mark(&mut self, stream: Handle, is_idle: bool) {
+        if let Some(one) = self.live.iter_mut().find(|one| one.stream == stream) {
+            one.is_idle = is_idle;
+        }
     }
 }
 

@@ -10,12 +10,12 @@ use warpset_kernels::lsm::copies::lsm_copies;
 use warpset_kernels::lsm::count::lsm_count;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::flipped::{lsm_descends, lsm_lookup_flipped};
-use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces};
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_located, lsm_list_long, lsm_list_tasks};
 use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_lookup_sorted};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
 use warpset_kernels::lsm::order::RangeKey;
 use warpset_kernels::lsm::ordering::{lsm_order, lsm_order_queries};
-use warpset_kernels::lsm::spans::lsm_spans;
+use warpset_kernels::lsm::spans::{lsm_locate, lsm_spans};
 use warpset_kernels::lsm::visible::{lsm_visible_hide, lsm_visible_own};
 use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
@@ -152,7 +152,10 @@ pub trait StoredKey:
     + EntryOf<lsm_visible_hide<Self>>
     + EntryOf<lsm_spans<Self>>
     + EntryOf<lsm_list<Self>>
-    + EntryOf<lsm_list_pieces<Self>>
+    + EntryOf<lsm_list_located<Self>>
+    + EntryOf<lsm_list_long<Self>>
+    + EntryOf<lsm_list_tasks<Self>>
+    + EntryOf<lsm_locate<Self>>
     + EntryOf<lsm_order<Self>>
     + EntryOf<lsm_order_queries<Self>>
     + RangeKey

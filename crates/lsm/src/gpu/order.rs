@@ -1,37 +1,49 @@
-//! The order of a tree's elements, which ranges are listed by: made from one merge of all levels, never saved.
+//! The order of a tree's elements, which ranges are found and listed by: made from one merge of all levels, never saved.
 
 use std::sync::atomic::Ordering;
 
 use warpset_core::scan::Sum;
-use warpset_gpu::{DeviceVec, Stream};
-use warpset_kernels::lsm::groups;
-use warpset_kernels::lsm::order::PIECE;
-use warpset_kernels::lsm::ordering::{self, lsm_order};
+use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
+use warpset_kernels::lsm::groups::{BLOCK, WARPS};
+use warpset_kernels::lsm::order::{OrderTable, PIECE, STRIP};
+use warpset_kernels::lsm::ordering::{lsm_order, lsm_order_splits};
 use warpset_primitives::KeyMask;
 use warpset_primitives::merge::{Pairs, WithStatus, merge_many_pairs_async, merge_many_pairs_with_status_async};
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
-use super::search_index::Visible;
+use super::rows::address_of;
+use super::search_index::{SearchIndex, Visible, visible_words};
 use super::{DeviceKey, DeviceValue, Dictionary, Placed, StoredKey};
 use crate::Error;
 
-/// Making an order takes about as long as finding that of one element in as many among single queries.
+/// Making an order takes about as long as it saves for one element of long ranges, or one short range, in as many
+/// elements of the tree.
 const ELEMENTS_PER_CANDIDATE: u64 = 32;
 
-/// The [order](warpset_kernels::lsm::order) of a tree's elements, and the splits of its pieces.
+/// The [order](warpset_kernels::lsm::order) of a tree's elements.
 pub(super) struct Order {
-    /// One byte per element, in whole words.
-    pub(super) bytes: DeviceVec<u32>,
-    pub(super) splits: DeviceVec<u32>,
-    pub(super) pieces: u32,
+    /// Where the memory below begins.
+    pub(super) table: OrderTable,
+    entries: DeviceVec<u16>,
+    rows: DeviceVec<u16>,
+    splits: DeviceVec<u32>,
+    /// Keys, whatever their type.
+    firsts: DeviceVec<u8>,
+    index: SearchIndex,
+    visible: Option<DeviceVec<u64>>,
 }
 
 impl Order {
-    /// Queues the making for these levels, which have fewer than 2^32 elements.
-    fn new<K: StoredKey, V: DeviceValue>(stream: &Stream, levels: &[Placed<K, V>]) -> Result<Self, Error> {
+    /// Queues the making for these levels, which have at least one and fewer than 2^32 elements; `all_visible` says that
+    /// every element is visible.
+    fn new<K: StoredKey, V: DeviceValue>(
+        stream: &Stream,
+        levels: &[Placed<K, V>],
+        all_visible: bool,
+    ) -> Result<Self, Error> {
         let n = levels.iter().map(|(_, elements)| elements.len).sum::<usize>();
-        let pieces = n.div_ceil(PIECE);
+        let (strips, pieces) = (n.div_ceil(STRIP), n.div_ceil(PIECE));
         let mut numbers = stream.alloc_uninit::<u32>(n)?;
         let (mut keys, mut merged) = (stream.alloc_uninit::<K>(n)?, stream.alloc_uninit::<u32>(n)?);
         let mut begin = 0;
@@ -49,10 +61,16 @@ impl Order {
         let runs: Vec<_> = runs.collect();
         let has_removed = runs.iter().any(|run| run.status.is_some());
         let mut removed = stream.alloc_uninit::<u32>(if has_removed { n.div_ceil(32) } else { 0 })?;
-        let mut bytes = stream.alloc_uninit::<u32>(n.div_ceil(4))?;
-        let mut splits = stream.alloc_uninit::<u32>(levels.len() * pieces)?;
+        let mut table = OrderTable::new(n as u64, levels.len() as u32);
+        let width = table.width();
+        let mut entries = stream.alloc_uninit::<u16>(strips * STRIP)?;
+        let mut rows = stream.alloc_uninit::<u16>(strips * width)?;
+        let mut splits = stream.alloc_uninit::<u32>(pieces * width)?;
+        let mut counts = stream.alloc_uninit::<u32>(pieces * levels.len())?;
+        let mut firsts = stream.alloc_uninit::<u8>((strips + 1) * size_of::<K>())?;
+        let mut bits = stream.alloc_uninit::<u32>(if all_visible { 0 } else { strips })?;
         // SAFETY: what is merged into is new, as long as all runs, and freed in the order of the stream; so are the
-        // outputs, with a byte per element, and a word per level and piece.
+        // outputs, which have room for what the contracts say.
         unsafe {
             if has_removed {
                 merge_many_pairs_with_status_async(
@@ -68,29 +86,45 @@ impl Order {
                 merge_many_pairs_async(stream, &runs, KeyMask::all(), &mut keys, &mut merged)?;
             }
             let kernel = lsm_order {
+                table,
                 keys: keys.global(),
                 numbers: merged.global(),
                 removed: removed.global(),
                 has_removed: has_removed.into(),
-                n,
-                levels: levels.len() as u32,
-                pieces: pieces as u32,
-                order: bytes.global_mut(),
-                counts: splits.global_mut(),
+                entries: entries.global_mut(),
+                rows: rows.global_mut(),
+                firsts: firsts.as_mut_slice().cast::<K>()?.global_mut(),
+                counts: counts.global_mut(),
+                all: all_visible.into(),
+                visible: bits.global_mut(),
             };
-            let config = LaunchConfig::new(pieces as u32, groups::BLOCK);
-            kernel.launch(stream, config.shared(ordering::SHARED_BYTES))?;
-            exclusive_in_place_async::<Sum<u32>>(stream, splits.as_mut_slice())?;
+            kernel.launch(stream, LaunchConfig::new(pieces.div_ceil(WARPS as usize) as u32, BLOCK))?;
+            exclusive_in_place_async::<Sum<u32>>(stream, counts.as_mut_slice())?;
+            let (counts, levels, splits) = (counts.global(), levels.len() as u32, splits.global_mut());
+            lsm_order_splits { counts, pieces, levels, width, splits }
+                .launch(stream, LaunchConfig::covering(pieces * width, BLOCK))?;
         }
-        Ok(Order { bytes, splits, pieces: pieces as u32 })
+        let first_keys: DeviceSlice<'_, K> = firsts.as_slice().cast()?;
+        let index = SearchIndex::new(stream, first_keys.slice(..strips), false)?;
+        let visible = if all_visible { None } else { Some(visible_words(stream, &bits)?) };
+        (table.entries, table.rows) = (address_of(entries.as_slice()), address_of(rows.as_slice()));
+        (table.splits, table.firsts) = (address_of(splits.as_slice()), address_of(firsts.as_slice()));
+        table.index = address_of(index.index.as_slice());
+        table.visible = visible.as_ref().map_or(0, |words| address_of(words.as_slice()));
+        Ok(Order { table, entries, rows, splits, firsts, index, visible })
     }
 
     pub(super) fn follows(&self, stream: &Stream) -> bool {
-        self.bytes.follows(stream) && self.splits.follows(stream)
+        let Order { entries, rows, splits, firsts, index, visible, .. } = self;
+        let others = splits.follows(stream) && firsts.follows(stream) && index.follows(stream);
+        let words = visible.as_ref().is_none_or(|words| words.follows(stream));
+        entries.follows(stream) && rows.follows(stream) && others && words
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes.byte_len() + self.splits.byte_len()
+        let Order { entries, rows, splits, firsts, index, visible, .. } = self;
+        let words = visible.as_ref().map_or(0, DeviceVec::byte_len);
+        entries.byte_len() + rows.byte_len() + splits.byte_len() + firsts.byte_len() + index.memory_bytes() + words
     }
 }
 
@@ -102,7 +136,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let is_open = self.levels.len() > 1 && indexed.order.get().is_none();
         if is_open && !matches!(indexed.visible, Visible::Unknown) {
             let order = self.waiting(|stream| {
-                let order = Order::new(stream, &self.levels)?;
+                let order = Order::new(stream, &self.levels, matches!(indexed.visible, Visible::All))?;
                 stream.synchronize()?; // others may use it from now on
                 Ok(order)
             })?;
@@ -111,10 +145,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Notes that long ranges of `candidates` elements are listed without an order, and makes one if that pays. Says if
-    /// there is one now.
+    /// Notes that short ranges, or the elements of long ones, as many as `candidates`, are found without an order, and
+    /// makes one if that pays. Says if there is one now.
     pub(super) fn prepare_order_for(&self, candidates: u64) -> Result<bool, Error> {
         let Some(indexed) = self.indexed.get() else { return Ok(false) };
+        if indexed.order.get().is_some() {
+            return Ok(true);
+        }
         let asked = indexed.candidates.fetch_add(candidates, Ordering::Relaxed) + candidates;
         if asked.saturating_mul(ELEMENTS_PER_CANDIDATE) >= self.resident_len() {
             match self.prepare_order() {

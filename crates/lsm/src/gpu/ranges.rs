@@ -4,10 +4,10 @@ use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::lsm::count::{self, lsm_count};
 use warpset_kernels::lsm::groups;
-use warpset_kernels::lsm::list::{lsm_list, lsm_list_pieces, lsm_owners};
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_located, lsm_list_long, lsm_list_tasks, lsm_owners};
 use warpset_kernels::lsm::order::LONG_WORDS;
 use warpset_kernels::lsm::ordering::lsm_order_queries;
-use warpset_kernels::lsm::spans::lsm_spans;
+use warpset_kernels::lsm::spans::{lsm_locate, lsm_spans};
 use warpset_kernels::lsm::visibility;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::LaunchConfig;
@@ -27,18 +27,26 @@ const ELEMENTS_PER_LOOKUP: usize = 8;
 const BLOCKS: u32 = 8;
 /// What counting finds of the levels is kept for listing, if it takes no more words than this.
 const MOST_KEPT: usize = 1 << 26;
-/// Where [`Kept::totals`] has the number of long queries and of their pieces, and after it that of their elements; before
+/// Where [`Kept::totals`] has the number of long queries and of their tasks, and after it that of their elements; before
 /// it, that of all results.
 const LONG_COUNT: usize = 1;
 
 /// What counting finds, for listing.
 pub(super) struct Kept {
-    /// One word for each query and level, unless that would be too many.
+    /// With an order, a word for each query; otherwise one for each query and level, unless that would be too many.
     spans: Option<DeviceVec<u64>>,
     /// The queries of more elements than a warp has lanes.
     long: DeviceVec<u64>,
     /// Numbers that the host needs.
     totals: DeviceVec<u64>,
+}
+
+/// Counts of queries, and what listing needs besides.
+struct Counted {
+    /// Added up, and how many elements there are in all.
+    offsets: DeviceVec<u64>,
+    kept: Kept,
+    totals: [u64; 3],
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
@@ -53,6 +61,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<(), Error> {
         let n = lows.len();
         self.prepare_for(n)?;
+        self.prepare_order_for(n as u64)?;
         let sight = self.sight();
         let is_open = n > 0 && !sight.is_known() && self.indexed.get().is_none() && self.resident_len() >= FEW;
         if !is_open {
@@ -109,9 +118,16 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             }
         }
         let (lows, highs) = (lows.global(), highs.global());
-        // SAFETY: the table is of these levels; the caller answers for the rest.
+        // SAFETY: the table is of these levels, and the order too; the caller answers for the rest.
         unsafe {
-            if sight.is_known() {
+            if let Some(order) = sight.order {
+                let (order, located) = (order.table, spans);
+                #[rustfmt::skip]
+                let kernel = lsm_locate {
+                    table, order, lows, highs, n, counts, keep, located, list, long, long_count,
+                };
+                kernel.launch(stream, self.threads_for(n))?;
+            } else if sight.is_known() {
                 let all = (known == visibility::ALL).into();
                 #[rustfmt::skip]
                 let kernel = lsm_spans {
@@ -129,6 +145,38 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
+    /// Counts and adds up. Waits for the stream.
+    ///
+    /// # Safety
+    /// As for [`Dictionary::list`].
+    unsafe fn counted(
+        &self,
+        stream: &Stream,
+        sight: &Sight<'_>,
+        lows: DeviceSlice<'_, K::Stored>,
+        highs: DeviceSlice<'_, K::Stored>,
+    ) -> Result<Counted, Error> {
+        let n = lows.len();
+        let words = if sight.order.is_some() { n } else { n * self.levels.len() };
+        let is_kept = sight.order.is_some() || words <= MOST_KEPT;
+        let mut offsets = stream.alloc_uninit::<u64>(n + 1)?;
+        let mut kept = Kept {
+            spans: if is_kept { Some(stream.alloc_uninit(words)?) } else { None },
+            long: stream.alloc_uninit(n * LONG_WORDS)?,
+            totals: stream.alloc_zeroed(3)?,
+        };
+        stream.fill_bytes(offsets.slice_mut(n..), 0)?;
+        // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
+        unsafe {
+            self.queue_count(stream, sight, lows, highs, offsets.slice_mut(..n), Some(&mut kept))?;
+            exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
+        }
+        stream.copy(kept.totals.slice_mut(..LONG_COUNT), offsets.slice(n..))?;
+        let mut totals = [0; 3];
+        stream.download(&kept.totals, &mut totals)?;
+        Ok(Counted { offsets, kept, totals })
+    }
+
     /// Counts, adds up, and lists. Waits for the stream in between.
     ///
     /// # Safety
@@ -141,85 +189,81 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         highs: DeviceSlice<'_, K::Stored>,
     ) -> Result<DeviceRanges<K, V>, Error> {
         let n = lows.len();
-        let mut offsets = stream.alloc_uninit::<u64>(n + 1)?;
         let mut sight = self.sight();
-        let words = n * self.levels.len();
-        let mut kept = Kept {
-            spans: if words <= MOST_KEPT { Some(stream.alloc_uninit(words)?) } else { None },
-            long: stream.alloc_uninit(n * LONG_WORDS)?,
-            totals: stream.alloc_zeroed(3)?,
-        };
-        stream.fill_bytes(offsets.slice_mut(n..), 0)?;
-        // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
-        unsafe {
-            self.queue_count(stream, &sight, lows, highs, offsets.slice_mut(..n), Some(&mut kept))?;
-            exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
-        }
-        stream.copy(kept.totals.slice_mut(..LONG_COUNT), offsets.slice(n..))?;
-        let mut totals = [0; 3];
-        stream.download(&kept.totals, &mut totals)?;
-        if totals[2] != 0 && self.prepare_order_for(totals[2])? {
-            // The long queries are listed by its pieces now.
+        // SAFETY: the caller's promise is the same.
+        let mut counted = unsafe { self.counted(stream, &sight, lows, highs)? };
+        if counted.totals[2] != 0 && self.prepare_order_for(counted.totals[2])? {
             sight = self.sight();
-            let mut counts = stream.alloc_uninit::<u64>(n)?;
-            stream.fill_bytes(kept.totals.slice_mut(LONG_COUNT..), 0)?;
             // SAFETY: as above.
-            unsafe { self.queue_count(stream, &sight, lows, highs, counts.as_mut_slice(), Some(&mut kept))? };
-            stream.download(&kept.totals, &mut totals)?;
+            counted = unsafe { self.counted(stream, &sight, lows, highs)? };
         }
+        let Counted { offsets, kept, totals } = counted;
         let total = totals[0] as usize;
-        let (long_len, parts) = ((totals[LONG_COUNT] >> 32) as u32, totals[LONG_COUNT] as u32);
+        let (long_len, tasks) = ((totals[LONG_COUNT] >> 32) as u32, totals[LONG_COUNT] as u32);
         let (mut to_keys, mut to_values) = room_for::<K::Stored, V>(stream, total)?;
         if total != 0 {
-            let Sight { table, levels, visible, known, .. } = sight;
+            let Sight { table, levels, visible, known, order } = sight;
             let (lows, highs) = (lows.global(), highs.global());
             let mut answers = Answers::<V>::new(stream, to_values.as_mut_slice())?;
             let (keys, values, value_words) = (to_keys.global_mut(), answers.global_mut(), V::WORDS);
             // Nothing is read there if none are kept.
             let (spans, long) = (kept.spans.as_ref().unwrap_or(&offsets).global(), kept.long.global());
             let (kept, offsets) = (kept.spans.is_some().into(), offsets.global());
+            let mut owners = stream.alloc_uninit::<u32>(if tasks == long_len { 0 } else { tasks as usize })?;
+            let mut own = stream.alloc_uninit::<u64>(if tasks == 0 { totals[2] as usize } else { 0 })?;
+            let long_config = self.warps_for(if tasks == 0 { long_len } else { tasks } as usize);
             // SAFETY: the outputs are new and as long as the counts add up to; an order is that of the tree, or made for
-            // these queries, with a byte for each of their elements; the caller answers for the rest.
+            // these queries, with a word for each of their elements; the caller answers for the rest.
             unsafe {
-                #[rustfmt::skip]
-                let kernel = lsm_list {
-                    table, levels, visible, known, lows, highs, n, spans, kept, offsets, keys, values, value_words,
-                };
-                kernel.launch(stream, self.warps_for(n))?;
-                if long_len != 0 {
-                    let mut own = stream.alloc_uninit::<u8>(if parts == 0 { totals[2] as usize } else { 0 })?;
-                    let config = self.warps_for(if parts == 0 { long_len } else { parts } as usize);
-                    let mut owners = stream.alloc_uninit::<u32>(if parts == long_len { 0 } else { parts as usize })?;
-                    if parts > long_len {
-                        lsm_owners { long, long_len, parts, owners: owners.global_mut() }
-                            .launch(stream, LaunchConfig::covering(long_len as usize * 32, groups::BLOCK))?;
+                if tasks > long_len {
+                    lsm_owners { long, long_len, tasks, owners: owners.global_mut() }
+                        .launch(stream, LaunchConfig::covering(long_len as usize * 32, groups::BLOCK))?;
+                }
+                let owners = owners.global();
+                if let Some(order) = order {
+                    let (order, located) = (order.table, spans);
+                    lsm_list_located { table, order, located, n, offsets, keys, values, value_words }
+                        .launch(stream, self.threads_for(n))?;
+                    if long_len != 0 {
+                        #[rustfmt::skip]
+                        let kernel = lsm_list_tasks {
+                            table, order, located, long, long_len, tasks, owners, offsets, keys, values, value_words,
+                        };
+                        kernel.launch(stream, long_config)?;
                     }
-                    let owners = owners.global();
-                    if parts == 0 {
+                } else {
+                    #[rustfmt::skip]
+                    let kernel = lsm_list {
+                        table, levels, visible, known, lows, highs, n, spans, kept, offsets, keys, values, value_words,
+                    };
+                    kernel.launch(stream, self.warps_for(n))?;
+                    if tasks == 0 && long_len != 0 {
                         let order = own.global_mut();
                         #[rustfmt::skip]
                         let kernel = lsm_order_queries {
                             table, levels, visible, known, lows, highs, spans, kept, long, long_len, order,
                         };
-                        kernel.launch(stream, config)?;
+                        kernel.launch(stream, long_config)?;
                     }
-                    // Of a tree of one level nothing is read there.
-                    let (mut order, mut splits, mut pieces) = (own.global(), lows.cast(), 0);
-                    if let (Some(of_tree), true) = (sight.order, parts != 0) {
-                        (order, splits, pieces) =
-                            (of_tree.bytes.global().cast(), of_tree.splits.global(), of_tree.pieces);
+                    if long_len != 0 {
+                        let order = own.global();
+                        #[rustfmt::skip]
+                        let kernel = lsm_list_long {
+                            table, levels, visible, known, lows, highs, spans, kept, long, long_len, tasks, owners, order,
+                            offsets, keys, values, value_words,
+                        };
+                        kernel.launch(stream, long_config)?;
                     }
-                    #[rustfmt::skip]
-                    let kernel = lsm_list_pieces {
-                        table, levels, visible, known, lows, highs, spans, kept, long, long_len, parts, owners, order, splits, pieces,
-                        offsets, keys, values, value_words,
-                    };
-                    kernel.launch(stream, config)?;
                 }
                 answers.finish(stream)?;
             }
         }
         Ok(DeviceRanges { offsets, keys: to_keys, values: to_values })
+    }
+
+    /// A thread for each of `n` queries.
+    fn threads_for(&self, n: usize) -> LaunchConfig {
+        self.warps_for(n.div_ceil(32))
     }
 
     /// Warps for `n` queries.

@@ -36,7 +36,11 @@ pub(crate) struct SearchIndex {
 
 impl SearchIndex {
     /// Queues the building for these keys, which ascend, and are at least one and fewer than 2^32.
-    fn new<K: StoredKey>(stream: &Stream, keys: DeviceSlice<'_, K>, with_filter: bool) -> Result<Self, Error> {
+    pub(super) fn new<K: StoredKey>(
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        with_filter: bool,
+    ) -> Result<Self, Error> {
         let n = keys.len();
         let words = if with_filter { filter_words(n as u64) } else { 0 };
         let entries = bucket_count(n as u64) as usize + 1;
@@ -79,7 +83,7 @@ pub(crate) struct Indexed {
     pub(super) visible: Visible,
     /// How the elements of its levels interleave, once ranges have asked for it.
     pub(super) order: OnceLock<Order>,
-    /// Elements of long ranges that were listed without it.
+    /// Short ranges that were found without it, and elements of long ones that were listed so.
     pub(super) candidates: AtomicU64,
 }
 
@@ -126,14 +130,13 @@ impl Visible {
         let words: usize = levels.iter().map(words_of).sum();
         let oldest = levels.last().map_or(0, words_of);
         let mut bits = stream.alloc_uninit::<u32>(words)?;
-        let mut before = stream.alloc_zeroed::<u32>(words + 1)?;
         let (table, count) = (table.global(), levels.len() as u32);
         let most = stream.device().properties().multiprocessors as usize * 64;
         let config = |words: usize| {
             LaunchConfig::new((words * 32).div_ceil(visible::BLOCK as usize).clamp(1, most) as u32, visible::BLOCK)
         };
         // SAFETY: the table is of these levels; a word for every 32 elements of each; all but the oldest come before
-        // its words; the scan is of a word more than there are counts.
+        // its words.
         unsafe {
             if let Some((_, newest)) = levels.first() {
                 let (_keys, levels) = (newest.keys.global(), count);
@@ -143,25 +146,48 @@ impl Visible {
                 lsm_visible_hide { table, levels, _keys, bits: bits.global_mut(), words }
                     .launch(stream, config(words))?;
             }
-            lsm_visible_counts { bits: bits.global(), counts: before.global_mut(), words }
-                .launch(stream, LaunchConfig::covering(words.max(1), visible::BLOCK))?;
-            exclusive_in_place_async::<Sum<u32>>(stream, before.as_mut_slice())?;
         }
+        let before = bits_before(stream, &bits)?;
         let mut live = [0];
         stream.download(before.slice(words..), &mut live)?;
         let live = u64::from(live[0]);
         if live == levels.iter().map(|(_, elements)| elements.len as u64).sum::<u64>() {
             return Ok((Visible::All, live));
         }
-        let mut packed = stream.alloc_uninit::<u64>(words + 1)?;
-        // SAFETY: as many words as the contract says.
-        unsafe {
-            lsm_visible_words { bits: bits.global(), before: before.global(), words, out: packed.global_mut() }
-                .launch(stream, LaunchConfig::covering(words + 1, visible::BLOCK))?;
-        }
+        let packed = packed_words(stream, &bits, &before)?;
         stream.synchronize()?;
         Ok((Visible::Words(packed), live))
     }
+}
+
+/// Queues the adding up of bits: how many are before each word, and how many there are.
+fn bits_before(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u32>, Error> {
+    let words = bits.len();
+    let mut before = stream.alloc_zeroed::<u32>(words + 1)?;
+    // SAFETY: the counts are new; the scan is of a word more than there are counts.
+    unsafe {
+        lsm_visible_counts { bits: bits.global(), counts: before.global_mut(), words }
+            .launch(stream, LaunchConfig::covering(words.max(1), visible::BLOCK))?;
+        exclusive_in_place_async::<Sum<u32>>(stream, before.as_mut_slice())?;
+    }
+    Ok(before)
+}
+
+/// Queues the making of [words](warpset_kernels::lsm::visibility) of these bits.
+fn packed_words(stream: &Stream, bits: &DeviceVec<u32>, before: &DeviceVec<u32>) -> Result<DeviceVec<u64>, Error> {
+    let words = bits.len();
+    let mut packed = stream.alloc_uninit::<u64>(words + 1)?;
+    // SAFETY: as many words as the contract says.
+    unsafe {
+        lsm_visible_words { bits: bits.global(), before: before.global(), words, out: packed.global_mut() }
+            .launch(stream, LaunchConfig::covering(words + 1, visible::BLOCK))?;
+    }
+    Ok(packed)
+}
+
+/// [`packed_words`] of bits that have not been added up.
+pub(super) fn visible_words(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u64>, Error> {
+    packed_words(stream, bits, &bits_before(stream, bits)?)
 }
 
 /// Levels as queries for ranges see them.
@@ -183,7 +209,7 @@ impl Sight<'_> {
     /// How long ranges are listed.
     pub(super) fn listing(&self) -> u32 {
         let has_order = self.order.is_some() || self.levels == 1;
-        if self.is_known() && has_order { short::BY_PIECES } else { short::BY_QUERIES }
+        if self.is_known() && has_order { short::BY_TASKS } else { short::BY_QUERIES }
     }
 }
 
@@ -217,11 +243,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level an eighth of a byte per
     /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements are
     /// visible, a quarter of a
-    /// byte per element that says which are; and for a tree of several levels one byte per element that says how they
-    /// interleave, which long ranges are listed by. Waits. Answers do not change.
+    /// byte per element that says which are; and for a tree of several levels about three bytes per element that say how
+    /// they interleave, by which ranges are counted and listed. Waits. Answers do not change.
     ///
-    /// Calls that wait do this by themselves, the last part when long ranges are listed, once the tree has been asked
-    /// for one key or element per 32 elements; those that are queued use what is there.
+    /// Calls that wait do this by themselves, the last part when ranges are asked for, once the tree has been asked for
+    /// one key, range or element per 32 elements; those that are queued use what is there.
     ///
     /// # Errors
     /// [`Error::Gpu`].

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use warpset_base::parallel;
-use warpset_gpu::batch::upload_many;
+use warpset_gpu::batch::{upload_many, upload_parts};
 use warpset_gpu::lane::Lane;
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 
@@ -21,6 +21,10 @@ const THREADS: usize = 8;
 const CHUNK: Range<usize> = if cfg!(test) { 128..256 } else { 1 << 14..1 << 18 };
 /// Bytes of a batch from which on several threads bring it.
 const LARGE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+/// Bytes of a part of a large batch: it is sorted while the next one is on its way.
+const PART: usize = if cfg!(test) { 1 << 11 } else { 1 << 26 };
+/// Parts, at most: they are merged at the end.
+const MOST_PARTS: usize = 4;
 /// What parts of a lane's memory are aligned to, as allocations are.
 const ALIGNMENT: usize = 256;
 
@@ -55,6 +59,11 @@ impl Places {
     /// Words of 64 bits of all parts.
     fn words(&self) -> usize {
         self.found.end.div_ceil(8)
+    }
+
+    /// Bytes of keys and values, so that others may come after them.
+    fn end(&self) -> usize {
+        self.values.end.max(self.keys.end).next_multiple_of(ALIGNMENT)
     }
 }
 
@@ -158,9 +167,56 @@ impl Batch {
         keys: &[K],
         values: &[V],
     ) -> Result<DeviceElements<K::Stored, V>, Error> {
+        let parts = (keys.len() * (size_of::<K>() + size_of::<V>()) / PART).min(MOST_PARTS);
+        if parts > 1 {
+            return self.insertions_in_parts(stream, keys, values, parts);
+        }
         let (keys, values) = self.bring(stream, keys, values)?;
         // SAFETY: what was brought stays until the caller has waited.
         unsafe { batch::insertions(stream, keys, values) }
+    }
+
+    /// [`Batch::insertions`] of so many parts, each of which is sorted while the next one is on its way.
+    fn insertions_in_parts<K: DeviceKey, V: DeviceValue>(
+        &mut self,
+        stream: &Stream,
+        keys: &[K],
+        values: &[V],
+        parts: usize,
+    ) -> Result<DeviceElements<K::Stored, V>, Error> {
+        let n = keys.len();
+        let len = n.div_ceil(parts).next_multiple_of(ALIGNMENT);
+        let (keys, values) = (K::stored(keys), V::stored(values));
+        let of_part = |keys: usize| Places::of::<K::Stored, V::Stored>(keys, if values.is_empty() { 0 } else { keys });
+        // Whole parts are as long as each other.
+        let bytes = of_part(len).end();
+        let memory = self.memory.insert(stream.alloc_uninit::<u8>(n.div_ceil(len) * bytes)?);
+        let mut rest = memory.as_mut_slice();
+        let mut moves = Vec::new();
+        for (i, keys) in keys.chunks(len).enumerate() {
+            let places = of_part(keys.len());
+            let (part, after) = rest.split_at_mut(bytes);
+            rest = after;
+            let (to_keys, others) = part.split_at_mut(places.keys.end);
+            let (to_values, _) =
+                others.split_at_mut(places.values.start - places.keys.end).1.split_at_mut(places.values.len());
+            let values = values.get(i * len..i * len + keys.len()).unwrap_or_default();
+            moves.push(vec![(bytemuck::cast_slice(keys), to_keys), (bytemuck::cast_slice(values), to_values)]);
+        }
+        // The last one first, since the last of equal keys counts.
+        let mut runs = Vec::new();
+        upload_parts(stream, moves, |places| {
+            let [keys, values] = &places[..] else { return Ok(()) };
+            let (keys, values) = (keys.as_slice().cast::<K::Stored>()?, values.as_slice().cast::<V::Stored>()?);
+            // SAFETY: what was brought stays until the caller has waited.
+            runs.insert(0, unsafe { batch::insertions::<_, V>(stream, keys, values)? });
+            Ok::<_, Error>(())
+        })?;
+        let runs: Vec<&DeviceElements<K::Stored, V>> = runs.iter().collect();
+        let mut all = DeviceElements::uninit(stream, n, false)?;
+        // SAFETY: the output is new and as long as all runs, which are freed in the order of the stream.
+        unsafe { V::merge(stream, &runs, &mut all)? };
+        Ok(all)
     }
 
     /// Queues the copy of keys and values to the device.
