@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--answers", type=pathlib.Path)
     parser.add_argument("query", nargs="*", type=int)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     run, version = start(options.peer, options.folder, options.threads)
     text = (pathlib.Path(__file__).parent / "src" / "tpch.sql").read_text()
     queries = [query for query in text.split(";") if query.strip()]

@@ -320,6 +320,7 @@ mod tests {
             let hashes = &hashes[..length];
             let expected = layout.contains_batch_portable(vector, hashes);
             assert_eq!(layout.contains_batch(vector, hashes), expected, "{length}");
+            assert_eq!(layout.contains_batch_before(vector, hashes, &hashes[length / 2..]), expected, "{length}");
             #[cfg(target_arch = "x86_64")]
             if std::is_x86_feature_detected!("avx2") {
                 // SAFETY: AVX2 was just detected.

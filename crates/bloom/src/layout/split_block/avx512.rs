@@ -50,8 +50,7 @@ fn contains<const HINT: i32>(words: &[Unaligned], blocks: u64, hashes: &[u64], n
         if let Some(next) = next.next() {
             let block = block_of(load::<[u64; HASHES]>(next), number);
             for block in block {
-                // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
-                unsafe { _mm_prefetch::<HINT>(first.wrapping_add(block as usize * WORDS_PER_BLOCK).cast()) };
+                _mm_prefetch::<HINT>(first.wrapping_add(block as usize * WORDS_PER_BLOCK).cast());
             }
         }
         let mut eight = [0u64; HASHES];
