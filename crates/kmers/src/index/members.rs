@@ -23,9 +23,9 @@ pub enum IndexKind {
     Fuse16,
     /// With a rate of false positives of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
     Fuse32,
-    /// All k-mers instead of minimizers, in 16 bits per k-mer unless told otherwise, with a rate of false positives of
-    /// about 2^-17 for k = 31: a [`SequenceFilter`]. Such an index has `w` = 1: every k-mer counts, each time that it
-    /// occurs in a read.
+    /// All k-mers instead of minimizers, in 16 bits per k-mer unless told otherwise, with a rate of false positives from
+    /// 10^-4 (a genome full of repeats) to 10^-6 (random bases) for k = 31: a [`SequenceFilter`]. Such an index has `w` =
+    /// 1: every k-mer counts, each time that it occurs in a read.
     Sequences,
 }
 
