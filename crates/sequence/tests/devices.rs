@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use warpset_gpu::testing::{devices, fail_each};
 use warpset_gpu::{Device, GpuError};
-use warpset_sequence::gpu::{Counts, DeviceText, Screener};
+use warpset_sequence::gpu::{Answers, Counts, DeviceText, Screener, Wanted};
 use warpset_sequence::{Error, Minimizer, Minimizers, Packed};
 use warpset_static::StaticSet;
 
@@ -173,6 +173,48 @@ fn decisions_are_those_of_the_host() {
                 }
             }
         }
+    }
+}
+
+/// A batch is packed while the one before is decided; one has many more minimizers than those before it, one is begun and
+/// forgotten.
+#[test]
+fn batches_overlap() {
+    for device in devices(6) {
+        let minimizers = Minimizers::new(9, 1).unwrap();
+        let genome = letters(11, 6000);
+        let mut kmers = Vec::new();
+        minimizers.kmers_into(&genome, &mut kmers);
+        let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
+        let kmers: HashSet<u64> = kmers.into_iter().collect();
+        let none = vec![vec![vec![b'N'; 3000]]];
+        let dense = vec![vec![genome.clone()], vec![vec![]], vec![letters(12, 1000)]];
+        let batches = [none.clone(), dense.clone(), vec![], none, reads(&genome, 3, 60), dense];
+        let mut screener = Screener::new(&device, minimizers).unwrap();
+        let mut before: Option<Vec<Counts>> = None;
+        for (i, units) in batches.iter().enumerate() {
+            let (packed, starts, wanted) = batch(units, minimizers, &kmers);
+            if i != 4 {
+                let answers = screener.finish(&set).unwrap();
+                let counts = match answers {
+                    Answers::Counts(counts) => counts.iter().copied().map(Counts::from).collect::<Vec<_>>(),
+                    Answers::Decisions(decisions) => {
+                        assert!(decisions.is_empty());
+                        Vec::new()
+                    }
+                };
+                assert_eq!(counts, before.take().unwrap_or_default(), "{i}");
+            }
+            // SAFETY: the set is dropped after the screener, and not written.
+            unsafe { screener.begin(&set, &packed, &starts, Wanted::Counts).unwrap() };
+            before = Some(wanted);
+        }
+        assert!(matches!(screener.finish(&set).unwrap(), Answers::Counts(counts) if counts.len() == 3));
+        assert!(matches!(screener.finish(&set).unwrap(), Answers::Decisions([])));
+        let (packed, starts, _) = batch(&batches[1], minimizers, &kmers);
+        // SAFETY: as above; dropping the screener waits.
+        unsafe { screener.begin(&set, &packed, &starts, Wanted::Decisions { hits: 1, share: 0.0 }).unwrap() };
+        drop(screener);
     }
 }
 
