@@ -390,13 +390,7 @@ impl Shared<'_, '_, '_> {
     }
 
     /// Brings what is written of a batch to the sinks.
-    fn write(
-        &self,
-        number: u64,
-        batch: &mut Batch,
-        decisions: &[Decision],
-        may_move: bool,
-    ) -> Result<(), Error> {
+    fn write(&self, number: u64, batch: &mut Batch, decisions: &[Decision], may_move: bool) -> Result<(), Error> {
         let texts = written(batch, decisions, (self.sinks, may_move));
         for (sink, text) in self.sinks.iter().zip(texts) {
             if let Some(sink) = sink {

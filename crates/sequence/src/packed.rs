@@ -110,12 +110,7 @@ fn pack_into(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [Maybe
         }
         if let Some(avx2) = Avx2::detect() {
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn fast(
-                letters: &[u8],
-                bases: &mut [MaybeUninit<u64>],
-                breaks: &mut [MaybeUninit<u32>],
-                avx2: Avx2,
-            ) {
+            fn fast(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [MaybeUninit<u32>], avx2: Avx2) {
                 pack_by(letters, bases, breaks, |letters| avx2.pack(letters));
             }
             // SAFETY: `avx2` exists only where the processor has the instructions.

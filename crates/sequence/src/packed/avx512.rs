@@ -51,9 +51,7 @@ fn codes(letters: __m512i) -> ([u64; 2], u64) {
     let low = _mm512_test_epi8_mask(letters, _mm512_set1_epi8(2));
     let high = _mm512_test_epi8_mask(letters, _mm512_set1_epi8(4));
     // By the lower half of each byte the letter that has it, and for others one that does not.
-    let bases = _mm_setr_epi8(
-        1, b'A' as i8, 0, b'C' as i8, b'T' as i8, 0, 0, b'G' as i8, 0, 0, 0, 0, 0, 0, 0, 0,
-    );
+    let bases = _mm_setr_epi8(1, b'A' as i8, 0, b'C' as i8, b'T' as i8, 0, 0, b'G' as i8, 0, 0, 0, 0, 0, 0, 0, 0);
     let wanted = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bases), letters);
     let broken = _mm512_cmpneq_epi8_mask(wanted, _mm512_and_si512(letters, _mm512_set1_epi8(!0x20)));
     let first = _pdep_u64(low, ODD) | _pdep_u64(high, !ODD);
