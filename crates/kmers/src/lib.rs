@@ -31,6 +31,7 @@ mod roll;
 mod screen;
 mod settings;
 mod table;
+mod wide;
 
 pub use count::{count_bytes, count_files, count_sequences};
 pub use error::Error;

@@ -6,6 +6,7 @@
 mod batch;
 mod decide;
 mod device;
+mod lines;
 mod minimizers;
 mod rule;
 mod sequences;
@@ -29,7 +30,7 @@ use crate::settings::Executor;
 use crate::{Backend, Error, Index, Progress, Table};
 
 pub(crate) use batch::Batch;
-use decide::{Decider, Decision};
+use decide::{Decider, Decision, Failure};
 use device::OnDevice;
 use minimizers::ByMinimizers;
 pub use rule::Rule;
@@ -78,6 +79,9 @@ pub struct Screening<'a> {
 
 /// Bytes of input from which on it pays to open a GPU, if the index to be copied to it is not larger.
 const LEAST_FOR_DEVICE: u64 = 1 << 30;
+
+/// Bytes of text that are parsed at a time, about: they stay in a core's cache until they are decided.
+const BATCH: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// Reads that match, their mates, reads that do not, their mates, counts.
 const OUTPUTS: usize = 5;
@@ -324,13 +328,14 @@ impl<'a> Screening<'a> {
         let threads = pool.current_num_threads();
         self.progress.say("screening");
         thread::scope(|scope| {
-            let source = Source::new(scope, files, self.pairing, (decider.batch_bytes(), threads), &self.progress);
+            let source = Source::new(scope, files, self.pairing, (BATCH, threads), &self.progress);
             // Before anything is written: what is no FASTA at all leaves the outputs alone, whatever they are.
             let mut first = Batch::default();
             let first = Mutex::new(source.next(&mut first)?.map(|number| (number, first)));
             let mut sinks: [Option<Sink>; OUTPUTS] = Default::default();
+            let most_waiting = threads * (4 + decider.most_held());
             for (sink, path) in sinks.iter_mut().zip(&self.outputs) {
-                *sink = path.as_ref().map(|path| Sink::create(path, self.level, threads)).transpose()?;
+                *sink = path.as_ref().map(|path| Sink::create(path, self.level, most_waiting)).transpose()?;
             }
             let shared = Shared {
                 source: &source,
@@ -369,30 +374,39 @@ struct Shared<'a, 's, 'e> {
 
 impl Shared<'_, '_, '_> {
     /// One thread's part, until there is nothing more or some thread has failed.
-    fn work(&self, decider: &dyn Decider, sum: &mut Screened) -> Result<(), (u64, Error)> {
+    fn work(&self, decider: &dyn Decider, sum: &mut Screened) -> Result<(), Failure> {
         let _unless_it_panics = Panicking(self);
-        let mut worker = decider.worker().map_err(|error| (0, error))?;
-        let (mut batch, mut decisions) = (Batch::default(), Vec::new());
+        // Text that was held back has left the cache.
+        let may_move = decider.most_held() > 0;
+        let keeps_text = self.sinks.iter().any(Option::is_some);
+        let mut worker = decider.worker(keeps_text).map_err(|error| (0, error))?;
+        let mut done = |number, batch: &mut Batch, decisions: &[Decision]| {
+            sum.add(batch, decisions);
+            self.write(number, batch, decisions, may_move).map_err(|error| (number, error))
+        };
         while !self.stop.load(Ordering::Relaxed) {
             let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let number = match first {
-                Some((number, parsed)) => {
-                    batch = parsed;
-                    number
+            let (number, batch) = match first {
+                Some(first) => first,
+                None => {
+                    let mut batch = worker.empty();
+                    match self.source.next(&mut batch).map_err(|error| (u64::MAX, error))? {
+                        Some(number) => (number, batch),
+                        None => return worker.finish(&mut done),
+                    }
                 }
-                None => match self.source.next(&mut batch).map_err(|error| (u64::MAX, error))? {
-                    Some(number) => number,
-                    None => break,
-                },
             };
-            decisions.clear();
-            worker.decide(&batch, &mut decisions).map_err(|error| (number, error))?;
-            sum.add(&batch, &decisions);
-            let texts = written(&batch, &decisions, self.sinks);
-            for (sink, text) in self.sinks.iter().zip(texts) {
-                if let Some(sink) = sink {
-                    sink.put(number, text).map_err(|error| (number, error))?;
-                }
+            worker.decide(number, batch, &mut done)?;
+        }
+        Ok(())
+    }
+
+    /// Brings what is written of a batch to the sinks.
+    fn write(&self, number: u64, batch: &mut Batch, decisions: &[Decision], may_move: bool) -> Result<(), Error> {
+        let texts = written(batch, decisions, (self.sinks, may_move));
+        for (sink, text) in self.sinks.iter().zip(texts) {
+            if let Some(sink) = sink {
+                sink.put(number, text)?;
             }
         }
         Ok(())
@@ -420,14 +434,27 @@ impl Drop for Panicking<'_, '_, '_, '_> {
     }
 }
 
-/// What goes to each output.
-fn written(batch: &Batch, decisions: &[Decision], sinks: &[Option<Sink>; OUTPUTS]) -> [Vec<u8>; OUTPUTS] {
+/// What goes to each output. Where text `may_move`, one that goes to an output as it stands is moved, not copied: the batch
+/// gets other memory for its next one, which is not in the cache of this core.
+fn written(
+    batch: &mut Batch,
+    decisions: &[Decision],
+    (sinks, may_move): (&[Option<Sink>; OUTPUTS], bool),
+) -> [Vec<u8>; OUTPUTS] {
     let mut texts: [Vec<u8>; OUTPUTS] = Default::default();
+    if let Some(sink) = &sinks[COUNTS] {
+        let text = &mut texts[COUNTS];
+        *text = sink.spare();
+        text.clear();
+        for (unit, decision) in decisions.iter().enumerate() {
+            let Decision { matches, hits, total } = *decision;
+            text.extend_from_slice(batch.name(unit * batch.mates()));
+            text.extend_from_slice(format!("\t{hits}\t{total}\t{}\n", u8::from(matches)).as_bytes());
+        }
+    }
     for (first, mate) in [(MATCHED, false), (MATCHED, true), (UNMATCHED, false), (UNMATCHED, true)] {
         let which = first + usize::from(mate);
-        if sinks[which].is_none() {
-            continue;
-        }
+        let Some(sink) = &sinks[which] else { continue };
         // Mates are written together unless they have a file of their own.
         let of_unit: &[usize] = match (batch.mates(), mate, sinks[first + 1].is_some()) {
             (1, false, _) | (2, false, true) => &[0],
@@ -435,11 +462,18 @@ fn written(batch: &Batch, decisions: &[Decision], sinks: &[Option<Sink>; OUTPUTS
             (2, true, _) => &[1],
             _ => &[],
         };
-        let matches = first == MATCHED;
         let text = &mut texts[which];
+        *text = sink.spare();
+        let chosen = |decision: &Decision| decision.matches == (first == MATCHED);
+        if may_move && of_unit.len() == batch.mates() && batch.is_in_order() && decisions.iter().all(chosen) {
+            // No other output has anything of it.
+            *text = batch.replace_text(std::mem::take(text));
+            continue;
+        }
+        text.clear();
         // Records that lie one after the other are copied together.
         let mut run = (0, 0);
-        for (unit, _) in decisions.iter().enumerate().filter(|(_, decision)| decision.matches == matches) {
+        for (unit, _) in decisions.iter().enumerate().filter(|(_, decision)| chosen(decision)) {
             for mate in of_unit {
                 let (begin, end) = batch.bytes(unit * batch.mates() + mate);
                 if begin == run.1 {
@@ -455,21 +489,14 @@ fn written(batch: &Batch, decisions: &[Decision], sinks: &[Option<Sink>; OUTPUTS
             text.push(b'\n');
         }
     }
-    if sinks[COUNTS].is_some() {
-        let text = &mut texts[COUNTS];
-        for (unit, decision) in decisions.iter().enumerate() {
-            let Decision { matches, hits, total } = *decision;
-            text.extend_from_slice(batch.name(unit * batch.mates()));
-            text.extend_from_slice(format!("\t{hits}\t{total}\t{}\n", u8::from(matches)).as_bytes());
-        }
-    }
     texts
 }
 
 impl Screened {
     fn add(&mut self, batch: &Batch, decisions: &[Decision]) {
         for (unit, decision) in decisions.iter().enumerate() {
-            let bases = batch.letters_of_unit(unit).map(|letters| letters.len() as u64).sum::<u64>();
+            let mates = unit * batch.mates()..(unit + 1) * batch.mates();
+            let bases = mates.map(|record| batch.letters_len(record) as u64).sum::<u64>();
             let (reads, letters) = match decision.matches {
                 true => (&mut self.matched, &mut self.matched_bases),
                 false => (&mut self.unmatched, &mut self.unmatched_bases),

@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod room;
 mod screener;
 
 use warpset_base::filter::LengthMismatch;
@@ -26,7 +27,7 @@ use warpset_primitives::LookBack;
 use warpset_simt::GlobalMut;
 
 pub use crate::filter::gpu::{DeviceSequenceFilterBuilder, SequenceFilter};
-pub use screener::{Counts, MinimizerFilter, Screener};
+pub use screener::{Answers, Counts, MinimizerFilter, Screener, Wanted};
 
 use crate::{Error, Minimizers, Packed};
 
@@ -86,12 +87,6 @@ impl Packed {
     /// [`Error::Gpu`]: too little device memory, say.
     pub fn to_device(&self, device: &Device) -> Result<DevicePacked, Error> {
         let (bases, breaks) = (device.from_slice(self.bases())?, device.from_slice(self.breaks())?);
-        Ok(DevicePacked { bases, breaks })
-    }
-
-    /// The same after what the stream holds.
-    fn copied(&self, stream: &Stream) -> Result<DevicePacked, Error> {
-        let (bases, breaks) = (stream.from_slice(self.bases())?, stream.from_slice(self.breaks())?);
         Ok(DevicePacked { bases, breaks })
     }
 }

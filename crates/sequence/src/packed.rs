@@ -1,5 +1,10 @@
 //! Sequences in two bits per base.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use std::mem::MaybeUninit;
+
 use warpset_core::minimizer::codes_of_eight;
 
 /// Sequences, packed: 32 positions per word of 64 bits, the first lowest, 2 bits each: A 0, C 1, T 2, G 3; and a bit per
@@ -40,11 +45,17 @@ impl Packed {
     /// Adds a sequence: A, C, G, T in either case; any other letter is a position without a base. Returns its words;
     /// letter `i` of it is position `32 * words.start + i`.
     pub fn push(&mut self, letters: &[u8]) -> std::ops::Range<usize> {
-        let start = self.bases.len();
-        self.bases.reserve(letters.len() / 32 + 1);
-        self.breaks.reserve(letters.len() / 32 + 1);
-        self.push_words(letters);
-        start..self.bases.len()
+        let (start, words) = (self.bases.len(), letters.len() / 32 + 1);
+        self.bases.reserve(words);
+        self.breaks.reserve(words);
+        let (bases, breaks) = (self.bases.spare_capacity_mut(), self.breaks.spare_capacity_mut());
+        pack_into(letters, &mut bases[..words], &mut breaks[..words]);
+        // SAFETY: there is room for as many words, and all of them have been written.
+        unsafe {
+            self.bases.set_len(start + words);
+            self.breaks.set_len(start + words);
+        }
+        start..start + words
     }
 
     /// Adds the first `len` positions of packed words, those of `breaks` without a base.
@@ -68,36 +79,6 @@ impl Packed {
         start..self.bases.len()
     }
 
-    fn push_words(&mut self, letters: &[u8]) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use crate::minimizers::lanes::{Avx2, Lanes};
-            if let Some(avx2) = Avx2::detect() {
-                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-                fn fast(packed: &mut Packed, letters: &[u8], avx2: Avx2) {
-                    packed.push_by(letters, |letters| avx2.pack(letters));
-                }
-                // SAFETY: `avx2` exists only where the processor has the instructions.
-                return unsafe { fast(self, letters, avx2) };
-            }
-        }
-        self.push_by(letters, pack);
-    }
-
-    /// Adds a sequence, 32 letters at a time.
-    #[inline(always)]
-    fn push_by(&mut self, letters: &[u8], pack: impl Fn(&[u8; 32]) -> (u64, u32)) {
-        let (whole, rest) = letters.as_chunks::<32>();
-        // Zeros are no bases: at least one of them ends the sequence.
-        let mut last = [0; 32];
-        last[..rest.len()].copy_from_slice(rest);
-        for letters in whole.iter().chain([&last]) {
-            let (bases, breaks) = pack(letters);
-            self.bases.push(bases);
-            self.breaks.push(breaks);
-        }
-    }
-
     /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.bases.is_empty()
@@ -119,6 +100,47 @@ impl Packed {
     }
 }
 
+/// Packs a sequence into its `letters.len() / 32 + 1` words, all of which are written.
+fn pack_into(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [MaybeUninit<u32>]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use crate::minimizers::lanes::{Avx2, Avx512, Lanes};
+        if let Some(avx512) = Avx512::detect() {
+            return avx512::pack_into(avx512, letters, bases, breaks);
+        }
+        if let Some(avx2) = Avx2::detect() {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn fast(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [MaybeUninit<u32>], avx2: Avx2) {
+                pack_by(letters, bases, breaks, |letters| avx2.pack(letters));
+            }
+            // SAFETY: `avx2` exists only where the processor has the instructions.
+            return unsafe { fast(letters, bases, breaks, avx2) };
+        }
+    }
+    pack_by(letters, bases, breaks, pack);
+}
+
+/// Packs a sequence into its words, 32 letters at a time.
+#[inline(always)]
+fn pack_by(
+    letters: &[u8],
+    bases: &mut [MaybeUninit<u64>],
+    breaks: &mut [MaybeUninit<u32>],
+    pack: impl Fn(&[u8; 32]) -> (u64, u32),
+) {
+    let (whole, rest) = letters.as_chunks::<32>();
+    // Zeros are no bases: at least one of them ends the sequence.
+    let mut last = [0; 32];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut word = 0;
+    while word <= whole.len() {
+        let (codes, broken) = pack(whole.get(word).unwrap_or(&last));
+        bases[word].write(codes);
+        breaks[word].write(broken);
+        word += 1;
+    }
+}
+
 /// The codes of 32 letters, and a bit for each that is no base.
 fn pack(letters: &[u8; 32]) -> (u64, u32) {
     let (mut bases, mut breaks) = (0, 0);
@@ -135,6 +157,17 @@ mod tests {
     use warpset_core::minimizer::{code, is_base};
 
     use super::*;
+
+    fn packed_by(letters: &[u8], pack: impl Fn(&[u8; 32]) -> (u64, u32)) -> Packed {
+        let words = letters.len() / 32 + 1;
+        let (mut bases, mut breaks) = (vec![MaybeUninit::uninit(); words], vec![MaybeUninit::uninit(); words]);
+        pack_by(letters, &mut bases, &mut breaks, pack);
+        // SAFETY: all words have been written.
+        let written = |bases: MaybeUninit<u64>| unsafe { bases.assume_init() };
+        // SAFETY: as above.
+        let broken = |breaks: MaybeUninit<u32>| unsafe { breaks.assume_init() };
+        Packed { bases: bases.into_iter().map(written).collect(), breaks: breaks.into_iter().map(broken).collect() }
+    }
 
     #[test]
     fn letters_are_where_they_should_be() {
@@ -155,9 +188,13 @@ mod tests {
                 assert_eq!(broken, base.is_none(), "{len} {i}");
                 assert!(base.is_none_or(|base| (packed.bases()[word] >> (2 * place)) as u8 & 3 == base));
             }
-            let mut portable = Packed::new();
-            portable.push_by(&letters[..len], pack);
+            let portable = packed_by(&letters[..len], pack);
             assert_eq!(portable.breaks(), &packed.breaks()[words.clone()]);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(avx2) = <crate::minimizers::lanes::Avx2 as crate::minimizers::lanes::Lanes>::detect() {
+                let by_avx2 = packed_by(&letters[..len], |letters| avx2.pack(letters));
+                assert!(by_avx2.bases() == &packed.bases()[words.clone()] && by_avx2.breaks == portable.breaks);
+            }
             for (i, &breaks) in portable.breaks().iter().enumerate() {
                 let masked =
                     |bases: u64| (0..32).filter(|at| breaks >> at & 1 == 0).map(move |at| bases >> (2 * at) & 3);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use warpset_gpu::testing::{devices, fail_each};
 use warpset_gpu::{Device, GpuError};
-use warpset_sequence::gpu::{Counts, DeviceText, Screener};
+use warpset_sequence::gpu::{Answers, Counts, DeviceText, Screener, Wanted};
 use warpset_sequence::{Error, Minimizer, Minimizers, Packed};
 use warpset_static::StaticSet;
 
@@ -176,6 +176,48 @@ fn decisions_are_those_of_the_host() {
     }
 }
 
+/// A batch is packed while the one before is decided; one has many more minimizers than those before it, one is begun and
+/// forgotten.
+#[test]
+fn batches_overlap() {
+    for device in devices(6) {
+        let minimizers = Minimizers::new(9, 1).unwrap();
+        let genome = letters(11, 6000);
+        let mut kmers = Vec::new();
+        minimizers.kmers_into(&genome, &mut kmers);
+        let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
+        let kmers: HashSet<u64> = kmers.into_iter().collect();
+        let none = vec![vec![vec![b'N'; 3000]]];
+        let dense = vec![vec![genome.clone()], vec![vec![]], vec![letters(12, 1000)]];
+        let batches = [none.clone(), dense.clone(), vec![], none, reads(&genome, 3, 60), dense];
+        let mut screener = Screener::new(&device, minimizers).unwrap();
+        let mut before: Option<Vec<Counts>> = None;
+        for (i, units) in batches.iter().enumerate() {
+            let (packed, starts, wanted) = batch(units, minimizers, &kmers);
+            if i != 4 {
+                let answers = screener.finish(&set).unwrap();
+                let counts = match answers {
+                    Answers::Counts(counts) => counts.iter().copied().map(Counts::from).collect::<Vec<_>>(),
+                    Answers::Decisions(decisions) => {
+                        assert!(decisions.is_empty());
+                        Vec::new()
+                    }
+                };
+                assert_eq!(counts, before.take().unwrap_or_default(), "{i}");
+            }
+            // SAFETY: the set is dropped after the screener, and not written.
+            unsafe { screener.begin(&set, &packed, &starts, Wanted::Counts).unwrap() };
+            before = Some(wanted);
+        }
+        assert!(matches!(screener.finish(&set).unwrap(), Answers::Counts(counts) if counts.len() == 3));
+        assert!(matches!(screener.finish(&set).unwrap(), Answers::Decisions([])));
+        let (packed, starts, _) = batch(&batches[1], minimizers, &kmers);
+        // SAFETY: as above; dropping the screener waits.
+        unsafe { screener.begin(&set, &packed, &starts, Wanted::Decisions { hits: 1, share: 0.0 }).unwrap() };
+        drop(screener);
+    }
+}
+
 #[test]
 fn bad_input_is_an_error() {
     for device in devices(4) {
@@ -223,15 +265,22 @@ fn failures_leave_everything_usable() {
         let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
         let units = reads(&genome, 2, 20);
         let (packed, starts, wanted) = batch(&units, minimizers, &kmers.into_iter().collect());
-        let mut screener = Screener::new(&device, minimizers).unwrap();
-        let failures = fail_each(
-            &mut screener,
-            |screener| screener.count(&set, &packed, &starts),
-            |screener, result| {
-                assert!(result.is_err() || result.is_ok_and(|counts| counts == wanted));
-                assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
-            },
-        );
-        assert!(failures > 5, "{failures}");
+        // A new one each time, which has to allocate, and then one that has all its memory.
+        for (is_new, least) in [(true, 8), (false, 2)] {
+            let failures = fail_each(
+                &mut Screener::new(&device, minimizers).unwrap(),
+                |screener| {
+                    if is_new {
+                        *screener = Screener::new(&device, minimizers)?;
+                    }
+                    screener.count(&set, &packed, &starts)
+                },
+                |screener, result| {
+                    assert!(result.is_err() || result.is_ok_and(|counts| counts == wanted));
+                    assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+                },
+            );
+            assert!(failures > least, "{is_new} {failures}");
+        }
     }
 }

@@ -36,20 +36,23 @@ unsafe fn unit_of(starts: Global<u32>, units: u32, word: u32) -> u32 {
 
 kernel! {
     /// Counts the different minimizers of each unit, and those of them that are hits: adds 1 to `counts[u]` for the
-    /// first of equal minimizers of unit `u`, and 2^32 more if it is a hit.
+    /// first of equal minimizers of unit `u`, and 2^32 more if it is a hit. The minimizers are the first `count` ones, of
+    /// which there may be more than `room`; then those without room are left out.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, [`BLOCK`] threads per block, no shared memory.
-    /// - `kmers`, `positions`, `hits`: valid for `n` items each, not written while the kernel runs; `n` is below
-    ///   [`FREE`].
+    /// - `kmers`, `positions`, `hits`: valid for `room` items each, the first `count` of them initialised, not written
+    ///   while the kernel runs; `room` is below [`FREE`]. `count`: one word, not written while the kernel runs.
     /// - `starts`: valid for `units` words, not written while the kernel runs: the first word of 32 positions of each
     ///   unit, ascending, the first one 0. Units without positions begin where the next one does.
-    /// - `slots`: `mask + 1` words, a power of two and more than `n`, all [`FREE`] before the launch; `counts`: `units`
+    /// - `slots`: `mask + 1` words, a power of two and more than `room`, all [`FREE`] before the launch; `counts`: `units`
     ///   words. Only accessed atomically while the kernel runs.
     pub unsafe fn sequence_distinct(
-        kmers: Global<u64>, positions: Global<u32>, hits: Global<u8>, n: usize, starts: Global<u32>, units: u32,
-        slots: GlobalMut<u32>, mask: u64, counts: GlobalMut<u64>,
+        kmers: Global<u64>, positions: Global<u32>, hits: Global<u8>, count: Global<u64>, room: usize,
+        starts: Global<u32>, units: u32, slots: GlobalMut<u32>, mask: u64, counts: GlobalMut<u64>,
     ) {
+        // SAFETY: one word.
+        let n = Ord::min(unsafe { count.read_nc(0) } as usize, room);
         for i in thread::grid_stride(n) {
             // SAFETY: `i` and what slots hold are below `n`; places are at most `mask`; the table has a free slot.
             unsafe {

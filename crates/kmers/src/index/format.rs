@@ -14,6 +14,7 @@ use warpset_static::{StaticSet, StaticSetView};
 
 use super::members::{Mapped, Members};
 use super::{Index, check, deacon, front};
+use crate::wide::Wide;
 use crate::{Error, IndexKind};
 
 /// The number of the structure that follows the header, by the kind of index.
@@ -124,6 +125,8 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
             None => Err(not_index(path, "it is neither what `kmers index` nor what Deacon writes")),
         };
     };
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let mut file = Wide::new(file).map_err(failed)?;
     let Parameters { k, w, len: minimizers, kind } = parameters;
     let available = len.saturating_sub(HEADER_BYTES as u64);
     let words = file::read_words::<u64>(&mut file, parameters.front(), available, HEADER_BYTES as u64);
@@ -146,7 +149,6 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
             .map_err(|error| not_index(path, error))?,
     };
     let mut after = Vec::new();
-    let failed = |source| Error::Read { path: path.to_owned(), source };
     file.take(1).read_to_end(&mut after).map_err(failed)?;
     let index = Index { k, w, len: minimizers, members, front };
     match after.is_empty() && index.count() == minimizers && index.is_of_its_k() {

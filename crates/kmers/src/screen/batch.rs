@@ -2,6 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
+use super::lines::{LineEnds, Portable};
 use crate::roll::is_line_end;
 
 /// Where a record and its letters are.
@@ -77,6 +78,11 @@ impl Batch {
         &self.text
     }
 
+    /// Takes the text, and puts another one into its place, whatever it has; what is left are places and lengths.
+    pub(crate) fn replace_text(&mut self, other: Vec<u8>) -> Vec<u8> {
+        std::mem::replace(&mut self.text, other)
+    }
+
     /// Records.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
@@ -99,6 +105,13 @@ impl Batch {
         if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] }
     }
 
+    /// How many letters a record has; known without the text, too.
+    #[inline]
+    pub(crate) fn letters_len(&self, record: usize) -> usize {
+        let Record { letters: (begin, end), .. } = self.records[record];
+        end - begin
+    }
+
     /// The letters of each record of a unit.
     #[inline]
     pub(crate) fn letters_of_unit(&self, unit: usize) -> impl Iterator<Item = &[u8]> {
@@ -112,6 +125,14 @@ impl Batch {
         self.records[record].bytes
     }
 
+    /// Whether the text is nothing but the records, one after the other, each with its line end.
+    pub(crate) fn is_in_order(&self) -> bool {
+        let ends = self.records.first().zip(self.records.last());
+        ends.is_some_and(|(first, last)| first.bytes.0 == 0 && last.bytes.1 == self.text.len())
+            && self.text.last() == Some(&b'\n')
+            && self.records.is_sorted_by(|one, other| one.bytes.1 == other.bytes.0)
+    }
+
     /// The name of a record: its first line up to the first blank, without the mark.
     pub(crate) fn name(&self, record: usize) -> &[u8] {
         let (begin, end) = self.records[record].bytes;
@@ -120,16 +141,75 @@ impl Batch {
 
     /// Appends the records that begin at `at` to those of the batch, `most` of them, and says where the first one begins
     /// that is not whole. At the end of a file the last one needs no line end.
-    pub(crate) fn parse(&mut self, format: Format, mut at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
-        let Batch { text, joined, records, .. } = self;
+    pub(crate) fn parse(&mut self, format: Format, at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
+        match format {
+            Format::Fasta => self.parse_fasta(at, is_end, most),
+            Format::Fastq => self.parse_fastq(at, is_end, most),
+        }
+    }
+
+    fn parse_fasta(&mut self, mut at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
         for _ in 0..most {
-            let record = match format {
-                Format::Fasta => fasta(text, at, is_end, joined),
-                Format::Fastq => fastq(text, at, is_end),
-            };
-            let Some(record) = record? else { break };
+            let Some(record) = fasta(&self.text, at, is_end, &mut self.joined)? else { break };
             at = record.bytes.1;
-            records.push(record);
+            self.records.push(record);
+        }
+        Ok(at)
+    }
+
+    fn parse_fastq(&mut self, at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use super::lines::x86::{Avx2, Avx512};
+            #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+            fn by_avx512(
+                batch: &mut Batch,
+                lines: Avx512,
+                (at, is_end, most): (usize, bool, usize),
+            ) -> Result<usize, Fault> {
+                batch.parse_fastq_by(lines, at, is_end, most)
+            }
+            #[target_feature(enable = "avx2,bmi1,popcnt")]
+            fn by_avx2(
+                batch: &mut Batch,
+                lines: Avx2,
+                (at, is_end, most): (usize, bool, usize),
+            ) -> Result<usize, Fault> {
+                batch.parse_fastq_by(lines, at, is_end, most)
+            }
+            if let Some(lines) = Avx512::detect() {
+                // SAFETY: `lines` exists only where the processor has the instructions.
+                return unsafe { by_avx512(self, lines, (at, is_end, most)) };
+            }
+            if let Some(lines) = Avx2::detect() {
+                // SAFETY: as above.
+                return unsafe { by_avx2(self, lines, (at, is_end, most)) };
+            }
+        }
+        self.parse_fastq_by(Portable, at, is_end, most)
+    }
+
+    #[inline(always)]
+    fn parse_fastq_by<I: LineEnds>(
+        &mut self,
+        lines: I,
+        mut at: usize,
+        is_end: bool,
+        most: usize,
+    ) -> Result<usize, Fault> {
+        let mut shape = Shape::default();
+        for _ in 0..most {
+            if shape.len > 0
+                && let Some(record) = self.text.get(at..).and_then(|rest| rest.get(..shape.len))
+                && shape.fits(lines, record)
+            {
+                self.records.push(shape.at(at));
+            } else {
+                let Some((record, found)) = fastq(lines, &self.text, at, is_end)? else { break };
+                shape = if I::COUNTS { found } else { Shape::default() };
+                self.records.push(record);
+            }
+            at = self.records.last().map_or(at, |record| record.bytes.1);
         }
         Ok(at)
     }
@@ -177,9 +257,48 @@ fn without_return(text: &[u8], begin: usize, end: usize) -> usize {
     if end > begin && text[end - 1] == b'\r' { end - 1 } else { end }
 }
 
+/// Where the lines of a record of FASTQ end, from its begin on. The next record mostly has the same lengths, which is
+/// seen without looking for the end of one line after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shape {
+    name: usize,
+    letters: usize,
+    separator: usize,
+    /// Bytes of the record; 0 for a record that others are not compared with, as one with carriage returns.
+    len: usize,
+}
+
+impl Shape {
+    /// Whether a text of this length is a record of this shape.
+    #[inline(always)]
+    fn fits(self, lines: impl LineEnds, record: &[u8]) -> bool {
+        let Shape { name, letters, separator, len } = self;
+        record[0] == b'@'
+            && record[name] == b'\n'
+            && record[letters] == b'\n'
+            && record[letters + 1] == b'+'
+            && record[separator] == b'\n'
+            && record[len - 1] == b'\n'
+            && record[letters - 1] != b'\r'
+            && record[len - 2] != b'\r'
+            && lines.count(record) == 4
+    }
+
+    /// The record of this shape that begins there.
+    #[inline(always)]
+    fn at(self, at: usize) -> Record {
+        Record { bytes: (at, at + self.len), letters: (at + self.name + 1, at + self.letters), is_joined: false }
+    }
+}
+
+/// What a record is whose text ends within its line `line`: a fault at the end of a file.
+#[cold]
+fn cut(at: usize, line: usize, is_end: bool) -> Result<Option<(Record, Shape)>, Fault> {
+    if is_end { Err(Fault { at, line, what: What::End }) } else { Ok(None) }
+}
+
 #[inline(always)]
-fn fastq(text: &[u8], at: usize, is_end: bool) -> Result<Option<Record>, Fault> {
-    let fault = |line, what| Err(Fault { at, line, what });
+fn fastq(lines: impl LineEnds, text: &[u8], at: usize, is_end: bool) -> Result<Option<(Record, Shape)>, Fault> {
     match text.get(at) {
         Some(b'@') => {}
         // Empty lines may end a file.
@@ -187,32 +306,35 @@ fn fastq(text: &[u8], at: usize, is_end: bool) -> Result<Option<Record>, Fault> 
         Some(_) if text[at..].iter().all(|&byte| is_line_end(byte)) => {
             return Ok(None);
         }
-        Some(_) => return fault(0, What::Start),
+        Some(_) => return Err(Fault { at, line: 0, what: What::Start }),
     }
-    let cut = |line| if is_end { fault(line, What::End) } else { Ok(None) };
-    let line = |begin: usize| memchr(b'\n', text.get(begin..).unwrap_or_default()).map(|len| begin + len);
-    let Some(name) = line(at + 1) else { return cut(0) };
-    let Some(letters) = line(name + 1) else { return cut(1) };
+    let Some(name) = lines.next(text, at + 1) else { return cut(at, 0, is_end) };
+    let Some(letters) = lines.next(text, name + 1) else { return cut(at, 1, is_end) };
     match text.get(letters + 1) {
         Some(b'+') => {}
-        Some(_) => return fault(2, What::Separator),
-        None => return cut(2),
+        Some(_) => return Err(Fault { at, line: 2, what: What::Separator }),
+        None => return cut(at, 2, is_end),
     }
-    let Some(separator) = line(letters + 1) else { return cut(2) };
-    let (qualities, end) = match line(separator + 1) {
+    let Some(separator) = lines.next(text, letters + 1) else { return cut(at, 2, is_end) };
+    let (qualities, end) = match lines.next(text, separator + 1) {
         Some(end) => (end, end + 1),
         None if is_end => (text.len(), text.len()),
         None => return Ok(None),
     };
     let letters_end = without_return(text, name + 1, letters);
-    let (letters, qualities) =
-        (letters_end - (name + 1), without_return(text, separator + 1, qualities) - (separator + 1));
-    if letters != qualities {
-        let is_last = is_end && end == text.len() && qualities < letters;
+    let qualities_end = without_return(text, separator + 1, qualities);
+    let record = Record { bytes: (at, end), letters: (name + 1, letters_end), is_joined: false };
+    let is_plain = letters_end == letters && qualities_end + 1 == end;
+    let (letters_len, qualities) = (letters_end - (name + 1), qualities_end - (separator + 1));
+    if letters_len != qualities {
+        let is_last = is_end && end == text.len() && qualities < letters_len;
         let is_cut = is_last && (separator + 1 == text.len() || text.last() != Some(&b'\n'));
-        return fault(3, if is_cut { What::End } else { What::Lengths { letters, qualities } });
+        let what = if is_cut { What::End } else { What::Lengths { letters: letters_len, qualities } };
+        return Err(Fault { at, line: 3, what });
     }
-    Ok(Some(Record { bytes: (at, end), letters: (name + 1, letters_end), is_joined: false }))
+    let len = if is_plain { end - at } else { 0 };
+    let shape = Shape { name: name - at, letters: letters - at, separator: separator - at, len };
+    Ok(Some((record, shape)))
 }
 
 #[inline(always)]
@@ -248,7 +370,14 @@ mod tests {
     fn parsed(format: Format, text: &[u8], is_end: bool) -> Result<(Vec<(String, String)>, usize), Fault> {
         let mut batch = Batch::default();
         batch.text_mut().extend_from_slice(text);
-        let end = batch.parse(format, 0, is_end, usize::MAX)?;
+        let found = batch.parse(format, 0, is_end, usize::MAX);
+        if format == Format::Fastq {
+            // On any processor.
+            let mut portable = Batch { text: text.to_vec(), ..Batch::default() };
+            assert_eq!(portable.parse_fastq_by(Portable, 0, is_end, usize::MAX), found);
+            assert_eq!(portable.records, batch.records);
+        }
+        let end = found?;
         let string = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let records = (0..batch.len()).map(|i| (string(batch.name(i)), string(batch.letters(i)))).collect();
         Ok((records, end))
@@ -272,6 +401,43 @@ mod tests {
             let (records, end) = parsed(Format::Fastq, &text[..len], false).unwrap();
             assert!(end <= len && all.starts_with(&records), "{len}");
             assert!(parsed(Format::Fastq, &text[..len], true).map_or_else(|fault| fault.what == What::End, |_| true));
+        }
+    }
+
+    /// Records of the shape of the one before, and others that differ from it in one place.
+    #[test]
+    fn shapes_are_compared_whole() {
+        let one = "@name\nACGTACGT\n+\nIIIIIIII\n";
+        let others = [
+            one.to_owned(),
+            one.replace('C', "N"),
+            one.replace("ACGTACGT\n+\nIIIIIIII", "ACGTACG\n+x\nIIIIIII"),
+            one.replace("T\n", "\r\n").replace("I\n", "\r\n"),
+            one.replace("IIII\n", "@@+@\n"),
+            "@a\nA\n+\nI\n@b\n\n+\n\n@cdef\nA\n+\nI\n".to_owned(),
+            // As long as one, with line ends in the right places and more.
+            "@na\nA\n+\nI\n@b\nA\n+\nI\n@x\n\n+\n\n".to_owned(),
+        ];
+        for other in &others {
+            for text in [format!("{one}{one}{other}{one}"), format!("{one}{other}{other}{one}{one}")] {
+                let (records, end) = parsed(Format::Fastq, text.as_bytes(), true).unwrap();
+                assert_eq!(end, text.len());
+                let letters: usize = records.iter().map(|(_, letters)| letters.len()).sum();
+                let wanted = text.lines().collect::<Vec<_>>();
+                assert_eq!(records.len() * 4, wanted.len());
+                assert_eq!(letters, wanted.chunks(4).map(|lines| lines[1].len()).sum::<usize>(), "{text:?}");
+            }
+        }
+        for (broken, what) in [
+            ("@name\nACGTACGT\n-\nIIIIIIII\n", What::Separator),
+            ("name@\nACGTACGT\n+\nIIIIIIII\n", What::Start),
+            ("@name\nACGTACGT\n+\nIIIIIII\n\n", What::Lengths { letters: 8, qualities: 7 }),
+            ("@name\nACGTACGT\n+\nIIII\nIII\n", What::Lengths { letters: 8, qualities: 4 }),
+            ("@name\nACGTACG\r\n+\nIIIIIIII\n", What::Lengths { letters: 7, qualities: 8 }),
+            ("@name\nACGTACGT\n+\nIIIIIII\r\n", What::Lengths { letters: 8, qualities: 7 }),
+        ] {
+            let fault = parsed(Format::Fastq, format!("{one}{broken}{one}").as_bytes(), true).unwrap_err();
+            assert_eq!((fault.at, fault.what), (one.len(), what), "{broken:?}");
         }
     }
 

@@ -1,24 +1,27 @@
 //! Decisions by a GPU: the host's threads parse and pack, each with a stream of its own, and get decisions back.
 //!
-//! While one thread waits for the device, the others parse and write, and the batches of several are on their way. A
-//! batch goes to the device in 3 bits per base; minimizers, lookups, the counting of different ones and the rule are
-//! kernels ([`warpset_sequence::gpu::Screener`]).
+//! A batch of text is as large as a core's cache, so that reading, parsing and packing it takes its bytes from memory once.
+//! Several of them go to the device together, in 3 bits per base, and while it decides them the thread packs the next
+//! ones. Minimizers, lookups, the counting of different ones and the rule are kernels
+//! ([`warpset_sequence::gpu::Screener`]).
 
 use warpset_fuse::gpu::{BinaryFuse16, BinaryFuse32};
 use warpset_gpu::Device;
 use warpset_sequence::Packed;
-use warpset_sequence::gpu::Screener;
+use warpset_sequence::gpu::{Answers, Counts, Screener, Wanted};
 use warpset_static::StaticSet as HostSet;
 use warpset_static::gpu::StaticSet;
 
 use super::batch::Batch;
-use super::decide::{Decider, Decision, Worker};
+use super::decide::{Decider, Decision, Done, Failure, Worker};
 use super::rule::Rule;
 use crate::index::Members;
 use crate::{Error, Index, IndexKind};
 
-/// Bytes of text per batch: enough for a device to be worth its launches.
-const BATCH: usize = 8 << 20;
+/// Words of packed bases, 32 positions each, that are sent to the device together: enough to be worth its launches.
+const ENOUGH: usize = if cfg!(test) { 1 << 7 } else { 1 << 17 };
+/// Batches that are sent together, at most: where there are few bases in much text.
+const MOST_TOGETHER: usize = 16;
 
 /// Decides by the minimizers of an index in device memory.
 pub(crate) struct OnDevice<'a> {
@@ -88,56 +91,132 @@ impl<'a> OnDevice<'a> {
 }
 
 impl Decider for OnDevice<'_> {
-    fn batch_bytes(&self) -> usize {
-        BATCH
+    fn most_held(&self) -> usize {
+        2 * MOST_TOGETHER
     }
 
-    fn worker(&self) -> Result<Box<dyn Worker + '_>, Error> {
+    fn worker(&self, keeps_text: bool) -> Result<Box<dyn Worker + '_>, Error> {
         let screener = Screener::new(&self.device, self.index.minimizers())?;
-        Ok(Box::new(Batches { by: self, screener, packed: Packed::new(), starts: Vec::new() }))
+        Ok(Box::new(Together {
+            by: self,
+            keeps_text,
+            packed: Packed::new(),
+            starts: Vec::new(),
+            packing: Vec::new(),
+            screener,
+            deciding: Vec::new(),
+            spare: Vec::new(),
+            decisions: Vec::new(),
+        }))
     }
 }
 
-/// Decides batches on a stream of its own.
-struct Batches<'a> {
+/// Packs some batches while the device decides those before, on a stream of its own.
+struct Together<'a> {
     by: &'a OnDevice<'a>,
-    screener: Screener,
+    keeps_text: bool,
     packed: Packed,
     starts: Vec<u32>,
+    /// What has been packed.
+    packing: Vec<(u64, Batch)>,
+    screener: Screener,
+    /// What is on the device.
+    deciding: Vec<(u64, Batch)>,
+    spare: Vec<Batch>,
+    decisions: Vec<Decision>,
 }
 
-impl Worker for Batches<'_> {
-    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
-        self.packed.clear();
-        self.starts.clear();
+impl Worker for Together<'_> {
+    fn empty(&mut self) -> Batch {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn decide(&mut self, number: u64, mut batch: Batch, done: &mut Done<'_>) -> Result<(), Failure> {
         for unit in 0..batch.units() {
             self.starts.push(u32::try_from(self.packed.words()).unwrap_or(u32::MAX));
             for letters in batch.letters_of_unit(unit) {
                 self.packed.push(&letters[..letters.len().min(self.by.prefix)]);
             }
         }
-        let Batches { by, screener, packed, starts } = self;
-        let OnDevice { rule, .. } = **by;
-        if by.counts {
-            let counts = match &by.there {
-                There::Static(set) => screener.count(set, packed, starts),
-                There::Fuse16(filter) => screener.count(filter, packed, starts),
-                There::Fuse32(filter) => screener.count(filter, packed, starts),
-            };
-            decisions.extend(counts?.into_iter().map(|counts| {
-                let (hits, total) = (u64::from(counts.hits), u64::from(counts.minimizers));
-                Decision { matches: rule.matches(hits, total), hits, total }
-            }));
-        } else {
-            let (hits, share) = (rule.hits(), rule.share());
-            let matches = match &by.there {
-                There::Static(set) => screener.decide(set, packed, starts, hits, share),
-                There::Fuse16(filter) => screener.decide(filter, packed, starts, hits, share),
-                There::Fuse32(filter) => screener.decide(filter, packed, starts, hits, share),
-            };
-            decisions.extend(matches?.into_iter().map(|matches| Decision { matches, hits: 0, total: 0 }));
+        if !self.keeps_text {
+            // The next batch is read into memory that is still in the cache.
+            let mut next = Batch::default();
+            next.replace_text(batch.replace_text(Vec::new()));
+            self.spare.push(next);
+        }
+        self.packing.push((number, batch));
+        if self.packed.words() < ENOUGH && self.packing.len() < MOST_TOGETHER {
+            return Ok(());
+        }
+        self.hand_over(done)?;
+        self.send()
+    }
+
+    fn finish(&mut self, done: &mut Done<'_>) -> Result<(), Failure> {
+        self.hand_over(done)?;
+        self.send()?;
+        self.hand_over(done)
+    }
+}
+
+impl Together<'_> {
+    /// Sends what is packed to the device, which has nothing to do.
+    fn send(&mut self) -> Result<(), Failure> {
+        let Together { by, packed, starts, screener, .. } = self;
+        let wanted = match by.counts {
+            true => Wanted::Counts,
+            false => Wanted::Decisions { hits: by.rule.hits(), share: by.rule.share() },
+        };
+        // SAFETY: the filter is borrowed for longer than the screener lives, and nothing writes it.
+        let sent = unsafe {
+            match &by.there {
+                There::Static(set) => screener.begin(set, packed, starts, wanted),
+                There::Fuse16(filter) => screener.begin(filter, packed, starts, wanted),
+                There::Fuse32(filter) => screener.begin(filter, packed, starts, wanted),
+            }
+        };
+        packed.clear();
+        starts.clear();
+        self.deciding.append(&mut self.packing);
+        sent.map_err(|error| self.failed(error))
+    }
+
+    /// Waits for the device, and hands over what it has decided.
+    fn hand_over(&mut self, done: &mut Done<'_>) -> Result<(), Failure> {
+        let Together { by, screener, decisions, .. } = self;
+        let answers = match &by.there {
+            There::Static(set) => screener.finish(set),
+            There::Fuse16(filter) => screener.finish(filter),
+            There::Fuse32(filter) => screener.finish(filter),
+        };
+        decisions.clear();
+        match answers {
+            Ok(Answers::Decisions(matches)) => {
+                let decision = |&matches: &u8| Decision { matches: matches != 0, hits: 0, total: 0 };
+                decisions.extend(matches.iter().map(decision));
+            }
+            Ok(Answers::Counts(counts)) => decisions.extend(counts.iter().map(|&both| {
+                let Counts { hits, minimizers } = Counts::from(both);
+                let (hits, total) = (u64::from(hits), u64::from(minimizers));
+                Decision { matches: by.rule.matches(hits, total), hits, total }
+            })),
+            Err(error) => return Err(self.failed(error)),
+        }
+        let mut rest = &self.decisions[..];
+        for (number, mut batch) in self.deciding.drain(..) {
+            let (decided, others) = rest.split_at(batch.units());
+            rest = others;
+            done(number, &mut batch, decided)?;
+            if self.keeps_text {
+                self.spare.push(batch);
+            }
         }
         Ok(())
+    }
+
+    /// The error of the batches that are on the device.
+    fn failed(&self, error: warpset_sequence::Error) -> Failure {
+        (self.deciding.first().map_or(u64::MAX, |(number, _)| *number), error.into())
     }
 }
 
@@ -227,6 +306,41 @@ mod tests {
                     let found = written(screening.on(&device), folder.path(), &files, counts);
                     assert!(found == wanted, "{kind} {rule:?} {pairing:?}");
                 }
+            }
+        }
+    }
+
+    /// Forms of files: FASTA in lines, line ends of two letters, lower case, empty reads, a last record without a line
+    /// end; and no output, for which no text is kept.
+    #[test]
+    fn files_of_any_form_and_no_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let [host, fasta, fastq] = ["host.fa", "reads.fa", "reads.fq"].map(|name| folder.path().join(name));
+        let (genome, other) = (genome(14, 20_000), genome(15, 20_000));
+        std::fs::write(&host, [b">host\n", &genome[..], b"\n"].concat()).unwrap();
+        let (mut lines, mut crlf) = (String::new(), String::new());
+        for i in 0..400 {
+            let from = if i % 3 == 0 { &genome } else { &other };
+            let read = String::from_utf8(from[37 * i..37 * i + [0, 60, 150, 333][i % 4]].to_vec()).unwrap();
+            let read = if i % 5 == 0 { read.to_lowercase() } else { read };
+            lines += &format!(">{i} x\n");
+            let parts = read.as_bytes().chunks(61).map(|line| String::from_utf8_lossy(line) + "\n");
+            lines += &parts.collect::<String>();
+            crlf += &format!("@{i}\r\n{read}\r\n+\r\n{}\r\n", "@".repeat(read.len()));
+        }
+        std::fs::write(&fasta, lines.trim_end()).unwrap();
+        std::fs::write(&fastq, crlf.trim_end()).unwrap();
+        let index = Indexing::new(31, 15).unwrap().run(std::slice::from_ref(&host)).unwrap();
+        let files = [fasta, fastq];
+        for device in devices(16) {
+            for (threads, counts) in [(1, true), (3, false)] {
+                let screening = Screening::by_index(&index).threads(threads);
+                let of_cpu = screening.clone().backend(Backend::Cpu);
+                let wanted = written(of_cpu.clone(), folder.path(), &files, counts);
+                assert!(written(screening.clone().on(&device), folder.path(), &files, counts) == wanted);
+                let screened = of_cpu.run(&files).unwrap();
+                assert_eq!(screening.on(&device).run(&files).unwrap(), screened);
+                assert!(screened.matched > 100 && screened.unmatched > 500);
             }
         }
     }

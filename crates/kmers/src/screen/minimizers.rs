@@ -10,7 +10,7 @@
 use warpset_sequence::Minimizers;
 
 use super::batch::Batch;
-use super::decide::{Decider, Decision, Worker};
+use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
 use crate::{Error, Index};
 
@@ -62,8 +62,8 @@ struct Finder<'a> {
 }
 
 impl Decider for ByMinimizers<'_> {
-    fn worker(&self) -> Result<Box<dyn Worker + '_>, Error> {
-        Ok(Box::new(Finder {
+    fn worker(&self, _: bool) -> Result<Box<dyn Worker + '_>, Error> {
+        Ok(Box::new(Immediate::new(Finder {
             by: self,
             minimizers: self.index.minimizers(),
             kmers: Vec::new(),
@@ -73,12 +73,12 @@ impl Decider for ByMinimizers<'_> {
             asked: Vec::new(),
             found: Vec::new(),
             scratch: Vec::new(),
-        }))
+        })))
     }
 }
 
-impl Worker for Finder<'_> {
-    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
+impl AtOnce for Finder<'_> {
+    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) {
         self.find(batch);
         self.look_up();
         if self.find_rest(batch) {
@@ -98,7 +98,6 @@ impl Worker for Finder<'_> {
             }
             decisions.push(Decision { matches: rule.matches(unit.hits, total), hits: unit.hits, total });
         }
-        Ok(())
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Sink {
     /// Texts that may wait for an earlier one.
     most_waiting: u64,
     has_moved: Condvar,
+    /// Memory of texts that have been written.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 struct Gathering {
@@ -87,8 +89,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sink {
-    /// Opens a file, which gets its name when it is finished; `-` is the standard output.
-    pub(crate) fn create(path: &Path, level: u32, threads: usize) -> Result<Sink, Error> {
+    /// Opens a file, which gets its name when it is finished; `-` is the standard output. So many texts may wait for an
+    /// earlier one.
+    pub(crate) fn create(path: &Path, level: u32, most_waiting: usize) -> Result<Sink, Error> {
         let file = match path == Path::new("-") {
             true => Destination::Standard(io::stdout()),
             false => {
@@ -103,13 +106,27 @@ impl Sink {
             level,
             gathering: Mutex::new(Gathering { texts, gathered, packed: 0, is_empty: true, has_failed: false }),
             writing: Mutex::new(Writing { packed: Ordered::new(), file }),
-            most_waiting: 4 * threads as u64,
+            most_waiting: most_waiting as u64,
             has_moved: Condvar::new(),
+            spare: Mutex::new(Vec::new()),
         })
     }
 
     fn failed(&self, source: io::Error) -> Error {
         Error::Write { path: self.path.clone(), source }
+    }
+
+    /// Memory for a text, used before if there is such: new memory costs more than what is written into it. It has
+    /// anything in it.
+    pub(crate) fn spare(&self) -> Vec<u8> {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
+    fn keep(&self, text: Vec<u8>) {
+        let mut spare = lock(&self.spare);
+        if text.capacity() > 0 && (spare.len() as u64) < self.most_waiting {
+            spare.push(text);
+        }
     }
 
     /// Adds the text with this number. Each number comes once, and none is left out.
@@ -126,6 +143,7 @@ impl Sink {
                 gathering.gathered = text;
             } else {
                 gathering.gathered.extend_from_slice(&text);
+                self.keep(text);
             }
             if gathering.gathered.len() >= GATHERED {
                 full.push((gathering.packed, std::mem::take(&mut gathering.gathered)));
@@ -143,6 +161,7 @@ impl Sink {
         writing.packed.waiting.insert(number, packed);
         while let Some(packed) = writing.packed.pop() {
             writing.file.write(&packed).map_err(|error| self.failed(error))?;
+            self.keep(packed);
         }
         Ok(())
     }

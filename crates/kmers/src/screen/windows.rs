@@ -1,7 +1,7 @@
 //! Decisions by all windows of `k` bases, of which a table of k-mers has some.
 
 use super::batch::Batch;
-use super::decide::{Decider, Decision, Worker};
+use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
 use crate::{Error, Roll, Table};
 
@@ -24,8 +24,8 @@ struct Windows<'a> {
 }
 
 impl Decider for ByWindows<'_> {
-    fn worker(&self) -> Result<Box<dyn Worker + '_>, Error> {
-        Ok(Box::new(Windows { by: self, kmers: Vec::new(), ends: Vec::new() }))
+    fn worker(&self, _: bool) -> Result<Box<dyn Worker + '_>, Error> {
+        Ok(Box::new(Immediate::new(Windows { by: self, kmers: Vec::new(), ends: Vec::new() })))
     }
 }
 
@@ -43,8 +43,8 @@ impl Windows<'_> {
     }
 }
 
-impl Worker for Windows<'_> {
-    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
+impl AtOnce for Windows<'_> {
+    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) {
         for unit in 0..batch.units() {
             for letters in batch.letters_of_unit(unit) {
                 let letters = &letters[..letters.len().min(self.by.prefix)];
@@ -56,6 +56,5 @@ impl Worker for Windows<'_> {
             }
         }
         self.look_up(decisions);
-        Ok(())
     }
 }

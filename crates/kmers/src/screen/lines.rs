@@ -1,0 +1,187 @@
+//! Ends of lines, 64 or 32 bytes at a time.
+//!
+//! Lines of reads are short, so a call per line costs as much as the search. These searches are inlined into the loop
+//! over records, which is compiled for the instructions that the processor has: methods of a value that exists only
+//! there, no closures, which would be compiled without those instructions.
+
+use memchr::memchr;
+
+/// A way to find the ends of lines.
+pub(super) trait LineEnds: Copy {
+    /// Whether counting line ends is faster than finding them one after the other.
+    const COUNTS: bool;
+
+    /// The first line end at `at` or after it.
+    fn next(self, text: &[u8], at: usize) -> Option<usize>;
+
+    /// How many line ends there are. No step waits for the one before, as the next line does for the end of the last.
+    fn count(self, text: &[u8]) -> u32;
+}
+
+/// For any processor.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+impl LineEnds for Portable {
+    const COUNTS: bool = false;
+
+    #[inline(always)]
+    fn next(self, text: &[u8], at: usize) -> Option<usize> {
+        memchr(b'\n', text.get(at..)?).map(|len| at + len)
+    }
+
+    #[inline(always)]
+    fn count(self, text: &[u8]) -> u32 {
+        let mut count = 0;
+        for &byte in text {
+            count += u32::from(byte == b'\n');
+        }
+        count
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{LineEnds, Portable};
+
+    /// Exists only where the processor has AVX2.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Avx2(());
+
+    /// Exists only where the processor has AVX-512 with instructions on bytes.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Avx512(());
+
+    impl Avx2 {
+        pub(in super::super) fn detect() -> Option<Avx2> {
+            let has = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("popcnt");
+            has.then_some(Avx2(()))
+        }
+    }
+
+    impl Avx512 {
+        pub(in super::super) fn detect() -> Option<Avx512> {
+            let has = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt");
+            has.then_some(Avx512(()))
+        }
+    }
+
+    impl Avx2 {
+        /// A bit for each of 32 bytes that ends a line.
+        #[inline(always)]
+        fn ends(self, block: &[u8; 32]) -> u32 {
+            // SAFETY: 32 bytes; `self` exists only where the processor has the instructions.
+            unsafe {
+                let block = _mm256_loadu_si256(block.as_ptr().cast());
+                _mm256_movemask_epi8(_mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\n' as i8))) as u32
+            }
+        }
+    }
+
+    impl Avx512 {
+        /// A bit for each of the first 64 bytes from `at` on that ends a line; none past the end, where `at` is not.
+        #[inline(always)]
+        fn ends(self, text: &[u8], at: usize) -> u64 {
+            let left = text.len() - at;
+            let there = if left < 64 { !(!0 << left) } else { !0u64 };
+            // SAFETY: no byte past the end is read; `self` exists only where the processor has the instructions.
+            unsafe {
+                let block = _mm512_maskz_loadu_epi8(there, text.as_ptr().add(at).cast());
+                _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\n' as i8))
+            }
+        }
+    }
+
+    impl LineEnds for Avx2 {
+        const COUNTS: bool = true;
+
+        #[inline(always)]
+        fn next(self, text: &[u8], mut at: usize) -> Option<usize> {
+            while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<32>()) {
+                let ends = self.ends(block);
+                if ends != 0 {
+                    return Some(at + ends.trailing_zeros() as usize);
+                }
+                at += 32;
+            }
+            Portable.next(text, at)
+        }
+
+        #[inline(always)]
+        fn count(self, text: &[u8]) -> u32 {
+            let (blocks, rest) = text.as_chunks::<32>();
+            let mut count = Portable.count(rest);
+            for block in blocks {
+                count += self.ends(block).count_ones();
+            }
+            count
+        }
+    }
+
+    impl LineEnds for Avx512 {
+        const COUNTS: bool = true;
+
+        #[inline(always)]
+        fn next(self, text: &[u8], mut at: usize) -> Option<usize> {
+            while at < text.len() {
+                let ends = self.ends(text, at);
+                if ends != 0 {
+                    return Some(at + ends.trailing_zeros() as usize);
+                }
+                at += 64;
+            }
+            None
+        }
+
+        #[inline(always)]
+        fn count(self, text: &[u8]) -> u32 {
+            let (mut count, mut at) = (0, 0);
+            while at < text.len() {
+                count += self.ends(text, at).count_ones();
+                at += 64;
+            }
+            count
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lines: impl LineEnds) {
+        let mut text = vec![b'A'; 300];
+        for place in [0, 1, 31, 32, 63, 64, 65, 127, 128, 200, 298, 299] {
+            text[place] = b'\n';
+            for len in [place, place + 1, 300] {
+                for at in [0, 1, 30, 64, place, place + 1, 299, 300, 301] {
+                    let wanted = (at..len).find(|&i| text[i] == b'\n');
+                    assert_eq!(lines.next(&text[..len], at), wanted, "{place} {len} {at}");
+                    let count = text[at.min(len)..len].iter().filter(|&&byte| byte == b'\n').count();
+                    assert_eq!(lines.count(&text[at.min(len)..len]), count as u32, "{place} {len} {at}");
+                }
+            }
+            if place % 2 == 0 {
+                text[place] = b'\x0b';
+            }
+        }
+    }
+
+    #[test]
+    fn line_ends_are_found() {
+        check(Portable);
+        #[cfg(target_arch = "x86_64")]
+        {
+            x86::Avx2::detect().into_iter().for_each(check);
+            x86::Avx512::detect().into_iter().for_each(check);
+        }
+    }
+}
