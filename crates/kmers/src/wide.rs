@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn files_are_read_whole() {
         let mut file = tempfile::tempfile().unwrap();
-        let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..10_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         io::Write::write_all(&mut file, &bytes).unwrap();
         for begin in [0, 1, 255, 5000, 9_999, 10_000] {
             for size in [1, 255, 256, 257, 4000, 20_000] {
