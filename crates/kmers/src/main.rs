@@ -349,6 +349,11 @@ fn screen(args: &Screen) -> Result<(), Error> {
         On::Cuda => true,
     };
     let opening = asks.then(|| std::thread::spawn(warpset_gpu::Backend::auto));
+    if let Some(threads) = args.threads {
+        // The index is read by the pool of the process, which nothing has started yet.
+        let threads = warpset_base::parallel::threads_for(threads, u64::MAX);
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
     let loaded = load(&args.index, args.map)?;
     let mut screening = match &loaded {
         Loaded::Table(table) => Screening::new(table),

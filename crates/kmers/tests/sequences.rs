@@ -1,5 +1,7 @@
 //! Indexes of all k-mers: sequence filters, against a plain set of k-mers, from every file, and by the program.
 
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of files read alike, of one file or several")]
+
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;

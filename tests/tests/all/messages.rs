@@ -232,6 +232,8 @@ fn kmers(messages: &mut Messages) {
         E::NotIndex { path: "host.index".into(), reason: "it is no regular file".into() },
         E::DifferentWindow { path: "host.index".into(), found_k: 31, found_w: 15, k: 21, w: 11 },
         E::OnlyFilter { path: "host.pidx".into() },
+        E::NotKmers { path: "host.index".into() },
+        E::NotForDeacon,
         E::Index(Box::new(OutOfMemory { bytes: 1 << 40 })),
         E::InvalidRule { hits: 0, share: 0.01 },
         E::Unpaired { path: path(), mates: "mates.fastq.gz".into(), reads: 1000 },
