@@ -6,12 +6,14 @@ use warpset_gpu::Device;
 use warpset_sequence::{Hits, SequenceFilterView, gpu};
 
 use super::batch::Batch;
-use super::decide::{Decider, Decision, Worker};
+use super::decide::{AtOnce, Decider, Decision, Done, Failure, Immediate, Worker};
 use super::rule::Rule;
 use crate::{Error, Index};
 
-/// Bytes of text per batch for a device: enough to be worth its launches.
-const DEVICE_BATCH: usize = 8 << 20;
+/// Bytes of text that are sent to the device together: enough to be worth its launches.
+const ENOUGH: usize = if cfg!(test) { 1 << 14 } else { 8 << 20 };
+/// Batches that are sent together, at most.
+const MOST_TOGETHER: usize = 16;
 
 /// Decides by a sequence filter in host memory.
 pub(crate) struct BySequences<'a> {
@@ -52,9 +54,9 @@ impl BySequencesOnDevice {
 }
 
 /// The letters of all records that are looked at, in their order.
-fn letters_of(batch: &Batch, prefix: usize) -> Vec<&[u8]> {
-    let records = (0..batch.len()).map(|record| batch.letters(record));
-    records.map(|letters| &letters[..letters.len().min(prefix)]).collect()
+fn letters_of(batch: &Batch, prefix: usize) -> impl Iterator<Item = &[u8]> {
+    let letters = (0..batch.len()).map(|record| batch.letters(record));
+    letters.map(move |letters| &letters[..letters.len().min(prefix)])
 }
 
 /// The decision for each unit, from the hits of its records.
@@ -66,36 +68,69 @@ fn decide(batch: &Batch, hits: &[Hits], rule: Rule, decisions: &mut Vec<Decision
 }
 
 impl Decider for BySequences<'_> {
-    fn worker(&self) -> Result<Box<dyn Worker + '_>, Error> {
-        Ok(Box::new(OnHost(self)))
-    }
-}
-
-impl Decider for BySequencesOnDevice {
-    fn batch_bytes(&self) -> usize {
-        DEVICE_BATCH
-    }
-
-    fn worker(&self) -> Result<Box<dyn Worker + '_>, Error> {
-        Ok(Box::new(OnDevice(self)))
+    fn worker(&self, _: bool) -> Result<Box<dyn Worker + '_>, Error> {
+        Ok(Box::new(Immediate::new(OnHost(self))))
     }
 }
 
 struct OnHost<'a>(&'a BySequences<'a>);
-struct OnDevice<'a>(&'a BySequencesOnDevice);
 
-impl Worker for OnHost<'_> {
-    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
-        let hits = self.0.filter.count_bulk(&letters_of(batch, self.0.prefix));
-        self::decide(batch, &hits, self.0.rule, decisions);
-        Ok(())
+impl AtOnce for OnHost<'_> {
+    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) {
+        let letters: Vec<&[u8]> = letters_of(batch, self.0.prefix).collect();
+        self::decide(batch, &self.0.filter.count_bulk(&letters), self.0.rule, decisions);
     }
 }
 
-impl Worker for OnDevice<'_> {
-    fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) -> Result<(), Error> {
-        let hits = self.0.filter.count_bulk(&letters_of(batch, self.0.prefix))?;
-        self::decide(batch, &hits, self.0.rule, decisions);
+impl Decider for BySequencesOnDevice {
+    fn most_held(&self) -> usize {
+        MOST_TOGETHER
+    }
+
+    fn worker(&self, _: bool) -> Result<Box<dyn Worker + '_>, Error> {
+        Ok(Box::new(Together { by: self, held: Vec::new(), bytes: 0, spare: Vec::new(), decisions: Vec::new() }))
+    }
+}
+
+/// Sends several batches to the device together.
+struct Together<'a> {
+    by: &'a BySequencesOnDevice,
+    held: Vec<(u64, Batch)>,
+    /// Bytes of their text.
+    bytes: usize,
+    spare: Vec<Batch>,
+    decisions: Vec<Decision>,
+}
+
+impl Worker for Together<'_> {
+    fn empty(&mut self) -> Batch {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn decide(&mut self, number: u64, batch: Batch, done: &mut Done<'_>) -> Result<(), Failure> {
+        self.bytes += batch.text().len();
+        self.held.push((number, batch));
+        if self.bytes < ENOUGH && self.held.len() < MOST_TOGETHER {
+            return Ok(());
+        }
+        self.finish(done)
+    }
+
+    fn finish(&mut self, done: &mut Done<'_>) -> Result<(), Failure> {
+        let Together { by, held, bytes, spare, decisions } = self;
+        let letters: Vec<&[u8]> = held.iter().flat_map(|(_, batch)| letters_of(batch, by.prefix)).collect();
+        let first = held.first().map_or(u64::MAX, |(number, _)| *number);
+        let hits = by.filter.count_bulk(&letters).map_err(|error| (first, error.into()))?;
+        let mut rest = &hits[..];
+        for (number, mut batch) in held.drain(..) {
+            let (hits, others) = rest.split_at(batch.len());
+            rest = others;
+            decisions.clear();
+            self::decide(&batch, hits, by.rule, decisions);
+            done(number, &mut batch, decisions)?;
+            spare.push(batch);
+        }
+        *bytes = 0;
         Ok(())
     }
 }
