@@ -37,6 +37,13 @@ pub(super) fn contains_batch(words: &[Unaligned], blocks: u64, hashes: &[u64], n
     }
 }
 
+/// Asks for a cache line.
+#[inline(always)]
+fn prefetch<const HINT: i32>(line: *const Unaligned) {
+    // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
+    unsafe { _mm_prefetch::<HINT>(line.cast()) };
+}
+
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn contains<const HINT: i32>(words: &[Unaligned], blocks: u64, hashes: &[u64], next: &[u64]) -> u64 {
     assert!(words.len() as u64 / WORDS_PER_BLOCK as u64 >= blocks && hashes.len() <= BATCH);
@@ -50,7 +57,7 @@ fn contains<const HINT: i32>(words: &[Unaligned], blocks: u64, hashes: &[u64], n
         if let Some(next) = next.next() {
             let block = block_of(load::<[u64; HASHES]>(next), number);
             for block in block {
-                _mm_prefetch::<HINT>(first.wrapping_add(block as usize * WORDS_PER_BLOCK).cast());
+                prefetch::<HINT>(first.wrapping_add(block as usize * WORDS_PER_BLOCK));
             }
         }
         let mut eight = [0u64; HASHES];
