@@ -58,9 +58,11 @@ fn any_number_of_runs_of_any_length() {
     ];
     for shape in shapes.iter().filter(|shape| !cfg!(miri) || shape.iter().sum::<usize>() < 330) {
         for keys in [7, 1, 1000, 1 << 32].into_iter().take(if cfg!(miri) { 1 } else { 4 }) {
-            check(shape, keys, |_| false);
-            check(shape, keys, |_| true);
             check(shape, keys, |run| run % 3 == 1);
+            if !cfg!(miri) {
+                check(shape, keys, |_| false);
+                check(shape, keys, |_| true);
+            }
         }
     }
 }

@@ -333,7 +333,7 @@ mod tests {
                 })
                 .collect();
             let packed = Packed::new(&words, split);
-            let (mut answers, asked) = (0, if cfg!(miri) { 1 << 10 } else { 1 << 14 });
+            let (mut answers, asked) = (0, if cfg!(miri) { 1 << 8 } else { 1 << 14 });
             for waiting in [None, Some(&packed.count_waiting_runs())] {
                 packed.answer_many(waiting, asked, |i| i as u64, |_, yes| answers += yes as usize);
             }
