@@ -271,11 +271,12 @@ impl Stream {
         unsafe { self.upload_unordered(to, from) }
     }
 
-    /// [`upload_async`](Self::upload_async) that waits for no allocation: `to` is as long as `from`, and on this device.
+    /// Queues a copy to the device as [`upload_async`](Self::upload_async) does, without waiting for the allocation of `to`,
+    /// which is as long as `from` and on this device.
     ///
     /// # Safety
-    /// As for [`upload_async`](Self::upload_async); when the stream comes to this copy, `to` is allocated, and until it
-    /// has passed nothing else accesses it.
+    /// Until the stream has passed this copy, nothing changes or frees `from`, and nothing else accesses `to`. When the
+    /// stream comes to the copy, `to` is allocated.
     pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
         match &self.0.device.0 {
             _ if to.byte_len() == 0 => Ok(()),
@@ -305,12 +306,12 @@ impl Stream {
         unsafe { self.download_unordered(from, to) }
     }
 
-    /// [`download_async`](Self::download_async) that waits for no allocation: `to` is as long as `from`, which is on this
-    /// device.
+    /// Queues a copy from the device as [`download_async`](Self::download_async) does, without waiting for the allocation of
+    /// `from`, which is as long as `to` and on this device.
     ///
     /// # Safety
-    /// As for [`download_async`](Self::download_async); when the stream comes to this copy, `from` is allocated, and
-    /// until it has passed nothing writes it.
+    /// Until the stream has passed this copy, nothing writes `from`, and nothing else accesses or frees `to`. When the
+    /// stream comes to the copy, `from` is allocated.
     pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
         match &self.0.device.0 {
             _ if from.byte_len() == 0 => Ok(()),

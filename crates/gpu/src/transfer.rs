@@ -39,14 +39,14 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
     upload_parts(stream, vec![moves], |_| Ok(()))
 }
 
-/// [`upload_many`] of several parts, one after the other: once one has arrived, `then` is called with its places, while
+/// Copies several parts as [`upload_many`] does, one after the other: once one has arrived, `then` is called with its places, while
 /// the next ones are still on their way. Waits for all.
 ///
 /// # Errors
-/// As for [`upload_many`]; what `then` returns.
+/// A failed copy or allocation, or what `then` returns; some places may have been written by then.
 ///
 /// # Panics
-/// As for [`upload_many`].
+/// If a slice and its place differ in length.
 pub fn upload_parts<'d, T: Pod, E: From<GpuError>>(
     stream: &Stream,
     parts: Vec<Vec<(&[T], DeviceSliceMut<'d, T>)>>,

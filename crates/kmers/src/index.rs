@@ -23,8 +23,9 @@ pub(crate) use members::Members;
 
 /// The minimizers of sequences, to screen reads by ([`Screening::by_index`](crate::Screening::by_index)).
 ///
-/// Of every window of `w` k-mers one is taken: [`Minimizers::deacon`]; [`IndexKind::Sequences`] has all of them. Indexes come from sequences or from other indexes
-/// ([`Indexing`]), from files that [`save`](Index::save) wrote, and from files of Deacon.
+/// An index has one k-mer of each window of `w`, chosen as [`Minimizers::deacon`] does; an index of kind
+/// [`IndexKind::Sequences`] has all k-mers. It is made from sequences or other indexes ([`Indexing`]), or read from a file
+/// that [`save`](Index::save) or Deacon wrote.
 ///
 /// ```
 /// use warpset_kmers::{Index, IndexKind, Indexing};
@@ -156,7 +157,7 @@ impl Index {
         }
     }
 
-    /// What turns k-mers away, of which so many are looked up.
+    /// The filter that is asked before the set, if the index has one; `kmers` k-mers are about to be looked up.
     fn front(&self, kmers: usize) -> Option<Front<'_>> {
         let words = match (&self.front, &self.members) {
             (Some(words), _) => words.as_slice(),

@@ -15,7 +15,8 @@ impl K {
         if (1..=32).contains(&k) { Ok(K(k)) } else { Err(Error::InvalidK { k }) }
     }
 
-    /// For what only cuts sequences such that windows of so many letters stay whole, of which there may be more.
+    /// A stand-in for code that only cuts sequences so that each window of `letters` letters stays whole in some piece; it may
+    /// be longer than a k-mer.
     pub(crate) fn of_window(letters: usize) -> K {
         K(letters as u32)
     }

@@ -82,7 +82,7 @@ fn insert(words: &[AtomicU64], kmers: &[u64]) {
     }
 }
 
-/// The words of a filter of these k-mers, of which so many are different, made on all threads of the current pool.
+/// The words of a filter of `kmers`, sized for `different` different ones, made on all threads of the current pool.
 pub(super) fn of(kmers: &[u64], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
     let mut words = AlignedWords::zeroed(words_for(different))?.in_huge_pages();
     let atomic = shared(words.as_mut_slice());

@@ -63,7 +63,7 @@ struct Order {
 }
 
 impl Order {
-    /// Lines for so many k-mers, in the order in which Deacon has as many.
+    /// Lines for `kmers` k-mers, in the order in which Deacon's table of that size lists them.
     fn of(kmers: u64) -> Order {
         let places = (kmers.saturating_mul(8) / 7).max(1).checked_next_power_of_two().unwrap_or(1 << 63);
         Order { lines: kmers / PER_LINE + 1, bits: places.ilog2() }
@@ -359,7 +359,7 @@ mod tests {
                         scope.spawn(move || {
                             let mut rest = part.to_vec();
                             filling.insert_own(&mut rest, own);
-                            // Of another thread, which has gone on then; few.
+                            // K-mers whose line belongs to another thread are left over; there are few.
                             assert!(rest.len() < 50);
                         });
                     }

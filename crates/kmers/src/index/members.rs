@@ -59,7 +59,7 @@ pub(crate) struct Mapped {
     pub(crate) kind: IndexKind,
     /// Words of what turns k-mers away, between the header and the structure.
     front: usize,
-    /// A copy of these words in huge pages, once so many k-mers have been asked for that it pays.
+    /// A copy of these words in huge pages, made once enough k-mers have been asked for to pay for it.
     copy: OnceLock<Option<AlignedWords<u64>>>,
     asked: AtomicU64,
 }
@@ -69,8 +69,8 @@ impl Mapped {
         Mapped { file, kind, front, copy: OnceLock::new(), asked: AtomicU64::new(0) }
     }
 
-    /// [`front`](Mapped::front), to ask it for so many k-mers. Pages of files have 4 KiB, so that each lookup misses the
-    /// translation of its address; a copy in huge pages takes as long as some lookups per ten words.
+    /// The words of [`front`](Mapped::front), or their copy, to look up `kmers` k-mers. A file has pages of 4 KiB, so each
+    /// lookup misses the translation of its address; making the copy takes as long as some lookups per ten words.
     pub(crate) fn front_for(&self, kmers: usize) -> &[u64] {
         if let Some(copy) = self.copy.get() {
             return copy.as_ref().map_or(self.front(), AlignedWords::as_slice);

@@ -176,7 +176,7 @@ impl Batch {
         unsafe { batch::insertions(stream, keys, values) }
     }
 
-    /// [`Batch::insertions`] of so many parts, each of which is sorted while the next one is on its way.
+    /// Does what [`Batch::insertions`] does in `parts` parts: each is sorted while the next one is on its way.
     fn insertions_in_parts<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
