@@ -47,7 +47,7 @@ kernel! {
 }
 
 /// Words that [`warp_collectives`] writes for each thread.
-pub const COLLECTIVES: usize = 21;
+pub const COLLECTIVES: usize = 25;
 
 kernel! {
     /// Every warp collective, over all lanes and over the odd and even lanes apart.
@@ -84,6 +84,10 @@ kernel! {
             to.write(14, warp::reduce_or(all, v & 0xff00));
             to.write(15, warp::reduce_xor(all, v));
             to.write(20, warp::match_low_byte(all, (v % 5) | (v << 8)));
+            let swapped = warp::shuffle_idx(all, u128::from(wide) << 64 | u128::from(wide / 3), lane ^ 9);
+            for part in 0..4 {
+                to.write(21 + part, (swapped >> (32 * part)) as u32);
+            }
             warp::sync_warp(all);
             if lane & 1 == 0 {
                 to.write(16, warp::reduce_add(half, v));

@@ -1,8 +1,8 @@
 //! The scalar types that shared memory, atomics and warp operations know.
 use crate::target::word as imp;
 
-/// A scalar of 1, 2, 4 or 8 bytes that shared memory and read-only loads know.
-/// Sealed: the integers from 8 to 64 bits, `f32` and `f64`.
+/// A scalar of 1, 2, 4, 8 or 16 bytes that shared memory and read-only loads know; one of 16 bytes stands at multiples
+/// of 16. Sealed: the integers from 8 to 64 bits, `u128`, `f32` and `f64`.
 pub trait Word: imp::Word {}
 impl<T: imp::Word> Word for T {}
 
@@ -10,7 +10,7 @@ impl<T: imp::Word> Word for T {}
 pub trait AtomicWord: Word + imp::AtomicWord {}
 impl<T: imp::AtomicWord> AtomicWord for T {}
 
-/// A scalar that warp shuffles move. Sealed: 32- and 64-bit integers and floats.
+/// A scalar that warp shuffles move. Sealed: 32- and 64-bit integers and floats, and `u128`.
 pub trait ShuffleWord: Word + imp::ShuffleWord {}
 impl<T: imp::ShuffleWord> ShuffleWord for T {}
 

@@ -84,6 +84,8 @@ fn collectives_of(x: &[u32]) -> Vec<u32> {
         ]);
         out.push(1);
         out.push(mask_of(&|m| x[m] % 5 == v % 5));
+        let swapped = wide[l ^ 9];
+        out.extend([swapped / 3, swapped].iter().flat_map(|&half| [half as u32, (half >> 32) as u32]));
     }
     out
 }

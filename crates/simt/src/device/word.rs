@@ -87,8 +87,42 @@ word! {
     f64, f64, reg64, "f64";
 }
 
+/// Two words of 64 bits in one access.
+macro_rules! two_words {
+    (@load $name:ident, $pointer:ty, $reg:ident, $op:literal, $($option:ident)*) => {
+        #[inline(always)]
+        unsafe fn $name(pointer: $pointer) -> Self {
+            let (low, high): (u64, u64);
+            // SAFETY: the caller vouches for `pointer`.
+            unsafe {
+                asm!(concat!($op, " {{{l}, {h}}}, [{p}];"), l = out(reg64) low, h = out(reg64) high,
+                     p = in($reg) pointer, options($($option,)* nostack, preserves_flags));
+            }
+            u128::from(high) << 64 | u128::from(low)
+        }
+    };
+    (@store $name:ident, $op:literal) => {
+        #[inline(always)]
+        unsafe fn $name(address: u32, value: Self) {
+            // SAFETY: the caller vouches for `address`.
+            unsafe {
+                asm!(concat!($op, " [{a}], {{{l}, {h}}};"), a = in(reg32) address, l = in(reg64) value as u64,
+                     h = in(reg64) (value >> 64) as u64, options(nostack, preserves_flags));
+            }
+        }
+    };
+}
+
+impl Word for u128 {
+    two_words!(@load load_nc, *const Self, reg64, "ld.global.nc.v2.u64", pure readonly);
+    two_words!(@load load_shared, u32, reg32, "ld.shared.v2.u64", pure readonly);
+    two_words!(@store store_shared, "st.shared.v2.u64");
+    two_words!(@load load_shared_volatile, u32, reg32, "ld.volatile.shared.v2.u64", pure readonly);
+    two_words!(@store store_shared_volatile, "st.volatile.shared.v2.u64");
+}
+
 pub trait ShuffleWord: Word {
-    /// Applies `f` to each 32-bit half.
+    /// Applies `f` to each part of 32 bits.
     fn by_halves(self, f: impl Fn(u32) -> u32) -> Self;
 }
 
@@ -121,6 +155,15 @@ shuffle_32! {
     u32, |x| x, |x| x;
     i32, |x| x as u32, |x| x as i32;
     f32, f32::to_bits, f32::from_bits;
+}
+
+impl ShuffleWord for u128 {
+    #[inline(always)]
+    fn by_halves(self, f: impl Fn(u32) -> u32) -> Self {
+        let low = (self as u64).by_halves(&f);
+        let high = ((self >> 64) as u64).by_halves(&f);
+        u128::from(high) << 64 | u128::from(low)
+    }
 }
 
 shuffle_64! {

@@ -41,7 +41,11 @@ macro_rules! shuffles {
         /// As for the public function.
         #[track_caller]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
-            T::from_bits(engine::collective(Collective::$op, mask, value.to_bits(), x))
+            let [low, high] = value.to_halves();
+            let low = engine::collective(Collective::$op, mask, low, x);
+            let has_high = size_of::<T>() > size_of::<u64>();
+            let high = if has_high { engine::collective(Collective::$op, mask, high, x) } else { 0 };
+            T::from_halves([low, high])
         }
     )*};
 }

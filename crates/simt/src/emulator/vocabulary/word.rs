@@ -1,13 +1,17 @@
 //! Scalars as bit patterns, and what an atomic does to one.
 
-pub trait Word: Copy + 'static {
+pub trait Word: Copy + 'static {}
+
+/// A word that fits into 64 bits.
+pub trait Bits: Word {
     fn to_bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;
 }
 
 macro_rules! word {
     ($($ty:ty, $unsigned:ty;)*) => {$(
-        impl Word for $ty {
+        impl Word for $ty {}
+        impl Bits for $ty {
             #[inline]
             fn to_bits(self) -> u64 {
                 self as $unsigned as u64
@@ -22,7 +26,8 @@ macro_rules! word {
 
 word! { u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64; }
 
-impl Word for f32 {
+impl Word for f32 {}
+impl Bits for f32 {
     fn to_bits(self) -> u64 {
         u64::from(f32::to_bits(self))
     }
@@ -31,7 +36,8 @@ impl Word for f32 {
     }
 }
 
-impl Word for f64 {
+impl Word for f64 {}
+impl Bits for f64 {
     fn to_bits(self) -> u64 {
         f64::to_bits(self)
     }
@@ -40,8 +46,44 @@ impl Word for f64 {
     }
 }
 
-pub trait ShuffleWord: Word {}
-pub trait MatchWord: Word {}
+impl Word for u128 {}
+
+/// A word that lanes exchange, 64 bits at a time.
+pub trait ShuffleWord: Word {
+    /// The low half, and the high one, which is 0 for words of at most 8 bytes.
+    fn to_halves(self) -> [u64; 2];
+    fn from_halves(halves: [u64; 2]) -> Self;
+}
+
+macro_rules! shuffle_word {
+    ($($ty:ty)*) => {$(
+        impl ShuffleWord for $ty {
+            #[inline]
+            fn to_halves(self) -> [u64; 2] {
+                [Bits::to_bits(self), 0]
+            }
+            #[inline]
+            fn from_halves([low, _]: [u64; 2]) -> Self {
+                <Self as Bits>::from_bits(low)
+            }
+        }
+    )*};
+}
+
+shuffle_word! { u32 i32 u64 i64 f32 f64 }
+
+impl ShuffleWord for u128 {
+    #[inline]
+    fn to_halves(self) -> [u64; 2] {
+        [self as u64, (self >> 64) as u64]
+    }
+    #[inline]
+    fn from_halves([low, high]: [u64; 2]) -> Self {
+        u128::from(high) << 64 | u128::from(low)
+    }
+}
+
+pub trait MatchWord: Bits {}
 
 /// A read-modify-write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +97,13 @@ pub enum Modify {
     Exchange,
 }
 
-pub trait AtomicWord: Word {
+pub trait AtomicWord: Bits {
     /// What the word holds after `op` with `operand`.
     fn modify(self, op: Modify, operand: Self) -> Self;
 }
 
 macro_rules! atomic_word {
     ($($ty:ty)*) => {$(
-        impl ShuffleWord for $ty {}
         impl MatchWord for $ty {}
         impl AtomicWord for $ty {
             #[inline]
@@ -82,5 +123,3 @@ macro_rules! atomic_word {
 }
 
 atomic_word! { u32 i32 u64 i64 }
-impl ShuffleWord for f32 {}
-impl ShuffleWord for f64 {}
