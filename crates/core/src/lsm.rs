@@ -5,8 +5,11 @@
 //! copies of an element), levels may be partly full, and each level can have a filter of its keys.
 
 pub mod index;
+mod number;
 
 use crate::hash::mix;
+
+pub use number::Number;
 
 /// The smallest capacity of a level.
 pub const LEAST_CAPACITY: u64 = 64;
@@ -34,13 +37,15 @@ pub const fn capacity(batch_size: u64, index: u32) -> u64 {
 
 /// Bits per key of a level's filter.
 pub const FILTER_BITS_PER_KEY: u64 = 12;
+/// The seed of the hash of the upper half of a key that has more than 64 bits.
+const UPPER_SEED: u64 = 0x6869_6768_2068_616c;
 /// The seed of its hash.
 const FILTER_SEED: u64 = 0x6c73_6d66_696c_7465;
 
 /// The hash of a key, for [`filter_word`] and [`filter_mask`].
 #[inline]
-pub const fn filter_hash(key: u64) -> u64 {
-    mix(key, FILTER_SEED)
+pub fn filter_hash(key: impl Number) -> u64 {
+    mix(key.folded(), FILTER_SEED)
 }
 
 /// The word of 64 bits in which all bits of a key lie, of `words`. Uses the high bits of the hash.
@@ -82,7 +87,7 @@ mod tests {
         let words = filter_words(1000);
         let mut filter = [0u64; 188];
         assert_eq!(words, 188);
-        let place = |key| (filter_word(filter_hash(key), words) as usize, filter_mask(filter_hash(key)));
+        let place = |key: u64| (filter_word(filter_hash(key), words) as usize, filter_mask(filter_hash(key)));
         for key in 0..1000 {
             let (word, mask) = place(key);
             filter[word] |= mask;
@@ -91,5 +96,12 @@ mod tests {
         assert!((0..1000).all(found));
         let wrong = (1000..101_000).filter(|&key| found(key)).count();
         assert!(wrong < 4000, "{wrong} of 100000 are false positives");
+    }
+
+    #[test]
+    fn both_halves_of_a_key_count_for_its_hash() {
+        assert_eq!(filter_hash(7u128), filter_hash(7u128));
+        let keys = [7u128, 7 << 64, 7 << 64 | 7, 8 << 64 | 8, 0];
+        assert!((0..keys.len()).all(|i| (0..i).all(|j| filter_hash(keys[i]) != filter_hash(keys[j]))));
     }
 }

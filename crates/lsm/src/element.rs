@@ -8,7 +8,6 @@ use std::ptr::NonNull;
 use bytemuck::Pod;
 use warpset_base::file::{BYTE_STRING, SIGNED};
 use warpset_base::words::{self, OutOfMemory};
-use warpset_core::hash::mix;
 use warpset_core::lsm;
 
 /// Keys of ordered dictionaries: `u32`, `u64`, `u128`, `i32`, `i64` and `i128`, all their values, in the order of their
@@ -69,15 +68,8 @@ pub trait OrderedKey: Pod + Ord + Hash + Debug + Send + Sync + sealed::Sealed {
 /// The hash of a key for the filter of a level.
 #[inline]
 pub(crate) fn filter_hash<K: OrderedKey>(key: K) -> u64 {
-    let low = key.to_u64();
-    if size_of::<K>() <= 8 {
-        return lsm::filter_hash(low);
-    }
-    lsm::filter_hash(low ^ mix((key.to_u128() >> 64) as u64, HIGH_SEED))
+    if size_of::<K>() <= 8 { lsm::filter_hash(key.to_u64()) } else { lsm::filter_hash(key.to_u128()) }
 }
-
-/// The seed of the hash of a long key's high half.
-const HIGH_SEED: u64 = 0x6869_6768_2068_616c;
 
 /// Bytes of a value, at most.
 pub const MOST_VALUE_BYTES: usize = 32;

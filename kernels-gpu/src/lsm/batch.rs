@@ -55,7 +55,7 @@ kernel! {
     ///   many.
     /// - `out`: for `n` writes, used by this launch alone.
     pub unsafe fn lsm_gather<K>(keys: Global<K>, words: Global<u32>, n: usize, out: GlobalMut<K>)
-    for [u32 => lsm_gather_u32, u64 => lsm_gather_u64] {
+    for [u32 => lsm_gather_u32, u64 => lsm_gather_u64, u128 => lsm_gather_u128] {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and the words' places are too.
             unsafe { out.write(i, keys.read_nc((words.read_nc(i) & !INSERTION) as usize)) };

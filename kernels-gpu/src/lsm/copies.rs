@@ -15,7 +15,7 @@ kernel! {
     /// - `keys`: valid for `n` reads, not written while the kernel runs.
     /// - `copies`: valid for one word, only accessed atomically while the kernel runs.
     pub unsafe fn lsm_copies<K>(keys: Global<K>, n: usize, copies: GlobalMut<u64>)
-    for [u32 => lsm_copies_u32, u64 => lsm_copies_u64] {
+    for [u32 => lsm_copies_u32, u64 => lsm_copies_u64, u128 => lsm_copies_u128] {
         let mut found = 0u32;
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and the element before is read only if there is one.

@@ -13,12 +13,13 @@
 //!
 //! [`lsm_count`] can keep what it found of the levels for listing: one word per query and level.
 
+use warpset_core::lsm::Number;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
 use crate::lsm::groups::{self, Groups, WARPS, span_of};
-use crate::lsm::levels::{Levels, Span, lower_bound};
+use crate::lsm::levels::{Levels, Span, lower_bound, number};
 use crate::lsm::order::RangeKey;
 use crate::lsm::short::{BY_QUERIES, SHORT, Short, note_long};
 
@@ -109,7 +110,7 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
                     let before = warp::shuffle_up(FULL_MASK, key, 1);
                     let newest = (i < left) & (if lane == 0 { last } else { before } != key);
                     last = warp::shuffle_idx(FULL_MASK, key, 31);
-                    let (word, bits) = bits_of(key.into(), shift);
+                    let (word, bits) = bits_of(key, shift);
                     let maybe = !is_newest && seen.get_volatile(word) & bits == bits;
                     if !is_oldest & newest {
                         seen.reduce_or(word, bits);
@@ -138,7 +139,8 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
 
 /// The word of a key in a warp's filter of `2^(32 - shift)` words, and its four bits there.
 #[inline(always)]
-fn bits_of(key: u64, shift: u32) -> (u32, u32) {
+fn bits_of<K: RangeKey>(key: K, shift: u32) -> (u32, u32) {
+    let key = number(key).folded();
     let hash = ((key as u32) ^ (key >> 32) as u32).wrapping_mul(0x9e37_79b9);
     // The word has the high bits, ten at most.
     let bits = 1 << (hash >> 17 & 31) | 1 << (hash >> 12 & 31) | 1 << (hash >> 7 & 31) | 1 << (hash >> 2 & 31);
@@ -160,7 +162,7 @@ kernel! {
     pub unsafe fn lsm_count<K>(
         table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>,
         spans: GlobalMut<u64>, keep: u32, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_count_u32, #[launch_bounds(256, 2)] u64 => lsm_count_u64] {
+    ) for [u32 => lsm_count_u32, #[launch_bounds(256, 2)] u64 => lsm_count_u64, #[launch_bounds(256, 2)] u128 => lsm_count_u128] {
         // Four registers on sm_80; none on later ones.
         allow::spill();
         let warp_in_block = thread::thread_idx_x() / 32;

@@ -11,7 +11,7 @@ use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::lsm::levels::number;
-use crate::lsm::nodes::{EQUAL_KEYS, INDEX_HEAD};
+use crate::lsm::nodes::{self, EQUAL_KEYS};
 
 /// Threads of a block of [`lsm_derive`].
 pub const BLOCK: u32 = 256;
@@ -22,18 +22,13 @@ kernel! {
     /// # Safety
     /// - Launch: one thread.
     /// - `keys`: valid for `n > 0` reads, ascending, not written while the kernel runs.
-    /// - `index`: valid for [`INDEX_HEAD`] words, used by this launch alone.
+    /// - `index`: valid for [`INDEX_HEAD`](nodes::INDEX_HEAD) words, used by this launch alone.
     pub unsafe fn lsm_index_head<K>(keys: Global<K>, n: usize, index: GlobalMut<u64>)
-    for [u32 => lsm_index_head_u32, u64 => lsm_index_head_u64] {
+    for [u32 => lsm_index_head_u32, u64 => lsm_index_head_u64, u128 => lsm_index_head_u128] {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
             let (least, greatest) = (number(keys.read_nc(0)), number(keys.read_nc(n - 1)));
-            let buckets = Buckets::new(least, greatest, n as u64);
-            index.write(0, least);
-            index.write(1, greatest);
-            index.write(2, buckets.shift as u64);
-            index.write(3, buckets.multiplier);
-            index.write(EQUAL_KEYS, 0);
+            nodes::write_head(index, Buckets::new(least, greatest, n as u64));
         }
     }
 
@@ -43,23 +38,16 @@ kernel! {
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
     /// - `keys`: valid for `n` reads, ascending, not written while the kernel runs.
     /// - `filter`: valid for `filter_words` words, only accessed atomically while the kernel runs; there may be none.
-    /// - `index`: starts with the head of these keys, of which nothing writes the first four words meanwhile;
-    ///   `equal_keys` is word [`EQUAL_KEYS`] of it, zero, and `entries` are valid for one word per bucket and one more;
+    /// - `index`: starts with the head of these keys, at a multiple of 16 bytes, of which nothing writes other words than
+    ///   [`EQUAL_KEYS`] meanwhile; `equal_keys` is that word, zero, and `entries` are valid for one word per bucket and one more;
     ///   both used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn lsm_derive<K>(
         keys: Global<K>, n: usize, filter: GlobalMut<u64>, filter_words: u64, index: Global<u64>, equal_keys: GlobalMut<u64>,
         entries: GlobalMut<u32>,
-    ) for [u32 => lsm_derive_u32, u64 => lsm_derive_u64] {
+    ) for [u32 => lsm_derive_u32, u64 => lsm_derive_u64, #[launch_bounds(256, 6)] u128 => lsm_derive_u128] {
         // SAFETY: the head is there.
-        let buckets = unsafe {
-            Buckets {
-                least: index.read_nc(0),
-                greatest: index.read_nc(1),
-                shift: index.read_nc(2) as u32,
-                multiplier: index.read_nc(3),
-            }
-        };
+        let buckets = unsafe { nodes::read_head::<K>(index) };
         let mut has_equal = false;
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`; a filter's word is below their number; the bucket of a key is below the number of
@@ -87,4 +75,4 @@ kernel! {
     }
 }
 
-const _: () = assert!(EQUAL_KEYS == 4 && INDEX_HEAD == 6);
+const _: () = assert!(EQUAL_KEYS == 4);

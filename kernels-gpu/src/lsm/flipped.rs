@@ -21,7 +21,7 @@ use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, allow, atomic, thread};
 
 use crate::block;
-use crate::lsm::levels::{LevelKey, Levels, number};
+use crate::lsm::levels::{LevelKey, Levels};
 use crate::lsm::table::LEVELS;
 use crate::lsm::visibility::Visibility;
 
@@ -46,7 +46,7 @@ const CHUNK_ROWS: usize = 4;
 // that queries search; a bit per place that says whether its query is answered; where each slot ends; in the order of
 // slots, the queries; the place of each query; answers.
 const BOUNDS_AT: u32 = 128;
-const SPANS_AT: u32 = BOUNDS_AT + 2 * WARPS * 8;
+const SPANS_AT: u32 = BOUNDS_AT + 2 * WARPS * size_of::<u128>() as u32;
 const SEARCHED_AT: u32 = SPANS_AT + 2 * LEVELS as u32 * 4;
 const ANSWERED_AT: u32 = SEARCHED_AT + 16;
 const SLOTS_AT: u32 = ANSWERED_AT + TILE / 8;
@@ -68,27 +68,21 @@ pub const fn shared_bytes<K>(value_words: u32) -> u32 {
 
 /// The interval of the queries of a tile, cut into slots.
 #[derive(Clone, Copy)]
-struct Slots {
-    least: u64,
+struct Slots<K> {
+    least: K,
     shift: u32,
 }
 
-impl Slots {
+impl<K: LevelKey> Slots<K> {
     #[inline(always)]
-    fn new(least: u64, greatest: u64) -> Self {
-        let bits = 64 - (greatest - least).leading_zeros();
-        Slots { least, shift: bits.saturating_sub(LOG_SLOTS) }
+    fn new(least: K, greatest: K) -> Self {
+        Slots { least, shift: greatest.bits_from(least).saturating_sub(LOG_SLOTS) }
     }
 
     /// The slot of a key inside.
     #[inline(always)]
-    fn of<K: LevelKey>(self, key: K) -> u32 {
-        let key: u64 = key.into();
-        if size_of::<K>() == 4 {
-            (key as u32).wrapping_sub(self.least as u32) >> (self.shift & 31)
-        } else {
-            ((key - self.least) >> self.shift) as u32
-        }
+    fn of(self, key: K) -> u32 {
+        key.steps_from(self.least, self.shift)
     }
 }
 
@@ -158,7 +152,7 @@ unsafe fn add_up(slots: Shared<u32>) -> bool {
 /// The queries of a tile in their slots, and what has been found for them.
 #[derive(Clone, Copy)]
 struct Slotted<K> {
-    slots: Slots,
+    slots: Slots<K>,
     /// Where each slot ends.
     ends: Shared<u32>,
     keys: Shared<K>,
@@ -303,7 +297,7 @@ kernel! {
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `descends`: valid for one word, used by this launch alone.
     pub unsafe fn lsm_descends<K>(queries: Global<K>, n: usize, descends: GlobalMut<u32>)
-    for [u32 => lsm_descends_u32, u64 => lsm_descends_u64] {
+    for [u32 => lsm_descends_u32, u64 => lsm_descends_u64, u128 => lsm_descends_u128] {
         let mut found = false;
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and the query before is read only if there is one.
@@ -330,7 +324,7 @@ kernel! {
     pub unsafe fn lsm_lookup_flipped<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, most: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
-    ) for [u32 => lsm_lookup_flipped_u32, #[launch_bounds(256, 3)] u64 => lsm_lookup_flipped_u64] {
+    ) for [u32 => lsm_lookup_flipped_u32, #[launch_bounds(256, 3)] u64 => lsm_lookup_flipped_u64, #[launch_bounds(256, 2)] u128 => lsm_lookup_flipped_u128] {
         // Three registers on sm_90; none on others.
         allow::spill();
         let (t, lane) = (thread::thread_idx_x(), lane_id());
@@ -369,7 +363,7 @@ kernel! {
                 answered.set(t, 0);
             }
             let (least, greatest) = bounds(least, greatest);
-            let slots = Slots::new(number(least), number(greatest));
+            let slots = Slots::new(least, greatest);
             if t < 32 {
                 let (mut low, mut high) = (0, 0);
                 if lane < levels {

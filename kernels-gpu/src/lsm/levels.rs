@@ -1,20 +1,46 @@
 //! The levels of a log-structured merge tree as kernels see them, by way of the [table](super::table) of their
 //! addresses: keys, values, tombstones, and what [`derive`](super::derive) makes of the keys.
 
-use warpset_core::lsm::{filter_mask, filter_word};
+use warpset_core::lsm::{Number, filter_mask, filter_word};
 use warpset_simt::{Global, GlobalMut};
 
 use crate::lsm::nodes::{Index, NodeKey};
 use crate::lsm::table::{LEVELS, word};
 
 /// A key of a level.
-pub trait LevelKey: NodeKey + Into<u64> {}
-impl LevelKey for u32 {}
-impl LevelKey for u64 {}
+pub trait LevelKey: NodeKey + Into<Self::Number> {
+    /// The key as hashes and indexes take it.
+    type Number: Number;
+
+    /// How many bits the distance to `from`, which is not above, has.
+    fn bits_from(self, from: Self) -> u32;
+
+    /// The distance to `from`, which is not above, without its lowest `shift` bits; the rest has at most 32.
+    fn steps_from(self, from: Self, shift: u32) -> u32;
+}
+
+macro_rules! level_keys {
+    ($($key:ty: $number:ty;)*) => {$(
+        impl LevelKey for $key {
+            type Number = $number;
+
+            #[inline(always)]
+            fn bits_from(self, from: Self) -> u32 {
+                Self::BITS - (self - from).leading_zeros()
+            }
+
+            #[inline(always)]
+            fn steps_from(self, from: Self, shift: u32) -> u32 {
+                ((self - from) >> (shift & (Self::BITS - 1))) as u32
+            }
+        }
+    )*};
+}
+level_keys! { u32: u64; u64: u64; u128: u128; }
 
 /// The key as hashes and indexes take it.
 #[inline(always)]
-pub fn number<K: LevelKey>(key: K) -> u64 {
+pub fn number<K: LevelKey>(key: K) -> K::Number {
     key.into()
 }
 

@@ -37,7 +37,7 @@ kernel! {
     pub unsafe fn lsm_list<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>, n: usize,
         spans: Global<u64>, kept: u32, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_u32, #[launch_bounds(256, 4)] u64 => lsm_list_u64] {
+    ) for [u32 => lsm_list_u32, #[launch_bounds(256, 4)] u64 => lsm_list_u64, #[launch_bounds(256, 3)] u128 => lsm_list_u128] {
         let warp_in_block = thread::thread_idx_x() / 32;
         let lane = lane_id();
         let groups = Groups::new(levels);
@@ -101,7 +101,7 @@ kernel! {
     pub unsafe fn lsm_list_located<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, n: usize, offsets: Global<u64>, keys: GlobalMut<K>,
         values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64] {
+    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64, #[launch_bounds(256, 3)] u128 => lsm_list_located_u128] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
@@ -132,7 +132,7 @@ kernel! {
     pub unsafe fn lsm_list_tasks<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, long: Global<u64>, long_len: u32, tasks: u32,
         owners: Global<u32>, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64] {
+    ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64, #[launch_bounds(256, 3)] u128 => lsm_list_tasks_u128] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
@@ -193,7 +193,7 @@ kernel! {
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
         spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, tasks: u32, owners: Global<u32>, order: Global<u64>,
         offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_long_u32, #[launch_bounds(256, 3)] u64 => lsm_list_long_u64] {
+    ) for [u32 => lsm_list_long_u32, #[launch_bounds(256, 3)] u64 => lsm_list_long_u64, #[launch_bounds(256, 2)] u128 => lsm_list_long_u128] {
         let own = lane_id();
         // SAFETY: the caller keeps the kernel's contract.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };

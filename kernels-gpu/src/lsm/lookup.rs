@@ -15,7 +15,7 @@ use warpset_core::lsm::filter_hash;
 use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
 
 use crate::batch::results;
-use crate::lsm::levels::{LevelKey, Levels};
+use crate::lsm::levels::{LevelKey, Levels, number};
 use crate::lsm::table::Addresses;
 use crate::lsm::visibility::{ALL, UNKNOWN, Visibility};
 
@@ -30,7 +30,7 @@ pub const SCATTERED: usize = 4;
 /// The newest element of the key, if it is not a tombstone: its level and its place there.
 #[inline(always)]
 fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)> {
-    let hash = filter_hash(key.into());
+    let hash = filter_hash(number(key));
     // The levels that may hold the key; all filters are asked before the first search, so that their reads overlap.
     let mut candidates = 0u32;
     for number in 0..count {
@@ -56,7 +56,7 @@ fn find_visible<K: LevelKey>(
     visibility: Visibility,
     by_filters: bool,
 ) -> Option<(u32, usize)> {
-    let hash = filter_hash(key.into());
+    let hash = filter_hash(number(key));
     let mut end = count;
     while end > 0 {
         let begin = end.saturating_sub(AT_ONCE);
@@ -104,7 +104,7 @@ kernel! {
     pub unsafe fn lsm_lookup<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
-    ) for [u32 => lsm_lookup_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_u64] {
+    ) for [u32 => lsm_lookup_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_u64, #[launch_bounds(256, 3)] u128 => lsm_lookup_u128] {
         // Two registers on sm_80; none on later ones.
         allow::spill();
         let i = thread::index_1d() as usize;
@@ -154,7 +154,7 @@ kernel! {
     pub unsafe fn lsm_lookup_sorted<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, places: Global<u32>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
-    ) for [u32 => lsm_lookup_sorted_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_sorted_u64] {
+    ) for [u32 => lsm_lookup_sorted_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_sorted_u64, #[launch_bounds(256, 3)] u128 => lsm_lookup_sorted_u128] {
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read; each place is one thread's.
         unsafe {

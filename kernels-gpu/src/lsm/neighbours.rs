@@ -65,7 +65,7 @@ kernel! {
     pub unsafe fn lsm_neighbours<K>(
         table: Global<u64>, levels: u32, queries: Global<K>, n: usize, upwards: u32, inclusive: u32,
         out_keys: GlobalMut<K>, out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
-    ) for [u32 => lsm_neighbours_u32, u64 => lsm_neighbours_u64] {
+    ) for [u32 => lsm_neighbours_u32, u64 => lsm_neighbours_u64, #[launch_bounds(256, 3)] u128 => lsm_neighbours_u128] {
         let (upwards, inclusive) = (upwards != 0, inclusive != 0);
         // SAFETY: the caller keeps this kernel's contract.
         let tree = unsafe { Levels::new(table) };

@@ -1,5 +1,5 @@
 //! Searches in sorted keys by *nodes*: eight keys side by side that are read together and compared with the key at once,
-//! a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys.
+//! a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys, a line of `u128` keys.
 //!
 //! The [index](warpset_core::lsm::index) says between which elements a key would stand, and interpolation between these
 //! which node to read first. It is the right one most of the time; otherwise the node beside it comes next, and then
@@ -9,14 +9,17 @@
 //! the index, which leads through all of them in one read.
 
 use warpset_core::lsm::index::Buckets;
-use warpset_simt::Global;
+use warpset_core::lsm::Number;
+use warpset_simt::{Global, GlobalMut};
 
-use crate::lsm::levels::{LevelKey, Span, lower_bound, upper_bound};
+use crate::lsm::levels::{LevelKey, Span, lower_bound, number, upper_bound};
 use crate::primitives::merge_path::MergeKey;
 
 /// Words of 64 bits at the start of an index: least key, greatest key, shift, multiplier, whether keys are equal to
-/// others, and one that is not used.
-pub const INDEX_HEAD: usize = 6;
+/// others, one that is not used, and the upper halves of the least and the greatest key.
+pub const INDEX_HEAD: usize = 8;
+/// Where these halves are.
+const UPPER_HALVES: usize = 6;
 /// Which of these words is not 0 if there are equal keys.
 pub const EQUAL_KEYS: usize = 4;
 
@@ -32,7 +35,9 @@ pub trait NodeKey: MergeKey {
     unsafe fn read_node(keys: Global<Self>, i: usize) -> [Self; NODE];
 
     /// The bucket of a key from the least to the greatest, and how far into it the key is, in units of 2^-32.
-    fn locate(self, buckets: Buckets) -> (usize, u32);
+    fn locate(self, buckets: Buckets<Self::Number>) -> (usize, u32)
+    where
+        Self: LevelKey;
 }
 
 impl NodeKey for u32 {
@@ -46,7 +51,7 @@ impl NodeKey for u32 {
 
     /// The shift is at least 32, so half of the bits do.
     #[inline(always)]
-    fn locate(self, buckets: Buckets) -> (usize, u32) {
+    fn locate(self, buckets: Buckets<u64>) -> (usize, u32) {
         let shifted = self.wrapping_sub(buckets.least as u32) << (buckets.shift & 31);
         // There are fewer than 2^32 buckets.
         let product = (shifted as u64).wrapping_mul(buckets.multiplier);
@@ -65,19 +70,76 @@ impl NodeKey for u64 {
     }
 
     #[inline(always)]
-    fn locate(self, buckets: Buckets) -> (usize, u32) {
+    fn locate(self, buckets: Buckets<u64>) -> (usize, u32) {
         let (bucket, fraction) = buckets.locate(self);
         (bucket as usize, fraction)
     }
 }
 
+impl NodeKey for u128 {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read_node(keys: Global<u128>, i: usize) -> [u128; NODE] {
+        let mut node = [0; NODE];
+        for u in 0..NODE {
+            // SAFETY: the caller's promise is the same.
+            node[u] = unsafe { keys.read_nc(i + u) };
+        }
+        node
+    }
+
+    #[inline(always)]
+    fn locate(self, buckets: Buckets<u128>) -> (usize, u32) {
+        let (bucket, fraction) = buckets.locate(self);
+        (bucket as usize, fraction)
+    }
+}
+
+/// The buckets by the head of an index.
+///
+/// # Safety
+/// The head is there, as [`write_head`] left it for keys of this type, begins at a multiple of 16 bytes, and none of
+/// these words is written while the kernel runs.
+#[inline(always)]
+pub unsafe fn read_head<K: LevelKey>(index: Global<u64>) -> Buckets<K::Number> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let ([least, greatest], [shift, multiplier]) = (index.read2_nc(0), index.read2_nc(2));
+        let mut upper = [0; 2];
+        if size_of::<K>() > size_of::<u64>() {
+            upper = index.read2_nc(UPPER_HALVES);
+        }
+        Buckets {
+            least: Number::from_halves([least, upper[0]]),
+            greatest: Number::from_halves([greatest, upper[1]]),
+            shift: shift as u32,
+            multiplier,
+        }
+    }
+}
+
+/// Writes the head of the index of these buckets, whose keys are not known to have equal ones.
+///
+/// # Safety
+/// `index` is valid for [`INDEX_HEAD`] words, which this thread alone accesses.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn write_head<N: Number>(index: GlobalMut<u64>, buckets: Buckets<N>) {
+    let (least, greatest) = (buckets.least.halves(), buckets.greatest.halves());
+    let words = [least[0], greatest[0], buckets.shift as u64, buckets.multiplier, 0, 0, least[1], greatest[1]];
+    for word in 0..INDEX_HEAD {
+        // SAFETY: the caller's promise.
+        unsafe { index.write(word, words[word]) };
+    }
+}
+
 /// Sorted keys with their index, if they have one.
 #[derive(Clone, Copy)]
-pub struct Index<K> {
+pub struct Index<K: LevelKey> {
     keys: Global<K>,
     len: usize,
     address: u64,
-    buckets: Buckets,
+    buckets: Buckets<K::Number>,
 }
 
 /// How far a search by the index has come: elements before `low` belong before the key, those from `high` on do not.
@@ -99,12 +161,11 @@ impl<K: LevelKey> Index<K> {
     /// theirs, as `lsm_derive` left it.
     #[inline(always)]
     pub unsafe fn new(keys: Global<K>, len: usize, address: u64) -> Self {
-        let mut buckets = Buckets { least: 0, greatest: 0, shift: 0, multiplier: 0 };
+        let none = number(K::default());
+        let mut buckets = Buckets { least: none, greatest: none, shift: 0, multiplier: 0 };
         if address != 0 {
-            let head: Global<u64> = Global::at_address(address, INDEX_HEAD);
             // SAFETY: an index begins with its head, at a multiple of 16 bytes.
-            let ([least, greatest], [shift, multiplier]) = unsafe { (head.read2_nc(0), head.read2_nc(2)) };
-            buckets = Buckets { least, greatest, shift: shift as u32, multiplier };
+            buckets = unsafe { read_head::<K>(Global::at_address(address, INDEX_HEAD)) };
         }
         Self { keys, len, address, buckets }
     }
@@ -118,10 +179,10 @@ impl<K: LevelKey> Index<K> {
     /// What the index says of a key. There are fewer than 2^32 keys.
     #[inline(always)]
     fn start(self, key: K) -> Search {
-        if key.into() < self.buckets.least {
+        if number(key) < self.buckets.least {
             return Search { low: 0, high: 0, at: 0, is_equal: false };
         }
-        if key.into() > self.buckets.greatest {
+        if number(key) > self.buckets.greatest {
             return Search { low: self.len as u32, high: self.len as u32, at: 0, is_equal: false };
         }
         let (bucket, fraction) = key.locate(self.buckets);

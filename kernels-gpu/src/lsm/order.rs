@@ -54,21 +54,12 @@ const ROWS: usize = 4;
 pub trait RangeKey: LevelKey + ShuffleWord + Not<Output = Self> {
     /// How far the key is from `from`, which is not above it, to `to`, which is not below it: a number of at most `bits`
     /// bits, that ascends with the key.
-    fn fraction(self, from: Self, to: Self, bits: u32) -> u32;
+    #[inline(always)]
+    fn fraction(self, from: Self, to: Self, bits: u32) -> u32 {
+        self.steps_from(from, to.bits_from(from).saturating_sub(bits))
+    }
 }
-
-macro_rules! range_keys {
-    ($($key:ty),*) => {$(
-        impl RangeKey for $key {
-            #[inline(always)]
-            fn fraction(self, from: Self, to: Self, bits: u32) -> u32 {
-                let width = Self::BITS - (to - from).leading_zeros();
-                ((self - from) >> width.saturating_sub(bits)) as u32
-            }
-        }
-    )*};
-}
-range_keys!(u32, u64);
+impl<K: LevelKey + ShuffleWord + Not<Output = K>> RangeKey for K {}
 
 /// Bits of an entry that have the number of a level.
 #[inline(always)]
@@ -528,6 +519,8 @@ mod tests {
             check(from, to, if steps == 1000 { &keys } else { &keys[..1] });
             let wide: [u64; 1001] = core::array::from_fn(|i| (keys[i] as u64) << 32 | keys[i] as u64);
             check(wide[0], (to as u64) << 32 | to as u64, if steps == 1000 { &wide } else { &wide[..1] });
+            let widest = wide.map(|key| (key as u128) << 64 | key as u128);
+            check(widest[0], widest[1000], if steps == 1000 { &widest } else { &widest[..1] });
         }
     }
 }

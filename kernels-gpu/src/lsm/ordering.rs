@@ -32,7 +32,7 @@ kernel! {
     pub unsafe fn lsm_order<K>(
         table: OrderTable, keys: Global<K>, numbers: Global<u32>, removed: Global<u32>, has_removed: u32,
         entries: GlobalMut<u16>, rows: GlobalMut<u16>, firsts: GlobalMut<K>, counts: GlobalMut<u32>, all: u32, visible: GlobalMut<u32>,
-    ) for [u32 => lsm_order_u32, u64 => lsm_order_u64] {
+    ) for [u32 => lsm_order_u32, u64 => lsm_order_u64, #[launch_bounds(256, 3)] u128 => lsm_order_u128] {
         let (lane, n) = (lane_id(), table.len as usize);
         let (width, shift) = (table.width(), RANK_BITS + number_bits(table.levels));
         let pieces = n.div_ceil(PIECE);
@@ -119,7 +119,7 @@ kernel! {
     pub unsafe fn lsm_order_queries<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
         spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, order: GlobalMut<u64>,
-    ) for [u32 => lsm_order_queries_u32, u64 => lsm_order_queries_u64] {
+    ) for [u32 => lsm_order_queries_u32, u64 => lsm_order_queries_u64, #[launch_bounds(256, 3)] u128 => lsm_order_queries_u128] {
         let own = lane_id();
         // SAFETY: the caller keeps this kernel's contract.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };

@@ -34,7 +34,7 @@ kernel! {
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
         counts: GlobalMut<u64>, keep: u32, spans: GlobalMut<u64>, list: u32, long: GlobalMut<u64>,
         long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_spans_u32, #[launch_bounds(256, 4)] u64 => lsm_spans_u64] {
+    ) for [u32 => lsm_spans_u32, #[launch_bounds(256, 4)] u64 => lsm_spans_u64, #[launch_bounds(256, 3)] u128 => lsm_spans_u128] {
         let groups = Groups::new(levels);
         let own = groups.level();
         let has_level = own < levels;
@@ -91,7 +91,7 @@ kernel! {
     pub unsafe fn lsm_locate<K>(
         table: Global<u64>, order: OrderTable, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>, keep: u32,
         located: GlobalMut<u64>, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64] {
+    ) for [u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64, #[launch_bounds(256, 2)] u128 => lsm_locate_u128] {
         // SAFETY: the caller keeps this kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let step = (thread::grid_dim_x() * groups::BLOCK) as usize;
