@@ -1,11 +1,11 @@
 //! Canonical minimizers of DNA: bases, k-mers, hashes and the choice within a window, one copy for every backend.
 //!
 //! A *window* is `w` consecutive k-mers, so `k + w - 1` bases. Its *minimizer* is the k-mer with the least [`order`] of
-//! its [hash](Strands); of several with the same one the leftmost if the window is on its *canonical strand*, which it is
-//! if more than half of its bases are G or T, and the rightmost otherwise. The hash of a k-mer is that of its reverse
-//! complement, and of an odd number of bases either the window or its reverse complement is canonical, so that both
-//! strands of DNA choose the same k-mer in every window. With an even number `k + w - 1` this holds except in windows
-//! with exactly as many G and T as A and C *and* several least k-mers: these take the rightmost.
+//! its [hash](Strands); of several with the same one the leftmost if the window is on its *canonical strand*, which it
+//! is if more than half of its bases are G or T, and the rightmost otherwise. The hash of a k-mer is that of its
+//! reverse complement, and of an odd number of bases either the window or its reverse complement is canonical, so that
+//! both strands of DNA choose the same k-mer in every window. With an even number `k + w - 1` this holds except in
+//! windows with exactly as many G and T as A and C *and* several least k-mers: these take the rightmost.
 //!
 //! ```text
 //! base    2 bits, bits 1 and 2 of its letter in ASCII: A 0, C 1, T 2, G 3; its complement is `base ^ 2`
@@ -73,7 +73,8 @@ impl Scheme {
         self.window() % 2 == 1
     }
 
-    /// Whether a window that has `gs_and_ts` letters G or T takes the leftmost of several least k-mers, or the rightmost.
+    /// Whether a window that has `gs_and_ts` letters G or T takes the leftmost of several least k-mers, or the
+    /// rightmost.
     #[inline(always)]
     pub const fn takes_leftmost(self, gs_and_ts: u32) -> bool {
         2 * gs_and_ts > self.window()

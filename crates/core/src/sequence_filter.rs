@@ -193,7 +193,8 @@ impl Span {
             return mix(first.word, last.word).wrapping_mul(mix(last.other, first.other));
         }
         let mask = u32::MAX >> unused;
-        // The reverse complement of fewer than sixteen bases lies in the upper part of its word; other bases are below it.
+        // The reverse complement of fewer than sixteen bases lies in the upper part of its word; other bases are below
+        // it.
         let u = mix(first.word & mask, last.word & mask);
         let v = mix(last.other >> unused, first.other >> unused);
         u.wrapping_mul(v)

@@ -1,5 +1,5 @@
-//! Lookups in functions and static filters, one key per thread: the walk of `warpset_core::consensus::lookup`, as on the
-//! CPU.
+//! Lookups in functions and static filters, one key per thread: the walk of `warpset_core::consensus::lookup`, as on
+//! the CPU.
 
 use warpset_core::bits::ByHalves;
 use warpset_core::consensus::lookup::{Function, Plan};

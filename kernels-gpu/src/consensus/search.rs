@@ -55,8 +55,8 @@ enum Chain {
     Unfinished,
 }
 
-/// How many of the `waiting` seeds enter a task together, each with values of `in_word` bits, and whether lanes then have
-/// keys.
+/// How many of the `waiting` seeds enter a task together, each with values of `in_word` bits, and whether lanes then
+/// have keys.
 #[inline(always)]
 fn seeds_of(level: &Level, task: &Task, waiting: u32, in_word: u32) -> (u32, bool) {
     let count = waiting.min(32 >> in_word).min(TOGETHER);

@@ -62,8 +62,8 @@ impl List {
         Self { seeds: seed, solutions: 1, from: 0, base: 0, origins: 0 }
     }
 
-    /// The place of solution number `number`, below [`TOGETHER`], of those that were not followed; any below 32 if there
-    /// are fewer.
+    /// The place of solution number `number`, below [`TOGETHER`], of those that were not followed; any below 32 if
+    /// there are fewer.
     #[inline(always)]
     pub fn place_of(&self, number: u32) -> u32 {
         let mut rest = self.solutions;

@@ -1,9 +1,9 @@
 //! Building a binary fuse filter of one graph: all blocks peel it in rounds over lists of slots that became free.
 //!
 //! A slot has a cell of 64 bits ([`warpset_core::fuse::cell`]), and at most one place of 32 bits in a list that grows
-//! round by round; the slots of a round stand together. A round takes two launches, as all keys of a round see the graph
-//! as it was at its start. Rounds come in batches, each with an array `ends`: round `r` of a batch has the places from
-//! `ends[r]` to before `ends[r + 1]`.
+//! round by round; the slots of a round stand together. A round takes two launches, as all keys of a round see the
+//! graph as it was at its start. Rounds come in batches, each with an array `ends`: round `r` of a batch has the places
+//! from `ends[r]` to before `ends[r + 1]`.
 
 use warpset_core::fuse::Graph;
 use warpset_core::fuse::cell::{MOST_IN_GRAPH, in_graph, split_in_graph};
@@ -238,16 +238,16 @@ kernel! {
     /// The second half of a round: keys that were taken leave their other slots, and slots that became free are listed.
     ///
     /// # Safety
-    /// As for [`fuse_graph_take`], which has run for this round, but for cells, which are accessed by this launch alone;
-    /// `free` is valid for all slots.
+    /// As for [`fuse_graph_take`], which has run for this round, but for cells, which are accessed by this launch
+    /// alone; `free` is valid for all slots.
     pub unsafe fn fuse_graph_remove(
         hashes: Global<u64>, graph: Graph, arity: u32, cells: GlobalMut<u64>, free: GlobalMut<u32>,
         ends: GlobalMut<u32>, round: u32,
     ) {
         let peeled = Peeled { hashes, graph, cells };
         let (own, threads) = place_in_grid();
-        // SAFETY: each place belongs to one thread; lanes of a warp go through the loop together, as their places differ
-        // by less than a warp.
+        // SAFETY: each place belongs to one thread; lanes of a warp go through the loop together, as their places
+        // differ by less than a warp.
         unsafe {
             let (begin, end) = (ends.read(round as usize), ends.read(round as usize + 1));
             let cursor = ends.at(round as usize + 2);
@@ -291,8 +291,8 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads; `arity` 3 or 4.
     /// - `hashes`, `cells`, `free`, `ends`: of the peeled graph, not written while the kernel runs.
-    /// - `out`: the graph's slots, zero before this kernel ran for the last round; it has run for all later ones. Used by
-    ///   this launch alone.
+    /// - `out`: the graph's slots, zero before this kernel ran for the last round; it has run for all later ones. Used
+    ///   by this launch alone.
     pub unsafe fn fuse_graph_assign<F>(
         hashes: Global<u64>, graph: Graph, arity: u32, cells: GlobalMut<u64>, free: Global<u32>, ends: Global<u32>,
         round: u32, out: GlobalMut<F>,

@@ -83,8 +83,8 @@ impl Keys {
 unsafe fn fill<const ARITY: usize>(memory: Memory, slots: u32, graph: Graph, keys: Keys) {
     let Memory { cells, free, words, .. } = memory;
     let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    // SAFETY: slots and keys are in range; cells are changed by atomics alone between the barriers; a slot has one place
-    // in the list.
+    // SAFETY: slots and keys are in range; cells are changed by atomics alone between the barriers; a slot has one
+    // place in the list.
     unsafe {
         let mut slot = own;
         while slot < slots {
@@ -295,8 +295,8 @@ kernel! {
     /// Builds three-wise shards with fingerprints of type `F`, one per block.
     ///
     /// # Safety
-    /// - Launch: 1-D, one block of [`BLOCK`] threads per shard, [`shared_bytes`] of shared memory for the graph's slots,
-    ///   at most `SHARD_SLOTS`.
+    /// - Launch: 1-D, one block of [`BLOCK`] threads per shard, [`shared_bytes`] of shared memory for the graph's
+    ///   slots, at most `SHARD_SLOTS`.
     /// - `hashes`, `begins`: the hashes of shard `s` are those from `begins[s]` to before `begins[s + 1]`; neither is
     ///   written while the kernel runs.
     /// - `out`: the graph's slots for each shard; `seeds`: a byte for each; used by this launch alone.

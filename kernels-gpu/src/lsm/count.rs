@@ -162,7 +162,10 @@ kernel! {
     pub unsafe fn lsm_count<K>(
         table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>,
         spans: GlobalMut<u64>, keep: u32, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_count_u32, #[launch_bounds(256, 2)] u64 => lsm_count_u64, #[launch_bounds(256, 2)] u128 => lsm_count_u128] {
+    ) for [
+        u32 => lsm_count_u32, #[launch_bounds(256, 2)] u64 => lsm_count_u64,
+        #[launch_bounds(256, 2)] u128 => lsm_count_u128
+    ] {
         // Four registers on sm_80; none on later ones.
         allow::spill();
         let warp_in_block = thread::thread_idx_x() / 32;

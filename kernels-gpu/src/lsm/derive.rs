@@ -38,9 +38,9 @@ kernel! {
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
     /// - `keys`: valid for `n` reads, ascending, not written while the kernel runs.
     /// - `filter`: valid for `filter_words` words, only accessed atomically while the kernel runs; there may be none.
-    /// - `index`: starts with the head of these keys, at a multiple of 16 bytes, of which nothing writes other words than
-    ///   [`EQUAL_KEYS`] meanwhile; `equal_keys` is that word, zero, and `entries` are valid for one word per bucket and one more;
-    ///   both used by this launch alone.
+    /// - `index`: starts with the head of these keys, at a multiple of 16 bytes, of which nothing writes other words
+    ///   than [`EQUAL_KEYS`] meanwhile; `equal_keys` is that word, zero, and `entries` are valid for one word per
+    ///   bucket and one more; both used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn lsm_derive<K>(
         keys: Global<K>, n: usize, filter: GlobalMut<u64>, filter_words: u64, index: Global<u64>, equal_keys: GlobalMut<u64>,

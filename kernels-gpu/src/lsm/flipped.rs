@@ -324,7 +324,10 @@ kernel! {
     pub unsafe fn lsm_lookup_flipped<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, most: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
-    ) for [u32 => lsm_lookup_flipped_u32, #[launch_bounds(256, 3)] u64 => lsm_lookup_flipped_u64, #[launch_bounds(256, 2)] u128 => lsm_lookup_flipped_u128] {
+    ) for [
+        u32 => lsm_lookup_flipped_u32, #[launch_bounds(256, 3)] u64 => lsm_lookup_flipped_u64,
+        #[launch_bounds(256, 2)] u128 => lsm_lookup_flipped_u128
+    ] {
         // Three registers on sm_90; none on others.
         allow::spill();
         let (t, lane) = (thread::thread_idx_x(), lane_id());

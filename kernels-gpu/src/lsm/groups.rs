@@ -137,8 +137,8 @@ pub fn span_of<K: LevelKey>(level: IndexedLevel<K>, first: K, last: K) -> Span {
 /// The elements of a query in level `own`: as they were kept, or found again.
 ///
 /// # Safety
-/// [`Levels::new`]'s contract; `query` has a low and a high end, and, if `kept` is not 0, a span of each of the `levels`
-/// levels.
+/// [`Levels::new`]'s contract; `query` has a low and a high end, and, if `kept` is not 0, a span of each of the
+/// `levels` levels.
 #[inline(always)]
 pub unsafe fn kept_span<K: LevelKey>(
     tree: Levels,

@@ -5,8 +5,8 @@
 //! what is stale. Departures: levels are sorted already, and an [`order`](super::order) says how they interleave.
 //!
 //! Ranges have been counted, by [`lsm_spans`](super::spans), [`lsm_locate`](super::spans::lsm_locate) or
-//! [`lsm_count`](super::count), so that the place of each in the output is known. Queries of up to 32 elements share the
-//! lanes of a warp, of the others a warp has a query, or a part of one:
+//! [`lsm_count`](super::count), so that the place of each in the output is known. Queries of up to 32 elements share
+//! the lanes of a warp, of the others a warp has a query, or a part of one:
 //! - [`lsm_list_located`] and [`lsm_list_tasks`] where there is an order of all elements;
 //! - otherwise [`lsm_list`], where a group of lanes has a query, a lane each of its levels, and [`lsm_list_long`], for
 //!   trees of one level, or by orders that have been made for these queries.
@@ -25,8 +25,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
-    /// - `table`: as for [`Levels::new`], it has `levels` levels, whose values have `value_words` words of 32 bits, 0, 1
-    ///   or 2.
+    /// - `table`: as for [`Levels::new`], it has `levels` levels, whose values have `value_words` words of 32 bits, 0,
+    ///   1 or 2.
     /// - `visible`, `known`: as for [`Visibility::when_known`].
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `spans`: what counting kept of these queries, not written while the kernel runs, unless `kept` is 0.
@@ -37,7 +37,10 @@ kernel! {
     pub unsafe fn lsm_list<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>, n: usize,
         spans: Global<u64>, kept: u32, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_u32, #[launch_bounds(256, 4)] u64 => lsm_list_u64, #[launch_bounds(256, 3)] u128 => lsm_list_u128] {
+    ) for [
+        u32 => lsm_list_u32, #[launch_bounds(256, 4)] u64 => lsm_list_u64,
+        #[launch_bounds(256, 3)] u128 => lsm_list_u128
+    ] {
         let warp_in_block = thread::thread_idx_x() / 32;
         let lane = lane_id();
         let groups = Groups::new(levels);
@@ -91,25 +94,25 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
-    /// - `table`: as for [`Levels::new`], of levels whose values have `value_words` words of 32 bits, 0, 1 or 2; `order`:
-    ///   as for [`Order::new`].
-    /// - `located`: what [`lsm_locate`](super::spans::lsm_locate) kept of these `n` queries, not written while the kernel
-    ///   runs.
+    /// - `table`: as for [`Levels::new`], of levels whose values have `value_words` words of 32 bits, 0, 1 or 2;
+    ///   `order`: as for [`Order::new`].
+    /// - `located`: what [`lsm_locate`](super::spans::lsm_locate) kept of these `n` queries, not written while the
+    ///   kernel runs.
     /// - `offsets`, `keys`, `values`: as for [`lsm_list`]; the outputs are used by this launch and [`lsm_list_tasks`]
     ///   alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_list_located<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, n: usize, offsets: Global<u64>, keys: GlobalMut<K>,
         values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64, #[launch_bounds(256, 3)] u128 => lsm_list_located_u128] {
+    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64, u128 => lsm_list_located_u128] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
         let step = (thread::grid_dim_x() * groups::BLOCK) as usize;
         let mut query = thread::index_1d() as usize;
         while query - (lane_id() as usize) < n {
-            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; the whole warp lists what its
-            // lanes have, each from its query's offset on.
+            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; the whole warp lists what
+            // its lanes have, each from its query's offset on.
             unsafe {
                 let (mut first, mut len, mut to) = (0, 0, 0);
                 if query < n {
@@ -132,14 +135,14 @@ kernel! {
     pub unsafe fn lsm_list_tasks<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, long: Global<u64>, long_len: u32, tasks: u32,
         owners: Global<u32>, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64, #[launch_bounds(256, 3)] u128 => lsm_list_tasks_u128] {
+    ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64, u128 => lsm_list_tasks_u128] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < tasks {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task in
-            // its query is as much as is written before it.
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task
+            // in its query is as much as is written before it.
             unsafe {
                 let entry = if tasks == long_len { item } else { owners.read_nc(item as usize) };
                 let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
@@ -184,16 +187,19 @@ kernel! {
     /// # Safety
     /// - Launch and other arguments: as for [`lsm_list`].
     /// - `long`: the `long_len` queries that counting has found, not written while the kernel runs: with `tasks` tasks,
-    ///   of a tree of one level, all of whose visible elements are known; or, if `tasks` is 0, with orders of their own.
-    ///   `owners`: of each task, as [`lsm_owners`] left them, unless each query has one.
-    /// - `order`: of these queries, as [`lsm_order_queries`](super::ordering::lsm_order_queries) left it; with tasks it is
-    ///   not read.
+    ///   of a tree of one level, all of whose visible elements are known; or, if `tasks` is 0, with orders of their
+    ///   own. `owners`: of each task, as [`lsm_owners`] left them, unless each query has one.
+    /// - `order`: of these queries, as [`lsm_order_queries`](super::ordering::lsm_order_queries) left it; with tasks it
+    ///   is not read.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_list_long<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
         spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, tasks: u32, owners: Global<u32>, order: Global<u64>,
         offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_long_u32, #[launch_bounds(256, 3)] u64 => lsm_list_long_u64, #[launch_bounds(256, 2)] u128 => lsm_list_long_u128] {
+    ) for [
+        u32 => lsm_list_long_u32, #[launch_bounds(256, 3)] u64 => lsm_list_long_u64,
+        #[launch_bounds(256, 2)] u128 => lsm_list_long_u128
+    ] {
         let own = lane_id();
         // SAFETY: the caller keeps the kernel's contract.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
@@ -201,8 +207,8 @@ kernel! {
         let items = if tasks == 0 { long_len } else { tasks };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < items {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task in
-            // its query is as much as is written before it.
+            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task
+            // in its query is as much as is written before it.
             unsafe {
                 let entry = if tasks == 0 || tasks == long_len { item } else { owners.read_nc(item as usize) };
                 let query = long.read_nc(entry as usize * LONG_WORDS) as usize;

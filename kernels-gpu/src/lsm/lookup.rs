@@ -96,7 +96,8 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
     /// - `table`: as for [`Levels::new`]; it has `levels` levels.
-    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`](super::visibility::WORDS); with these `visible` is as for [`Visibility::new`].
+    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`](super::visibility::WORDS); with these `visible` is as for
+    ///   [`Visibility::new`].
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for
     ///   `results::words(results::BITS, n)` words; both used by this launch alone.
@@ -104,7 +105,10 @@ kernel! {
     pub unsafe fn lsm_lookup<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
-    ) for [u32 => lsm_lookup_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_u64, #[launch_bounds(256, 3)] u128 => lsm_lookup_u128] {
+    ) for [
+        u32 => lsm_lookup_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_u64,
+        #[launch_bounds(256, 4)] u128 => lsm_lookup_u128
+    ] {
         // Two registers on sm_80; none on later ones.
         allow::spill();
         let i = thread::index_1d() as usize;
@@ -154,7 +158,10 @@ kernel! {
     pub unsafe fn lsm_lookup_sorted<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, places: Global<u32>, n: usize,
         out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
-    ) for [u32 => lsm_lookup_sorted_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_sorted_u64, #[launch_bounds(256, 3)] u128 => lsm_lookup_sorted_u128] {
+    ) for [
+        u32 => lsm_lookup_sorted_u32, #[launch_bounds(256, 4)] u64 => lsm_lookup_sorted_u64,
+        #[launch_bounds(256, 4)] u128 => lsm_lookup_sorted_u128
+    ] {
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read; each place is one thread's.
         unsafe {

@@ -1,5 +1,5 @@
-//! Searches in sorted keys by *nodes*: eight keys side by side that are read together and compared with the key at once,
-//! a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys, a line of `u128` keys.
+//! Searches in sorted keys by *nodes*: eight keys side by side that are read together and compared with the key at
+//! once, a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys, a line of `u128` keys.
 //!
 //! The [index](warpset_core::lsm::index) says between which elements a key would stand, and interpolation between these
 //! which node to read first. It is the right one most of the time; otherwise the node beside it comes next, and then
@@ -8,8 +8,8 @@
 //! arXiv 2506.01576, which reorders the keys. Departures: keys stay where they are, and the upper tiers of the tree are
 //! the index, which leads through all of them in one read.
 
-use warpset_core::lsm::index::Buckets;
 use warpset_core::lsm::Number;
+use warpset_core::lsm::index::Buckets;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::lsm::levels::{LevelKey, Span, lower_bound, number, upper_bound};
@@ -157,8 +157,8 @@ impl<K: LevelKey> Index<K> {
     /// Keys with the index at `address`, which is 0 if they have none.
     ///
     /// # Safety
-    /// While it is used: the `len` keys ascend, begin at a multiple of 16 bytes, and no thread writes them; the index is
-    /// theirs, as `lsm_derive` left it.
+    /// While it is used: the `len` keys ascend, begin at a multiple of 16 bytes, and no thread writes them; the index
+    /// is theirs, as `lsm_derive` left it.
     #[inline(always)]
     pub unsafe fn new(keys: Global<K>, len: usize, address: u64) -> Self {
         let none = number(K::default());

@@ -1,8 +1,8 @@
 //! The *order* of a tree's elements: how its levels interleave, in ascending order of keys and of equal keys the newest
 //! first. With it a range is found by one search and not by one in each level, and listed without comparing keys.
 //!
-//! Each element has an *entry*, from which follows where it stands in which level. 32 elements are a *strip*, whose *row*
-//! says how many elements of each level the piece has before it; 1024 are a *piece*, whose *split* says where its
+//! Each element has an *entry*, from which follows where it stands in which level. 32 elements are a *strip*, whose
+//! *row* says how many elements of each level the piece has before it; 1024 are a *piece*, whose *split* says where its
 //! elements begin in each level. So element `i` is at place `split + row + rank` of its level.
 //!
 //! ```text
@@ -14,10 +14,11 @@
 //!
 //! The *rank* is how many elements of its level the strip has before it. The *fraction* is how far the key is from the
 //! first key of its strip to that of the next, in so many steps that few elements of a strip have the same. The strips'
-//! first keys lie side by side, with an index as levels have one ([`nodes`](super::nodes)): it leads to the strip, and the
-//! fractions to the element, whose key is read only if its fraction is that of the key that is looked for.
+//! first keys lie side by side, with an index as levels have one ([`nodes`](super::nodes)): it leads to the strip, and
+//! the fractions to the element, whose key is read only if its fraction is that of the key that is looked for.
 //!
-//! Which elements are visible, words say as for levels ([`visibility`](super::visibility)), in the sequence of the order.
+//! Which elements are visible, words say as for levels ([`visibility`](super::visibility)), in the sequence of the
+//! order.
 
 use core::marker::PhantomData;
 use core::ops::Not;
@@ -52,8 +53,8 @@ const ROWS: usize = 4;
 
 /// A key that travels between lanes.
 pub trait RangeKey: LevelKey + ShuffleWord + Not<Output = Self> {
-    /// How far the key is from `from`, which is not above it, to `to`, which is not below it: a number of at most `bits`
-    /// bits, that ascends with the key.
+    /// How far the key is from `from`, which is not above it, to `to`, which is not below it: a number of at most
+    /// `bits` bits, that ascends with the key.
     #[inline(always)]
     fn fraction(self, from: Self, to: Self, bits: u32) -> u32 {
         self.steps_from(from, to.bits_from(from).saturating_sub(bits))
@@ -231,8 +232,8 @@ impl<K: RangeKey> Order<K> {
     /// reads of a kind are on their way together.
     ///
     /// # Safety
-    /// The order has all these elements; the outputs are valid where those go that are copied, and nothing else accesses
-    /// them.
+    /// The order has all these elements; the outputs are valid where those go that are copied, and nothing else
+    /// accesses them.
     #[inline(always)]
     #[track_caller]
     unsafe fn copy(self, at: [u32; ROWS], mut is_wanted: [bool; ROWS], base: [usize; ROWS], out: Output<K>) {

@@ -27,7 +27,8 @@ kernel! {
     /// - `removed`: valid for a bit per element in words of 32, set for tombstones, unless `has_removed` is 0.
     /// - `entries`, `rows`: where the table has them.
     /// - `firsts`: valid for a key per strip and one more; `counts` for one word per level and piece, those of a level
-    ///   side by side; `visible`, unless `all` is 1, for a bit per element in words of 32; all used by this launch alone.
+    ///   side by side; `visible`, unless `all` is 1, for a bit per element in words of 32; all used by this launch
+    ///   alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_order<K>(
         table: OrderTable, keys: Global<K>, numbers: Global<u32>, removed: Global<u32>, has_removed: u32,
@@ -119,7 +120,10 @@ kernel! {
     pub unsafe fn lsm_order_queries<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
         spans: Global<u64>, kept: u32, long: Global<u64>, long_len: u32, order: GlobalMut<u64>,
-    ) for [u32 => lsm_order_queries_u32, u64 => lsm_order_queries_u64, #[launch_bounds(256, 3)] u128 => lsm_order_queries_u128] {
+    ) for [
+        u32 => lsm_order_queries_u32, u64 => lsm_order_queries_u64,
+        #[launch_bounds(256, 3)] u128 => lsm_order_queries_u128
+    ] {
         let own = lane_id();
         // SAFETY: the caller keeps this kernel's contract.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };

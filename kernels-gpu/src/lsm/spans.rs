@@ -5,8 +5,8 @@
 //! IPDPS 2018, section III-E: without duplicates and deletions a count is the difference of indices. Departure:
 //! [`visibility`](super::visibility) makes it so with both.
 //!
-//! A group of lanes has a query, a lane each of its levels ([`lsm_spans`]); or, where there is an [order](super::order) of
-//! all elements, a thread has a query, and searches in that alone ([`lsm_locate`]).
+//! A group of lanes has a query, a lane each of its levels ([`lsm_spans`]); or, where there is an [order](super::order)
+//! of all elements, a thread has a query, and searches in that alone ([`lsm_locate`]).
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -26,15 +26,19 @@ kernel! {
     /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall count so, otherwise 0.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone. So are `spans`, for `n * levels`, unless `keep` is
-    ///   0, and unless `list` is 0, `long`, for [`LONG_WORDS`](super::order::LONG_WORDS) per query, and `long_count`, two words that are zero
-    ///   before: with [`BY_TASKS`], the long queries in the upper half of the first, and their tasks in its lower one; with [`BY_QUERIES`](super::short::BY_QUERIES), the long queries in the upper half of the first, and in the second how many
-    ///   elements they have.
+    ///   0, and unless `list` is 0, `long`, for [`LONG_WORDS`](super::order::LONG_WORDS) per query, and `long_count`,
+    ///   two words that are zero before: with [`BY_TASKS`], the long queries in the upper half of the first, and their
+    ///   tasks in its lower one; with [`BY_QUERIES`](super::short::BY_QUERIES), the long queries in the upper half of
+    ///   the first, and in the second how many elements they have.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_spans<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
         counts: GlobalMut<u64>, keep: u32, spans: GlobalMut<u64>, list: u32, long: GlobalMut<u64>,
         long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_spans_u32, #[launch_bounds(256, 4)] u64 => lsm_spans_u64, #[launch_bounds(256, 3)] u128 => lsm_spans_u128] {
+    ) for [
+        u32 => lsm_spans_u32, #[launch_bounds(256, 4)] u64 => lsm_spans_u64,
+        #[launch_bounds(256, 2)] u128 => lsm_spans_u128
+    ] {
         let groups = Groups::new(levels);
         let own = groups.level();
         let has_level = own < levels;
@@ -85,13 +89,16 @@ kernel! {
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
     /// - `table`: as for [`Levels::new`]; `order`: as for [`Order::new`], of these levels.
     /// - `lows`, `highs`, `counts`, `list`, `long`, `long_count`: as for [`lsm_spans`].
-    /// - `located`: valid for `n` writes, used by this launch alone, unless `keep` is 0: where in the order the elements
-    ///   of each query begin, in the upper half, and how many there are.
+    /// - `located`: valid for `n` writes, used by this launch alone, unless `keep` is 0: where in the order the
+    ///   elements of each query begin, in the upper half, and how many there are.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_locate<K>(
         table: Global<u64>, order: OrderTable, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>, keep: u32,
         located: GlobalMut<u64>, list: u32, long: GlobalMut<u64>, long_count: GlobalMut<u64>,
-    ) for [u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64, #[launch_bounds(256, 2)] u128 => lsm_locate_u128] {
+    ) for [
+        u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64,
+        #[launch_bounds(256, 2)] u128 => lsm_locate_u128
+    ] {
         // SAFETY: the caller keeps this kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let step = (thread::grid_dim_x() * groups::BLOCK) as usize;

@@ -95,7 +95,10 @@ kernel! {
     /// - `bits`: as [`lsm_visible_own`] left them, used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn lsm_visible_hide<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
-    for [u32 => lsm_visible_hide_u32, #[launch_bounds(256, 5)] u64 => lsm_visible_hide_u64, #[launch_bounds(256, 4)] u128 => lsm_visible_hide_u128] {
+    for [
+        u32 => lsm_visible_hide_u32, #[launch_bounds(256, 5)] u64 => lsm_visible_hide_u64,
+        #[launch_bounds(256, 4)] u128 => lsm_visible_hide_u128
+    ] {
         // SAFETY: the caller keeps this kernel's contract.
         let tree = unsafe { Levels::new(table) };
         let first = first_word(tree, levels, words);

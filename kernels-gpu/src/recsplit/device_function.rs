@@ -1,5 +1,5 @@
-//! A function in device memory, as the lookups of `warpset_core` read it: rows of 32 bytes, of which the common ones stay
-//! in the first-level cache.
+//! A function in device memory, as the lookups of `warpset_core` read it: rows of 32 bytes, of which the common ones
+//! stay in the first-level cache.
 
 use crate::recsplit::device_words::DeviceWords;
 use warpset_core::recsplit::lookup::row::Row;

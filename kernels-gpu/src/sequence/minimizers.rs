@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The hash of a k-mer comes from two prefixes, so a tile takes one scan, and no thread rolls through the bases of
-//! others. Minima of windows come from those of four windows of a fourth of the length. A tile finds the k-mers that its
-//! windows take anew; look-back over the tiles before says where they go, so the output has no gaps and does not depend
-//! on the order of blocks.
+//! others. Minima of windows come from those of four windows of a fourth of the length. A tile finds the k-mers that
+//! its windows take anew; look-back over the tiles before says where they go, so the output has no gaps and does not
+//! depend on the order of blocks.
 //!
 //! A tile begins with the 32 positions before its first window, of which the last tells what the window before takes.
 
@@ -55,8 +55,8 @@ pub const fn tile_windows(scheme: Scheme) -> usize {
 
 /// Where positions come from.
 trait Source: Copy {
-    /// The codes of 8 positions from `first`, a multiple of 8, on, and a bit per position that has no base; none has one
-    /// past the end.
+    /// The codes of 8 positions from `first`, a multiple of 8, on, and a bit per position that has no base; none has
+    /// one past the end.
     ///
     /// # Safety
     /// What the kernel's contract says of its input.
@@ -402,7 +402,8 @@ kernel! {
     /// - Launch: 1-D, `n.div_ceil(tile_windows(scheme))` blocks of [`BLOCK`] threads, at least one, [`SHARED_BYTES`] of
     ///   dynamic shared memory.
     /// - `scheme` is one that [`Scheme::new`] made; `n` is below 2^32.
-    /// - `letters`: valid for `n` reads, not written while the kernel runs; at a multiple of 8 if `is_aligned` is not 0.
+    /// - `letters`: valid for `n` reads, not written while the kernel runs; at a multiple of 8 if `is_aligned` is not
+    ///   0.
     /// - `look_back`: one word per block, zero before the launch, 16-byte aligned, used by this launch alone; `ticket`:
     ///   one word, the same.
     /// - `positions` and `kmers`, where `wanted` says so: `room` items each, which this launch alone accesses.

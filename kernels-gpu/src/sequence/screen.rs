@@ -1,10 +1,10 @@
 //! Decisions on reads: which of the minimizers of a read differ, how many of those an index has, and whether that is
 //! enough.
 //!
-//! A *unit* is what is decided: a read, or a pair of reads, some words of packed bases. Minimizers of all units lie in one
-//! array, by position. One thread per minimizer puts it into an open-addressing table of the whole batch, whose slots
-//! hold numbers of minimizers: who finds it there already, of its own unit, is a duplicate. So units of any length cost
-//! the same per minimizer, and counts do not depend on the order of threads.
+//! A *unit* is what is decided: a read, or a pair of reads, some words of packed bases. Minimizers of all units lie in
+//! one array, by position. One thread per minimizer puts it into an open-addressing table of the whole batch, whose
+//! slots hold numbers of minimizers: who finds it there already, of its own unit, is a duplicate. So units of any
+//! length cost the same per minimizer, and counts do not depend on the order of threads.
 
 use warpset_core::hash::mix;
 use warpset_core::minimizer::needed_hits;
@@ -36,8 +36,8 @@ unsafe fn unit_of(starts: Global<u32>, units: u32, word: u32) -> u32 {
 
 kernel! {
     /// Counts the different minimizers of each unit, and those of them that are hits: adds 1 to `counts[u]` for the
-    /// first of equal minimizers of unit `u`, and 2^32 more if it is a hit. The minimizers are the first `count` ones, of
-    /// which there may be more than `room`; then those without room are left out.
+    /// first of equal minimizers of unit `u`, and 2^32 more if it is a hit. The minimizers are the first `count` ones,
+    /// of which there may be more than `room`; then those without room are left out.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, [`BLOCK`] threads per block, no shared memory.
@@ -45,8 +45,8 @@ kernel! {
     ///   while the kernel runs; `room` is below [`FREE`]. `count`: one word, not written while the kernel runs.
     /// - `starts`: valid for `units` words, not written while the kernel runs: the first word of 32 positions of each
     ///   unit, ascending, the first one 0. Units without positions begin where the next one does.
-    /// - `slots`: `mask + 1` words, a power of two and more than `room`, all [`FREE`] before the launch; `counts`: `units`
-    ///   words. Only accessed atomically while the kernel runs.
+    /// - `slots`: `mask + 1` words, a power of two and more than `room`, all [`FREE`] before the launch; `counts`:
+    ///   `units` words. Only accessed atomically while the kernel runs.
     pub unsafe fn sequence_distinct(
         kmers: Global<u64>, positions: Global<u32>, hits: Global<u8>, count: Global<u64>, room: usize,
         starts: Global<u32>, units: u32, slots: GlobalMut<u32>, mask: u64, counts: GlobalMut<u64>,
@@ -76,8 +76,8 @@ kernel! {
         }
     }
 
-    /// Decides `units` units by their counts: `decisions[u]` gets 1 if at least as many different minimizers are hits as
-    /// [`needed_hits`] says, else 0.
+    /// Decides `units` units by their counts: `decisions[u]` gets 1 if at least as many different minimizers are hits
+    /// as [`needed_hits`] says, else 0.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, [`BLOCK`] threads per block, no shared memory.

@@ -2,8 +2,8 @@
 //!
 //! Node `i` of level `l` in a bucket of `s` keys has those from `i s / 2^l` on to `(i + 1) s / 2^l`, both rounded down:
 //! all nodes of a level have `s / 2^l` keys, rounded down, or one more. With a share of `b` bits for the smaller ones
-//! and `b + d` for the others, the first `i` nodes take `i b + (k - i q) d` bits, where `k` keys are before the next one
-//! and `q` is the smaller size: `i (b - q d) + k d`. So a level has two factors, which follow from `q`.
+//! and `b + d` for the others, the first `i` nodes take `i b + (k - i q) d` bits, where `k` keys are before the next
+//! one and `q` is the smaller size: `i (b - q d) + k d`. So a level has two factors, which follow from `q`.
 
 /// The most keys of a leaf.
 pub const LEAF: u32 = 5;

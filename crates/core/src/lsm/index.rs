@@ -3,9 +3,9 @@
 //!
 //! The keys from the least to the greatest of the level are cut into buckets of equal width, about one for
 //! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. How far a
-//! key is from the lower end of its bucket to the upper one says about where it stands among the bucket's elements. Keys
-//! that are spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer than a
-//! search of the whole level.
+//! key is from the lower end of its bucket to the upper one says about where it stands among the bucket's elements.
+//! Keys that are spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer
+//! than a search of the whole level.
 //!
 //! ```text
 //!  x = (key - least) << leading zeros of (greatest - least)       its upper 64 bits, order kept
@@ -15,8 +15,9 @@
 
 use super::Number;
 
-/// Elements per bucket, on average, of keys that are spread evenly: few enough that a place that is interpolated between
-/// its ends is hardly ever wrong by more than eight, and so many that the index of a large level stays in the L2 cache.
+/// Elements per bucket, on average, of keys that are spread evenly: few enough that a place that is interpolated
+/// between its ends is hardly ever wrong by more than eight, and so many that the index of a large level stays in the
+/// L2 cache.
 pub const ELEMENTS_PER_BUCKET: u64 = 32;
 
 /// How keys are mapped to buckets.

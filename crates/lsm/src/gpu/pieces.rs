@@ -15,7 +15,7 @@ use crate::{Error, OrderedKey, Ranges};
 /// Ranges of a piece at most: what is counted of them takes memory, too.
 const MOST_RANGES: usize = 1 << 22;
 /// Parts that a range is cut into at a time.
-const CUTS: u64 = 64;
+const CUTS: u128 = 64;
 /// Where pieces for host memory do not fit, they are halved, down to this many elements.
 const LEAST: u64 = 1 << 10;
 
@@ -307,11 +307,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have
     /// elements.
     fn cut(&self, part: &SubRange<K::Stored>) -> Result<Vec<SubRange<K::Stored>>, Error> {
-        let (low, high) = (part.low.to_u64(), part.high.to_u64());
+        let (low, high) = (part.low.to_u128(), part.high.to_u128());
         let step = (high - low) / CUTS + 1;
-        let begins = (0..CUTS).map_while(|i| low.checked_add(i * step)).take_while(|&begin| begin <= high);
+        let begins = std::iter::successors(Some(low), |begin| begin.checked_add(step).filter(|begin| *begin <= high));
         let ranges: Vec<RangeInclusive<K>> =
-            begins.map(|begin| K::from_u64(begin)..=K::from_u64(begin.saturating_add(step - 1).min(high))).collect();
+            begins.map(|begin| K::from_u128(begin)..=K::from_u128(begin.saturating_add(step - 1).min(high))).collect();
         let counts = self.count_range_bulk(&ranges)?;
         let parts = ranges.iter().zip(counts).filter(|&(_, count)| count > 0);
         Ok(parts
