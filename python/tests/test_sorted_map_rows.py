@@ -12,10 +12,14 @@ import warpset
 from conftest import DEVICE
 from warpset import SortedMap
 
-TYPES = [("uint64", "V16"), ("uint64", "V32"), ("S8", "uint64"), ("S8", "V16")]
+TYPES = [("uint64", "V16"), ("uint64", "V32"), ("S8", "uint64"), ("S8", "V16"), ("V16", "uint64")]
 KEYS = {
     "uint64": st.integers(0, 2**64 - 1) | st.integers(0, 9),
     "S8": st.binary(max_size=8).map(lambda key: key.rstrip(b"\0")) | st.sampled_from([b"", b"a", b"a\0b", b"\xff" * 8]),
+    # Whole ones, of which some differ in one half alone.
+    "V16": st.binary(min_size=16, max_size=16)
+    | st.binary(min_size=1, max_size=2).map(lambda key: key.ljust(16, b"\0"))
+    | st.binary(min_size=1, max_size=2).map(lambda key: key.rjust(16, b"\0")),
 }
 VALUES = {"uint64": st.integers(0, 2**64 - 1), "V16": st.binary(max_size=16), "V32": st.binary(max_size=32)}
 
@@ -54,7 +58,7 @@ def test_like_a_dict(device):
         keys = sorted(model)
         assert list(ours) == keys == ours.keys().tolist() and len(ours) == len(model)
         assert list(ours.items()) == [(k, model[k]) for k in keys] and ours.values().tolist() == [model[k] for k in keys]
-        asked = keys[:9] + ([b"zz", b"\0\1"] if key == "S8" else [7, 2**63])
+        asked = keys[:9] + {"S8": [b"zz", b"\0\1"], "V16": [b"z" * 16, bytes(16)]}.get(key, [7, 2**63])
         found = ours.get_many(asked)
         nothing = whole(b"", value) if value[0] == "V" else 0
         assert found[0].tolist() == [model.get(k, nothing) for k in asked]
@@ -158,7 +162,7 @@ def test_bad_input():
     for out in (np.zeros(1, "V15"), np.zeros(1, np.uint64), np.zeros(2, "V16"), np.zeros(1, [("a", "O"), ("b", "u8")])):
         with pytest.raises(ValueError, match="out:"):
             wide.get_many([1], out=out)
-    for wrong in ({"key": "S9"}, {"value": "V12"}, {"key": "S8", "value": "V32"}, {"key": "V16"}):
+    for wrong in ({"key": "S9"}, {"value": "V12"}, {"key": "S8", "value": "V32"}, {"key": "V16", "value": "V16"}):
         with pytest.raises(ValueError, match="there are maps from .*uint64 to V16"):
             SortedMap(**wrong)
     with pytest.raises(ValueError, match="a map of S8 to uint64 and one of uint64 to V16"):
@@ -171,6 +175,10 @@ def test_device_arrays_have_numbers():
     wide, names = SortedMap(value="V16", device=DEVICE), SortedMap(key="S8", device=DEVICE)
     for work in (lambda: wide.update(keys, keys), lambda: wide.get_many(keys), lambda: wide.range(keys, keys),
                  lambda: names.update(keys, keys), lambda: names.contains(keys), lambda: names.delete(keys)):
+        with pytest.raises(TypeError, match="device arrays have numbers"):
+            work()
+    owners = SortedMap(key="V16", device=DEVICE)
+    for work in (lambda: owners.update(keys, keys), lambda: owners.range(keys, keys), lambda: owners.get_many(keys)):
         with pytest.raises(TypeError, match="device arrays have numbers"):
             work()
     wide.update([1], [b"a"])

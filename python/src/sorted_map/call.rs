@@ -12,7 +12,7 @@ use warpset::lsm::OrderedMap;
 use warpset::lsm::gpu::DeviceValue;
 use warpset_base::bitmap::bits_to;
 
-use super::cell::{Cell, DeviceItem, Value, keys_on_device};
+use super::cell::{Cell, DeviceItem, StoredKey, Value, keys_on_device};
 use super::types::{End, Settled, Sorted, Types};
 use crate::device::{DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
@@ -294,7 +294,7 @@ impl Call<'_, '_> {
                 Ok(map.range_device(keys_on_device::<T::K>(&lows)?, keys_on_device::<T::K>(&highs)?)?)
             })?;
             let values = T::V::share_there(py, found.values)?;
-            return Ok((shared(py, found.offsets, true)?, shared(py, found.keys, true)?, values));
+            return Ok((shared(py, found.offsets, true)?, StoredKey::share_there(py, found.keys)?, values));
         }
         let (lows, highs) = (host_parts(&lows)?, host_parts(&highs)?);
         let found = ask!(self, T, ALL_OF_IT, |map| Ok(map.range_bulk(&ranges::<T>(lows, highs)?)?))?;

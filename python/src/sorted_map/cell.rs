@@ -53,8 +53,46 @@ pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
 }
 
 /// A key.
-pub trait Key: Cell + DeviceKey<Stored: DeviceItem> {}
-impl<T: Cell + DeviceKey<Stored: DeviceItem>> Key for T {}
+pub trait Key: Cell + DeviceKey<Stored: StoredKey> {}
+impl<T: Cell + DeviceKey<Stored: StoredKey>> Key for T {}
+
+/// What stands for keys on devices, and in device arrays if these have such items.
+pub trait StoredKey: Sized {
+    /// The keys in a device array.
+    fn slice_there<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self>>;
+    /// A device array of keys.
+    fn share_there(py: Python<'_>, keys: DeviceVec<Self>) -> PyResult<Py<PyAny>>;
+}
+
+macro_rules! keys_on_devices {
+    ($($key:ty),*) => {$(
+        impl StoredKey for $key {
+            fn slice_there<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self>> {
+                DeviceItem::slice(adopted)
+            }
+
+            fn share_there(py: Python<'_>, keys: DeviceVec<Self>) -> PyResult<Py<PyAny>> {
+                shared(py, keys, true)
+            }
+        }
+    )*};
+}
+keys_on_devices!(u32, u64);
+
+impl StoredKey for u128 {
+    fn slice_there<'a>(_: &'a Adopted<'_>) -> Result<DeviceSlice<'a, u128>> {
+        Err(keys_on_host())
+    }
+
+    fn share_there(_: Python<'_>, _: DeviceVec<u128>) -> PyResult<Py<PyAny>> {
+        Err(keys_on_host().into())
+    }
+}
+
+/// Why keys that are bytes are not in arrays of a device.
+fn keys_on_host() -> Failure {
+    Failure::wrong_type("keys of this map are bytes, and device arrays have numbers: pass arrays of the host")
+}
 
 /// A value.
 pub trait Value: Cell + DeviceValue {
@@ -229,9 +267,7 @@ on_device! {
 /// The keys of a device array.
 pub fn keys_on_device<'a, K: Key>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, K::Stored>> {
     if K::IS_ROW {
-        return Err(Failure::wrong_type(
-            "keys of this map are bytes, and device arrays have numbers: pass arrays of the host",
-        ));
+        return Err(keys_on_host());
     }
     if K::MIN != K::default() {
         return Err(Failure::wrong_type(
@@ -239,5 +275,5 @@ pub fn keys_on_device<'a, K: Key>(adopted: &'a Adopted<'_>) -> Result<DeviceSlic
              flipped, which keeps their order, or pass arrays of the host",
         ));
     }
-    DeviceItem::slice(adopted)
+    StoredKey::slice_there(adopted)
 }

@@ -24,6 +24,7 @@ macro_rules! each_pair {
             I64ToU64(i64, u64) I64Set(i64, ())
             U64ToV16(u64, [u8; 16]) U64ToV32(u64, [u8; 32])
             S8ToU64([u8; 8], u64) S8ToV16([u8; 8], [u8; 16])
+            V16ToU64([u8; 16], u64)
         }
     };
 }

@@ -33,8 +33,8 @@ use crate::{OrderedKey, Value};
 /// Keys from which on several threads restore them, and how many each of them takes at a time.
 const LARGE: usize = 1 << 18;
 
-/// Keys of dictionaries in device memory: `u32`, `u64`, `i32`, `i64`, `[u8; 4]` and `[u8; 8]`, which stand there as
-/// unsigned keys. Sealed.
+/// Keys of dictionaries in device memory: `u32`, `u64`, `u128`, `i32`, `i64`, `i128`, `[u8; 4]`, `[u8; 8]` and
+/// `[u8; 16]`, which stand there as unsigned keys. Sealed.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -59,7 +59,8 @@ const LARGE: usize = 1 << 18;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a dictionary in device memory",
-    note = "use `u32`, `u64`, `i32`, `i64`, `[u8; 4]` or `[u8; 8]`; dictionaries on the host have keys of 16 bytes too"
+    note = "use an integer of 4, 8 or 16 bytes, `[u8; 4]`, `[u8; 8]` or `[u8; 16]`; dictionaries on the host have \
+            strings of other lengths too"
 )]
 pub trait DeviceKey: OrderedKey {
     /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, a string of bytes as
@@ -130,11 +131,14 @@ device_keys! {
     u64, u64, |keys| Cow::Borrowed(keys), |_keys| {};
     i32, u32, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
     i64, u64, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
+    u128, u128, |keys| Cow::Borrowed(keys), |_keys| {};
+    i128, u128, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| *key ^= Self::MIN);
     [u8; 4], u32, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| key.reverse());
     [u8; 8], u64, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| key.reverse());
+    [u8; 16], u128, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| key.reverse());
 }
 
-/// Keys that there are kernels for: `u32` and `u64`. Sealed.
+/// Keys that there are kernels for: `u32`, `u64` and `u128`. Sealed.
 pub trait StoredKey:
     OrderedKey
     + SortKey
@@ -165,6 +169,7 @@ pub trait StoredKey:
 }
 impl StoredKey for u32 {}
 impl StoredKey for u64 {}
+impl StoredKey for u128 {}
 
 /// Values of dictionaries in device memory: numbers, arrays, `()`, and structs by
 /// [`device_value!`](crate::device_value). Those of 4 and of 8 bytes lie beside the keys as numbers, which kernels

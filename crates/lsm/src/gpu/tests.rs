@@ -17,13 +17,15 @@ mod levels;
 mod rows;
 mod search;
 
-/// Numbers that make few different keys, and the ends of their range.
+/// Numbers that make few different keys, and the ends of their range; of long ones some differ in one half alone.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
-    match mix(i, seed) % 700 {
+    let few = u128::from(mix(i, seed) % 700);
+    match few {
         0 => K::MIN,
         1 => K::MAX,
-        few @ 2..400 => K::from_u64(few),
-        _ => K::from_u64(mix(i, !seed)),
+        2..300 => K::from_u128(few),
+        300..400 => K::from_u128(few % 50 << 64 | few % 3),
+        _ => K::from_u128(u128::from(mix(i, !seed)) << (few % 65)),
     }
 }
 
@@ -87,6 +89,7 @@ fn streams_of_batches_as_on_the_host() {
     for device in testing::devices(11) {
         streams_agree::<u32, u32>(&device, (64, 12), CleanupPolicy::Manual, |n| n as u32);
         streams_agree::<u64, u64>(&device, (64, 8), CleanupPolicy::default(), |n| n);
+        streams_agree::<u128, u128>(&device, (64, 12), CleanupPolicy::default(), |n| u128::from(n) << 50);
         streams_agree::<u32, ()>(&device, (64, 8), CleanupPolicy::default(), |_| ());
         streams_agree::<u32, Row>(&device, (128, 8), CleanupPolicy::EveryBatches(3), row);
     }
@@ -168,6 +171,10 @@ fn methods_agree() {
         check::<u32>(&device, |i| i as u32);
         check::<u32>(&device, |i| if i % 2 == 0 { i as u32 } else { u32::MAX - 7 * i as u32 });
         check::<u64>(&device, |i| i << 51 | i);
+        check::<u128>(&device, |i| u128::from(i) << 115 | u128::from(i));
+        // The lower halves differ alone, then both.
+        check::<u128>(&device, |i| 5 << 100 | u128::from(i) << 9);
+        check::<u128>(&device, |i| u128::from(i) << 61);
     }
 }
 
@@ -223,6 +230,7 @@ fn ranges_of_prepared_trees() {
         check::<u32, u32>(&device, 33, |i| i as u32, |n| n as u32);
         check::<u32, ()>(&device, 12, |i| u32::MAX - (i as u32) * 5, |_| ());
         check::<u64, u64>(&device, 18, |i| i << 40 | i, |n| n);
+        check::<u128, u128>(&device, 18, |i| u128::from(i) << 60, u128::from);
         check::<u32, Row>(&device, 12, |i| i as u32, row);
     }
 }

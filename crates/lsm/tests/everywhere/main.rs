@@ -275,8 +275,12 @@ proptest! {
     }
 
     #[test]
-    fn long_keys(ops in prop::collection::vec(op(), 1..16)) {
+    fn long_keys_on_every_device(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
         behaves_like_btreemap(tree::<i128, [u8; 16]>().build()?, &ops)?;
+        for device in testing::devices(schedule) {
+            behaves_like_btreemap(tree::<i128, [u8; 16]>().on(&device).build()?, &ops)?;
+            behaves_like_btreemap(array::<[u8; 16], u32>().on(&device).build()?, &ops)?;
+        }
     }
 }
 

@@ -1,10 +1,12 @@
-//! Values of several sizes: what they cost beside values of 8 bytes, on the CPU and, from device memory, on devices.
+//! Values and keys of several sizes: what they cost beside values of 8 and keys of 4 bytes, on the CPU and, from device
+//! memory, on devices.
 
 use std::collections::BTreeMap;
 
 use warpset::gpu::Device;
-use warpset::lsm::gpu::{DeviceValue, Lsm};
+use warpset::lsm::gpu::{DeviceKey, DeviceValue, Lsm};
 use warpset::lsm::{CleanupPolicy, Lsm as Host};
+use warpset_core::hash::mix;
 
 use super::super::clock::Effort;
 use super::super::gpu_limits;
@@ -33,8 +35,29 @@ where
     }
 }
 
+/// A key that is a random number.
+trait Asked: DeviceKey<Stored = Self> {
+    const NAME: &str;
+    /// Different keys of different numbers.
+    fn of(number: u32) -> Self;
+}
+
+impl Asked for u32 {
+    const NAME: &str = "u32";
+    fn of(number: u32) -> u32 {
+        number
+    }
+}
+
+impl Asked for u128 {
+    const NAME: &str = "u128";
+    fn of(number: u32) -> u128 {
+        u128::from(mix(number.into(), 1)) << 64 | u128::from(mix(number.into(), 2))
+    }
+}
+
 pub fn step(target: Target, effort: Effort) -> Step {
-    Step::new(format!("lsm: values of several sizes on {}", target.name()), move |session| {
+    Step::new(format!("lsm: values and keys of several sizes on {}", target.name()), move |session| {
         let log2_n = match (&target, effort) {
             (target, _) if target.is_emulator() => 10,
             (Target::Cpu, Effort::Quick) => 17,
@@ -42,30 +65,32 @@ pub fn step(target: Target, effort: Effort) -> Step {
             (_, Effort::Quick) => 22,
             _ => 24,
         };
-        sizes::<u32>(session, &target, log2_n)?;
-        sizes::<[u64; 1]>(session, &target, log2_n)?;
-        sizes::<[u64; 2]>(session, &target, log2_n)?;
-        sizes::<[u64; 4]>(session, &target, log2_n)
+        sizes::<u32, u32>(session, &target, log2_n)?;
+        sizes::<u32, [u64; 1]>(session, &target, log2_n)?;
+        sizes::<u32, [u64; 2]>(session, &target, log2_n)?;
+        sizes::<u32, [u64; 4]>(session, &target, log2_n)?;
+        sizes::<u128, [u64; 1]>(session, &target, log2_n)
     })
 }
 
-fn sizes<V: Made>(session: &mut Session, target: &Target, log2_n: u32) -> anyhow::Result<()> {
+fn sizes<K: Asked, V: Made>(session: &mut Session, target: &Target, log2_n: u32) -> anyhow::Result<()> {
     // One batch less than the power of two: every level is full.
     let batch = (1usize << log2_n) / 16;
     let n = (1 << log2_n) - batch;
-    let keys = KeySpace::new(SEED).stream(INSERTED).u32_keys(n);
-    let values: Vec<V> = keys.iter().map(|&key| V::of(key.into())).collect();
+    let numbers = KeySpace::new(SEED).stream(INSERTED).u32_keys(n);
+    let keys: Vec<K> = numbers.iter().map(|&number| K::of(number)).collect();
+    let values: Vec<V> = numbers.iter().map(|&number| V::of(number.into())).collect();
     let row = |operation: &str, by: &str, peer: bool| {
         Record::new("lsm", operation, n)
             .by(by, peer)
             .param("elements", n)
             .param("batch", batch)
-            .param("key", "u32")
+            .param("key", K::NAME)
             .param("value_bytes", size_of::<V>())
     };
     match target {
         Target::Cpu => {
-            let builder = Host::<u32, V>::builder().batch_size(batch as u64).cleanup(CleanupPolicy::Manual);
+            let builder = Host::<K, V>::builder().batch_size(batch as u64).cleanup(CleanupPolicy::Manual);
             let batches = || keys.chunks(batch).zip(values.chunks(batch));
             let empty = builder.build()?;
             let mut lsm = empty.clone();
@@ -90,23 +115,23 @@ fn sizes<V: Made>(session: &mut Session, target: &Target, log2_n: u32) -> anyhow
             session.add(target, Threads::One, row("insert, value sizes", "BTreeMap", true).time(seconds), right);
             session.add(target, Threads::One, row("get, value sizes", "BTreeMap", true).time(scale * asking), right);
         }
-        Target::Gpu(device) => on_device(session, target, device, batch, (&keys, &values), row)?,
+        Target::Gpu(device) => on_device::<K, V>(session, target, device, batch, (&keys, &values), row)?,
     }
     Ok(())
 }
 
-fn on_device<V: Made>(
+fn on_device<K: Asked, V: Made>(
     session: &mut Session,
     target: &Target,
     device: &Device,
     batch: usize,
-    (keys, values): (&[u32], &[V]),
+    (keys, values): (&[K], &[V]),
     row: impl Fn(&str, &str, bool) -> Record,
 ) -> anyhow::Result<()> {
     let (n, effort) = (keys.len(), session.effort);
     let stream = device.new_stream()?;
     let (there, values_there) = (device.from_slice(keys)?, device.from_slice(values)?);
-    let builder = Host::<u32, V>::builder().batch_size(batch as u64).cleanup(CleanupPolicy::Manual);
+    let builder = Host::<K, V>::builder().batch_size(batch as u64).cleanup(CleanupPolicy::Manual);
     let lsm = std::cell::RefCell::new(builder.on(device).build()?);
     let emptied = || Ok(lsm.borrow_mut().clear()?);
     let seconds = gpu_limits::seconds(device, &stream, effort, emptied, || {
@@ -118,7 +143,7 @@ fn on_device<V: Made>(
         }
         Ok(())
     })?;
-    let lsm: Lsm<u32, V> = lsm.into_inner();
+    let lsm: Lsm<K, V> = lsm.into_inner();
     let right = lsm.resident_len() == n as u64;
     session.add(target, Threads::All, row("insert, value sizes", "lsm", false).time(seconds), right);
     lsm.prepare()?;
@@ -131,7 +156,7 @@ fn on_device<V: Made>(
     })?;
     let right = out.to_vec()? == values;
     session.add(target, Threads::All, row("get, value sizes", "lsm", false).time(seconds), right);
-    let (lows, highs) = (device.from_slice(&[0u32])?, device.from_slice(&[u32::MAX])?);
+    let (lows, highs) = (device.from_slice(&[K::MIN])?, device.from_slice(&[K::MAX])?);
     drop(lsm.range_device(lows.as_slice(), highs.as_slice())?); // loads the kernels
     let begin = std::time::Instant::now();
     let all = lsm.range_device(lows.as_slice(), highs.as_slice())?;
@@ -149,7 +174,7 @@ mod tests {
     fn every_row_is_right() {
         for target in [Target::Cpu, Target::Gpu(Device::emulator(Default::default()))] {
             let rows = Session::rows_of(vec![step(target, Effort::Quick)]);
-            assert!(rows.len() >= 12 && rows.iter().all(|row| row.checked || row.structure == "machine"), "{rows:?}");
+            assert!(rows.len() >= 15 && rows.iter().all(|row| row.checked || row.structure == "machine"), "{rows:?}");
         }
     }
 }
