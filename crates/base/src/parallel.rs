@@ -40,6 +40,32 @@ pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + 
     });
 }
 
+/// Whether work on `len` items in tasks of `task` items stays on the calling thread: if they are fewer than two tasks,
+/// or the pool has one thread.
+pub fn is_serial(len: usize, task: usize) -> bool {
+    len < 2 * task || rayon::current_num_threads() == 1
+}
+
+/// Runs `work` on items in tasks of `task` items, with the answers of each task: one answer for every `per_answer` items,
+/// of which a task is a multiple.
+pub fn answer<Q: Sync, A: Send>(
+    items: &[Q],
+    answers: &mut [A],
+    (task, per_answer): (usize, usize),
+    work: impl Fn(&[Q], &mut [A]) + Sync,
+) {
+    if is_serial(items.len(), task) {
+        return work(items, answers);
+    }
+    let parts = items.chunks(task).zip(answers.chunks_mut(task / per_answer));
+    for_each(parts, |(items, answers)| work(items, answers));
+}
+
+/// The sum of what `count` says of items in tasks of `task` items.
+pub fn sum<Q: Sync>(items: &[Q], task: usize, count: impl Fn(&[Q]) -> usize + Sync) -> usize {
+    if is_serial(items.len(), task) { count(items) } else { map(items.chunks(task), count).into_iter().sum() }
+}
+
 /// What `task` makes of each part, in the order of the parts.
 pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) -> R + Sync) -> Vec<R> {
     let places: Vec<Mutex<(Option<T>, Option<R>)>> =

@@ -148,21 +148,14 @@ impl<'a, L: Layout> View<'a, L> {
                 }
             });
         };
-        if is_serial(keys.len()) {
-            return task(keys, answers);
-        }
-        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
+        parallel::answer(keys, answers, (TASK, 1), task);
     }
 
     /// Looks up many keys: one bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);
-        if is_serial(keys.len()) {
-            task(keys, &mut words);
-        } else {
-            parallel::for_each(keys.chunks(TASK).zip(words.chunks_mut(TASK / 64)), |(keys, words)| task(keys, words));
-        }
+        parallel::answer(keys, &mut words, (TASK, 64), task);
         Bitmap::from_words(words, keys.len())
     }
 
@@ -173,7 +166,7 @@ impl<'a, L: Layout> View<'a, L> {
             self.answer(keys, |_, bits, _| count += bits.count_ones() as usize);
             count
         };
-        if is_serial(keys.len()) { task(keys) } else { parallel::map(keys.chunks(TASK), task).into_iter().sum() }
+        parallel::sum(keys, TASK, task)
     }
 
     /// Whether at least one of the keys may be in the filter. Stops early.
@@ -261,5 +254,5 @@ impl<'a, L: Layout> View<'a, L> {
 
 /// Whether an input of this length stays on the calling thread.
 pub(crate) fn is_serial(len: usize) -> bool {
-    len < 2 * TASK || rayon::current_num_threads() == 1
+    parallel::is_serial(len, TASK)
 }

@@ -36,25 +36,6 @@ pub struct View<'a, F> {
     width: PhantomData<F>,
 }
 
-/// Whether an input of this length stays on the calling thread.
-fn is_serial(len: usize) -> bool {
-    len < 2 * TASK || rayon::current_num_threads() == 1
-}
-
-/// Runs `task` with parts of the keys and their answers, of which one is for `keys_per_answer` keys, on all threads.
-fn in_tasks<K: Sync, T: Send>(
-    keys: &[K],
-    answers: &mut [T],
-    keys_per_answer: usize,
-    task: impl Fn(&[K], &mut [T]) + Sync,
-) {
-    if is_serial(keys.len()) {
-        return task(keys, answers);
-    }
-    let parts = keys.chunks(TASK).zip(answers.chunks_mut(TASK / keys_per_answer));
-    parallel::for_each(parts, |(keys, answers)| task(keys, answers));
-}
-
 impl<'a, F: Width> View<'a, F> {
     /// `words` are exactly the words of `layout`.
     pub(crate) fn new(layout: Layout, words: &'a [u64]) -> View<'a, F> {
@@ -122,7 +103,7 @@ impl<'a, F: Width> View<'a, F> {
     /// Answers of some form, on all threads; the slices have the same length.
     fn fill<K: Key, T: Send + From<bool>>(&self, keys: &[K], answers: &mut [T]) {
         let lookup = self.lookup();
-        in_tasks(keys, answers, 1, |keys, answers| {
+        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
             lookup.each_64(keys, |i, bits| {
                 let end = answers.len().min(64 * i + 64);
                 bits_to(&mut answers[64 * i..end], &[bits]);
@@ -153,7 +134,7 @@ impl<'a, F: Width> View<'a, F> {
     /// [`View::contains_bulk`] as one bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let (mut words, lookup) = (vec![0u64; keys.len().div_ceil(64)], self.lookup());
-        in_tasks(keys, &mut words, 64, |keys, words| lookup.each_64(keys, |i, bits| words[i] = bits));
+        parallel::answer(keys, &mut words, (TASK, 64), |keys, words| lookup.each_64(keys, |i, bits| words[i] = bits));
         Bitmap::from_words(words, keys.len())
     }
 
@@ -165,7 +146,7 @@ impl<'a, F: Width> View<'a, F> {
             lookup.each_64(keys, |_, bits| count += bits.count_ones() as usize);
             count
         };
-        if is_serial(keys.len()) { task(keys) } else { parallel::map(keys.chunks(TASK), task).into_iter().sum() }
+        parallel::sum(keys, TASK, task)
     }
 
     /// Drops the keys that are surely not in the filter; the others keep their order.

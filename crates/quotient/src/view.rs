@@ -36,25 +36,6 @@ pub struct View<'a, S> {
     slots: PhantomData<S>,
 }
 
-/// Whether an input of this length stays on the calling thread.
-fn is_serial(len: usize) -> bool {
-    len < 2 * TASK || rayon::current_num_threads() == 1
-}
-
-/// Runs `task` with parts of the keys and their answers, of which one is for `keys_per_answer` keys, on all threads.
-fn in_tasks<K: Sync, T: Send>(
-    keys: &[K],
-    answers: &mut [T],
-    keys_per_answer: usize,
-    task: impl Fn(&[K], &mut [T]) + Sync,
-) {
-    if is_serial(keys.len()) {
-        return task(keys, answers);
-    }
-    let parts = keys.chunks(TASK).zip(answers.chunks_mut(TASK / keys_per_answer));
-    parallel::for_each(parts, |(keys, answers)| task(keys, answers));
-}
-
 impl<'a, S: SlotKind> View<'a, S> {
     /// `words` are exactly the words of `layout`.
     pub(crate) fn new(layout: Layout, words: &'a [u64], held: Counts) -> View<'a, S> {
@@ -148,7 +129,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// Whether each key may be in the filter, as answers of some form, on all threads.
     fn fill_contains<K: Key, T: Send>(&self, keys: &[K], answers: &mut [T], of: impl Fn(bool) -> T + Sync) {
         let prepass = self.prepass(keys.len());
-        in_tasks(keys, answers, 1, |keys, answers| {
+        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
             self.contains_each(keys, prepass.as_ref(), |i, yes| answers[i] = of(yes));
         });
     }
@@ -186,7 +167,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let prepass = self.prepass(keys.len());
         let mut words = vec![0u64; keys.len().div_ceil(64)];
-        in_tasks(keys, &mut words, 64, |keys, words| {
+        parallel::answer(keys, &mut words, (TASK, 64), |keys, words| {
             self.contains_each(keys, prepass.as_ref(), |i, yes| words[i / 64] |= u64::from(yes) << (i % 64));
         });
         Bitmap::from_words(words, keys.len())
@@ -201,7 +182,7 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
         let (layout, of) = (&self.layout, self.layout.fingerprints_of());
-        in_tasks(keys, answers, 1, |keys, answers| {
+        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
             if self.asks_one_by_one::<K>() {
                 return keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.count(key));
             }
@@ -235,7 +216,7 @@ impl<'a, S: SlotKind> View<'a, S> {
             self.contains_each(keys, prepass.as_ref(), |_, yes| count += yes as usize);
             count
         };
-        if is_serial(keys.len()) { task(keys) } else { parallel::map(keys.chunks(TASK), task).into_iter().sum() }
+        parallel::sum(keys, TASK, task)
     }
 
     /// The stored fingerprints in ascending order.

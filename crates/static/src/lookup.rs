@@ -237,7 +237,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 
     /// Answers to all keys on all threads, by `put` from whether a key is there; the slices have the same length.
     pub(crate) fn fill<A: Send>(self, keys: &[K], answers: &mut [A], put: impl Fn(&mut A, bool) + Sync) {
-        in_tasks::<1, _, _>(keys, answers, |keys, answers| {
+        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
             self.slots::<_, false>(
                 keys,
                 |&key| Some(key),
@@ -251,7 +251,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// One bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
-        in_tasks::<64, _, _>(items, &mut words, |items, words| {
+        parallel::answer(items, &mut words, (TASK, 64), |items, words| {
             self.slots::<_, false>(items, &key_of, |first, slots| put_bits(words, first, slots));
         });
         Bitmap::from_words(words, items.len())
@@ -264,18 +264,17 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 
     /// How many keys are there.
     pub(crate) fn count(self, keys: &[K]) -> usize {
-        let counts = parallel::map(keys.chunks(TASK), |keys| {
+        parallel::sum(keys, TASK, |keys| {
             let mut count = 0;
             let counted = |slots: &[usize]| slots.iter().filter(|&&slot| slot != ABSENT).count();
             self.slots::<_, false>(keys, |&key| Some(key), |_, slots| count += counted(slots));
             count
-        });
-        counts.into_iter().sum()
+        })
     }
 
     /// The number of each key, by `put`; the slices have the same length.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
-        in_tasks::<1, _, _>(keys, numbers, |keys, numbers| {
+        parallel::answer(keys, numbers, (TASK, 1), |keys, numbers| {
             self.slots::<_, false>(
                 keys,
                 |&key| Some(key),
@@ -321,7 +320,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
     /// The value of each key, by `put`; the slices have the same length.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
-        in_tasks::<1, _, _>(keys, values, |keys, values| {
+        parallel::answer(keys, values, (TASK, 1), |keys, values| {
             self.slots::<_, true>(
                 keys,
                 |&key| Some(key),
@@ -345,13 +344,4 @@ impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
 fn put_bits(words: &mut [u64], first: usize, slots: &[usize]) {
     let bits = slots.iter().rev().fold(0, |bits: u64, &slot| bits << 1 | u64::from(slot != ABSENT));
     words[first / 64] |= bits << (first % 64);
-}
-
-/// Runs `work` on parts of items and of their places, one place for `PER` items, on the threads of the current pool.
-fn in_tasks<const PER: usize, Q: Sync, A: Send>(items: &[Q], places: &mut [A], work: impl Fn(&[Q], &mut [A]) + Sync) {
-    const { assert!(TASK.is_multiple_of(PER)) };
-    if items.len() < 2 * TASK {
-        return work(items, places);
-    }
-    parallel::for_each(items.chunks(TASK).zip(places.chunks_mut(TASK / PER)), |(items, places)| work(items, places));
 }
