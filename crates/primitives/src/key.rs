@@ -27,7 +27,7 @@ impl<K: SortKey> KeyMask<K> {
 
     /// A mask that keeps the bits from `bit` on: what is left of a key that is shifted right by that many bits.
     pub fn above(bit: u32) -> Self {
-        Self(K::from_bits(if bit < 64 { !0 << bit } else { 0 }))
+        Self(K::from_bits(if bit < 128 { !0 << bit } else { 0 }))
     }
 
     /// The compared part of `key`.
@@ -36,7 +36,7 @@ impl<K: SortKey> KeyMask<K> {
         K::from_bits(key.bits() & self.0.bits())
     }
 
-    pub(crate) fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u128 {
         self.0.bits()
     }
 }

@@ -17,6 +17,7 @@ use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 pub trait MergeKey: Word + Default + Ord + BitAnd<Output = Self> {}
 impl MergeKey for u32 {}
 impl MergeKey for u64 {}
+impl MergeKey for u128 {}
 
 /// Whether `first`, of an earlier run, goes before `second`.
 #[inline(always)]
