@@ -46,3 +46,18 @@ impl<K: SortKey> Default for KeyMask<K> {
         Self::all()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_keep_what_is_above() {
+        assert_eq!([0, 31, 32, 200].map(|bit| KeyMask::<u32>::above(bit).of(!0)), [!0, 1 << 31, 0, 0]);
+        assert_eq!([1, 63, 64].map(|bit| KeyMask::<u64>::above(bit).of(!0)), [!1, 1 << 63, 0]);
+        assert_eq!(
+            [0, 63, 64, 127, 128].map(|bit| KeyMask::<u128>::above(bit).of(!0)),
+            [!0, !0 << 63, !0 << 64, 1 << 127, 0]
+        );
+    }
+}

@@ -35,8 +35,9 @@ pub use self::part::Room;
 /// Words of the matrix for each block: two rows, which exchanges use in turn, each with two counts of 16 bits per word.
 pub const COUNT_WORDS: u32 = DIGITS;
 /// Words of 8 bytes before the matrix, zero before the launch: the greatest of what keys are compared by and the
-/// greatest complement of it, unless keys are wider than these words, and how often blocks have arrived.
-pub const HEAD_WORDS: u32 = 3;
+/// greatest complement of it, unless keys are wider than these words, how often blocks have
+/// arrived, and one word so that the matrix begins at a multiple of 16 bytes.
+pub const HEAD_WORDS: u32 = 4;
 /// Words of a row.
 const ROW: u32 = DIGITS / 2;
 /// Items that a thread has on their way from memory at a time. Loops over items are rolled: keys stay in shared memory,

@@ -108,6 +108,13 @@ pub(crate) mod sealed {
     payloads! { u32: false; i32: false; u64: true; i64: true; }
 }
 
+/// A number as a key, for tests: of 128 bits around the middle, so that great numbers have bits in both halves.
+#[cfg(test)]
+pub(crate) fn key_of<K: SortKey>(number: u64) -> K {
+    let number = u128::from(number);
+    K::from_bits(if K::WIDTH == KeyWidth::U128 { number << 40 | number & 0xff } else { number })
+}
+
 /// What kernels there are: by the widths of keys and payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Widths {
