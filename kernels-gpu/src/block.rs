@@ -77,6 +77,44 @@ macro_rules! scalars {
 }
 scalars! { u32 i32 f32 u64 i64 f64 }
 
+/// As two halves of 64 bits, which ask for no more than their alignment.
+impl Value for u128 {
+    const SHARED_BYTES: u32 = 16;
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn shuffle_up(self, delta: u32) -> Self {
+        // SAFETY: the caller's promise is the same.
+        unsafe { warp::shuffle_up(FULL_MASK, self, delta) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn shuffle_down(self, delta: u32) -> Self {
+        // SAFETY: the caller's promise is the same.
+        unsafe { warp::shuffle_down(FULL_MASK, self, delta) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn shuffle_idx(self, lane: u32) -> Self {
+        // SAFETY: the caller's promise is the same.
+        unsafe { warp::shuffle_idx(FULL_MASK, self, lane) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn to_shared(self, at: Shared<u32>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            at.cast::<u64>().set(0, self as u64);
+            at.cast::<u64>().set(1, (self >> 64) as u64);
+        }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn from_shared(at: Shared<u32>) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { u128::from(at.cast::<u64>().get(1)) << 64 | u128::from(at.cast::<u64>().get(0)) }
+    }
+}
+
 /// Field by field: the fields with how each becomes a scalar and is made of one, and where it stands in shared memory.
 macro_rules! fields {
     ([$($generic:ident)?] $value:ty, $bytes:expr; $($field:tt: $scalar:ty, $to:expr, $from:expr, at $offset:expr;)*) => {

@@ -3,6 +3,8 @@
 //! Large slices by their highest digit first, on all threads, so that the rest stays in the caches; the rest by the
 //! lowest digit first, part by part.
 
+use std::ops::{BitOr, BitXor};
+
 use crate::parallel;
 
 /// Fewer items are sorted by comparing them: the digits' counts cost more.
@@ -14,13 +16,47 @@ const PART: usize = 1 << 15;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
+/// What items are sorted by: `u64` or `u128`.
+pub trait Rank: Copy + Ord + Send + Sync + BitOr<Output = Self> + BitXor<Output = Self> {
+    /// Bits of a rank.
+    const BITS: u32;
+    /// The least.
+    const ZERO: Self;
+    /// The eight bits from `shift` on.
+    fn digit(self, shift: u32) -> usize;
+    /// The number of bits up to the highest one that is set.
+    fn significant_bits(self) -> u32;
+}
+
+macro_rules! ranks {
+    ($($rank:ty)*) => {$(
+        impl Rank for $rank {
+            const BITS: u32 = <$rank>::BITS;
+            const ZERO: Self = 0;
+            #[inline(always)]
+            fn digit(self, shift: u32) -> usize {
+                (self >> shift) as usize % DIGITS
+            }
+            #[inline(always)]
+            fn significant_bits(self) -> u32 {
+                <$rank>::BITS - self.leading_zeros()
+            }
+        }
+    )*};
+}
+ranks! { u64 u128 }
+
 /// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times per
 /// item. Takes memory for as many items.
 ///
 /// # Panics
-/// If `bits` is more than 64.
-pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: impl Fn(T) -> u64 + Sync) {
-    assert!(bits <= u64::BITS, "a rank has 64 bits");
+/// If `bits` is more than a rank has.
+pub fn sort_by_rank<T, R>(items: &mut [T], bits: u32, rank: impl Fn(T) -> R + Sync)
+where
+    T: Copy + Send + Sync,
+    R: Rank,
+{
+    assert!(bits <= R::BITS, "a rank has {} bits", R::BITS);
     let mut spare = Vec::with_capacity(items.len());
     parallel::fill(&mut spare, items.len(), MANY, |i| items[i]);
     // A part that holds nearly all, because most items are alike, is split again.
@@ -42,10 +78,11 @@ impl Home {
 }
 
 /// Sorts what is `here`, at most `alone` items on one thread.
-fn sort_within<T, R>(here: &mut [T], there: &mut [T], bits: u32, alone: usize, home: Home, rank: &R)
+fn sort_within<T, R, F>(here: &mut [T], there: &mut [T], bits: u32, alone: usize, home: Home, rank: &F)
 where
     T: Copy + Send + Sync,
-    R: Fn(T) -> u64 + Sync,
+    R: Rank,
+    F: Fn(T) -> R + Sync,
 {
     // Items that are all alike cannot be split.
     if here.len() <= alone || bits == 0 {
@@ -59,9 +96,9 @@ where
     // Bits in which no two ranks differ need no digits.
     let first = rank(here[0]);
     let differing =
-        parallel::map(here.chunks(PART), |items| items.iter().fold(0, |bits, &item| bits | rank(item) ^ first));
-    let differing = differing.into_iter().fold(0, |all, bits| all | bits);
-    let bits = bits.min(u64::BITS - differing.leading_zeros());
+        parallel::map(here.chunks(PART), |items| items.iter().fold(R::ZERO, |bits, &item| bits | rank(item) ^ first));
+    let differing = differing.into_iter().fold(R::ZERO, |all, bits| all | bits);
+    let bits = bits.min(differing.significant_bits());
     let shift = bits.saturating_sub(DIGIT_BITS);
     let ends = split(here, there, shift, rank);
     let parts = parts(there, &ends).into_iter().zip(parts(here, &ends));
@@ -80,25 +117,21 @@ fn parts<'a, T>(mut items: &'a mut [T], ends: &[usize]) -> Vec<&'a mut [T]> {
     cut
 }
 
-#[inline(always)]
-fn digit(rank: u64, shift: u32) -> usize {
-    (rank >> shift) as usize % DIGITS
-}
-
 /// How many have each digit.
-fn counts<T: Copy>(items: &[T], shift: u32, rank: &impl Fn(T) -> u64) -> [usize; DIGITS] {
+fn counts<T: Copy, R: Rank>(items: &[T], shift: u32, rank: &impl Fn(T) -> R) -> [usize; DIGITS] {
     let mut counts = [0; DIGITS];
     for &item in items {
-        counts[digit(rank(item), shift)] += 1;
+        counts[rank(item).digit(shift)] += 1;
     }
     counts
 }
 
 /// Writes the items in the order of the digit at `shift`; says where each digit ends.
-fn split<T, R>(items: &[T], into: &mut [T], shift: u32, rank: &R) -> Vec<usize>
+fn split<T, R, F>(items: &[T], into: &mut [T], shift: u32, rank: &F) -> Vec<usize>
 where
     T: Copy + Send + Sync,
-    R: Fn(T) -> u64 + Sync,
+    R: Rank,
+    F: Fn(T) -> R + Sync,
 {
     let share = items.len().div_ceil(rayon::current_num_threads());
     let counts = parallel::map(items.chunks(share), |share| counts(share, shift, rank));
@@ -118,7 +151,7 @@ where
     parallel::for_each(items.chunks(share).zip(places), |(share, mut places)| {
         let mut next = [0; DIGITS];
         for &item in share {
-            let digit = digit(rank(item), shift);
+            let digit = rank(item).digit(shift);
             places[digit][next[digit]] = item;
             next[digit] += 1;
         }
@@ -127,7 +160,7 @@ where
 }
 
 /// Sorts by the lowest `bits`, on this thread; says where the result is.
-fn by_digits<T: Copy>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn(T) -> u64) -> Home {
+fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn(T) -> R) -> Home {
     if here.len() < FEW {
         here.sort_by_key(|&item| rank(item));
         return Home::Here;
@@ -143,7 +176,7 @@ fn by_digits<T: Copy>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn
             begin += std::mem::replace(count, begin);
         }
         for &item in &*from {
-            let place = &mut next[digit(rank(item), shift)];
+            let place = &mut next[rank(item).digit(shift)];
             to[*place] = item;
             *place += 1;
         }
@@ -178,6 +211,11 @@ mod tests {
                 wanted.sort_by_key(|item| item.0);
                 sort_by_rank(&mut items, bits, |item: (u64, usize)| item.0);
                 assert!(items == wanted, "{len} of {bits} bits, most below 2^{}", bits - alike);
+                // The same bits at the other end of a wider rank.
+                items.sort_by_key(|item| item.1);
+                let wide = |item: (u64, usize)| u128::from(item.0) << (128 - bits.max(1));
+                sort_by_rank(&mut items, 128, wide);
+                assert!(items == wanted, "{len} of {bits} bits, the highest of 128");
             }
         }
     }

@@ -27,7 +27,7 @@ impl<K: SortKey> KeyMask<K> {
 
     /// A mask that keeps the bits from `bit` on: what is left of a key that is shifted right by that many bits.
     pub fn above(bit: u32) -> Self {
-        Self(K::from_bits(if bit < 64 { !0 << bit } else { 0 }))
+        Self(K::from_bits(if bit < 128 { !0 << bit } else { 0 }))
     }
 
     /// The compared part of `key`.
@@ -36,7 +36,7 @@ impl<K: SortKey> KeyMask<K> {
         K::from_bits(key.bits() & self.0.bits())
     }
 
-    pub(crate) fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u128 {
         self.0.bits()
     }
 }
@@ -44,5 +44,20 @@ impl<K: SortKey> KeyMask<K> {
 impl<K: SortKey> Default for KeyMask<K> {
     fn default() -> Self {
         Self::all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_keep_what_is_above() {
+        assert_eq!([0, 31, 32, 200].map(|bit| KeyMask::<u32>::above(bit).of(!0)), [!0, 1 << 31, 0, 0]);
+        assert_eq!([1, 63, 64].map(|bit| KeyMask::<u64>::above(bit).of(!0)), [!1, 1 << 63, 0]);
+        assert_eq!(
+            [0, 63, 64, 127, 128].map(|bit| KeyMask::<u128>::above(bit).of(!0)),
+            [!0, !0 << 63, !0 << 64, 1 << 127, 0]
+        );
     }
 }

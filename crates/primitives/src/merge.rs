@@ -85,9 +85,9 @@ pub unsafe fn merge_keys_async<'a, K: SortKey>(
     }
     let out = out.global_mut();
     // The kernels without values do not look at any.
-    let (a, b) = (Run { keys: a.global(), values: a.global() }, Run { keys: b.global(), values: b.global() });
+    let run = |keys: DeviceSlice<'_, K>| Run::<K, u32> { keys: keys.global(), values: keys.global().cast() };
     // SAFETY: lengths were checked; the caller answers for the rest.
-    unsafe { merge(stream, a, b, mask, out, out, false) }
+    unsafe { merge(stream, run(a), run(b), mask, out, out.cast(), false) }
 }
 
 /// Queues the merge of two sorted runs of keys with values into `out_keys` and `out_values`.
@@ -239,16 +239,13 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     if launches == Launches::OneShort {
         by_widths!(
             widths,
-            kernels::{
-                merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short,
-                merge_u64_u64_short
-            },
+            kernels::{merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short, merge_u64_u64_short, merge_u128_short, merge_u128_u32_short, merge_u128_u64_short},
             |kernel| launch!(kernel)
         );
     } else {
         by_widths!(
             widths,
-            kernels::{merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64},
+            kernels::{merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64, merge_u128, merge_u128_u32, merge_u128_u64},
             |kernel| launch!(kernel)
         );
     }

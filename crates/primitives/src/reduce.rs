@@ -159,7 +159,7 @@ struct ByKey<'a> {
 
 impl<'a> ByKey<'a> {
     /// Checks what both kinds have; without items there are no runs, and nothing to launch.
-    fn new<K: Pod, V: Pod>(
+    fn new<K: Pod + Item, V: Pod>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
         out_keys: &DeviceSliceMut<'_, K>,
@@ -180,7 +180,7 @@ impl<'a> ByKey<'a> {
         }
         let tiles = check::tiles(n, by_key::TILE)?;
         let scratch = LookBack::new(stream, tiles as usize * by_key::LOOK_BACK_WORDS)?;
-        let config = LaunchConfig::new(tiles, by_key::BLOCK).shared(by_key::SHARED_BYTES);
+        let config = LaunchConfig::new(tiles, by_key::BLOCK).shared(by_key::shared_bytes::<K>());
         Ok(Some(ByKey { config, scratch, runs }))
     }
 }

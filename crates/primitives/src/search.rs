@@ -137,6 +137,7 @@ unsafe fn search<K: SortKey>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sort::key_of;
     use crate::{Error, cpu};
     use std::fmt::Debug;
     use warpset_base::filter::LengthMismatch;
@@ -145,7 +146,7 @@ mod tests {
 
     fn keys<K: SortKey>(n: usize, range: u64, seed: u64) -> Vec<K> {
         let key = |i| ((u128::from(mix(i, seed)) * u128::from(range)) >> 64) as u64;
-        (0..n as u64).map(|i| K::from_bits(key(i))).collect()
+        (0..n as u64).map(|i| key_of(key(i))).collect()
     }
 
     fn check<K: SortKey + Debug>(n: usize, count: usize, range: u64, mask: KeyMask<K>) {
@@ -204,6 +205,8 @@ mod tests {
             check::<u64>(n, count, u64::MAX, KeyMask::all());
             check::<u64>(n, count, u64::MAX, KeyMask::above(56));
             check::<u32>(n, count, 1 << 32, KeyMask::above(25));
+            check::<u128>(n, count, 100, KeyMask::all());
+            check::<u128>(n, count, u64::MAX, KeyMask::above(97));
         }
     }
 

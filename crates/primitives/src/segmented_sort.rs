@@ -17,6 +17,7 @@ use warpset_kernels::primitives::segmented_sort::{
     SHORT_SHARED_BYTES_U64, WINDOW,
 };
 
+use crate::sort::sealed::KeyWidth;
 use crate::sort::{By, Payload, SortInput, SortKey, SortOutput, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};
 
@@ -112,7 +113,7 @@ impl ScratchLayout {
     fn new(widths: Widths, n: usize, passes: u32) -> ScratchLayout {
         let shape = by_widths!(
             widths,
-            kernels::{LONG_U32, LONG_U32_U32, LONG_U32_U64, LONG_U64, LONG_U64_U32, LONG_U64_U64},
+            kernels::{LONG_U32, LONG_U32_U32, LONG_U32_U64, LONG_U64, LONG_U64_U32, LONG_U64_U64, LONG_U128, LONG_U128_U32, LONG_U128_U64},
             |shape| shape
         );
         let long = n / (SHORT + 1);
@@ -198,14 +199,11 @@ unsafe fn sort_segments<K: SortKey>(
             found,
         }
         .launch(stream, config)?;
-        let shared = if widths.wide_keys { SHORT_SHARED_BYTES_U64 } else { SHORT_SHARED_BYTES_U32 };
+        let shared = if widths.keys == KeyWidth::U32 { SHORT_SHARED_BYTES_U32 } else { SHORT_SHARED_BYTES_U64 };
         let config = LaunchConfig::new(windows, SHORT_BLOCK).shared(shared);
         by_widths!(
             widths,
-            kernels::{
-                segmented_sort_short_u32, segmented_sort_short_u32_u32, segmented_sort_short_u32_u64,
-                segmented_sort_short_u64, segmented_sort_short_u64_u32, segmented_sort_short_u64_u64
-            },
+            kernels::{segmented_sort_short_u32, segmented_sort_short_u32_u32, segmented_sort_short_u32_u64, segmented_sort_short_u64, segmented_sort_short_u64_u32, segmented_sort_short_u64_u64, segmented_sort_short_u128, segmented_sort_short_u128_u32, segmented_sort_short_u128_u64},
             |kernel| kernel {
                 keys: source.keys.cast(),
                 values: source.values.cast(),
@@ -263,10 +261,10 @@ unsafe fn sort_long(
                     .launch(stream, config)?
             }};
         }
-        if widths.wide_keys {
-            count!(segmented_sort_count_u64);
-        } else {
-            count!(segmented_sort_count_u32);
+        match widths.keys {
+            KeyWidth::U32 => count!(segmented_sort_count_u32),
+            KeyWidth::U64 => count!(segmented_sort_count_u64),
+            KeyWidth::U128 => count!(segmented_sort_count_u128),
         }
         let config = LaunchConfig::new(grid(4), shape.threads).shared(shape.shared_bytes);
         let mut from = source;
@@ -279,10 +277,7 @@ unsafe fn sort_long(
             let ticket = words.at(layout.tickets_at() + pass as usize).cast();
             by_widths!(
                 widths,
-                kernels::{
-                    segmented_sort_pass_u32, segmented_sort_pass_u32_u32, segmented_sort_pass_u32_u64,
-                    segmented_sort_pass_u64, segmented_sort_pass_u64_u32, segmented_sort_pass_u64_u64
-                },
+                kernels::{segmented_sort_pass_u32, segmented_sort_pass_u32_u32, segmented_sort_pass_u32_u64, segmented_sort_pass_u64, segmented_sort_pass_u64_u32, segmented_sort_pass_u64_u64, segmented_sort_pass_u128, segmented_sort_pass_u128_u32, segmented_sort_pass_u128_u64},
                 |kernel| kernel {
                     keys: from.keys.cast(),
                     values: from.values.cast(),

@@ -15,13 +15,13 @@ use crate::LookBack;
 use crate::Result;
 use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::error::check_len;
-use crate::sort::SortKey;
+use crate::sort::{Payload, SortKey};
 
 mod keys;
 
 pub use keys::select_keys_device;
 
-/// What can be selected: items of 4 or 8 bytes. Sealed.
+/// What can be selected: integers of 4, 8 or 16 bytes (of 16 without a sign). Sealed.
 pub trait Item: Pod + Send + Sync + sealed::Sealed {}
 impl<T: Pod + Send + Sync + sealed::Sealed> Item for T {}
 
@@ -57,6 +57,9 @@ mod sealed {
     impl Sealed for i64 {
         type Bits = u64;
     }
+    impl Sealed for u128 {
+        type Bits = u128;
+    }
 
     /// What all kernels here take.
     pub trait Bits:
@@ -77,6 +80,7 @@ mod sealed {
     }
     impl Bits for u32 {}
     impl Bits for u64 {}
+    impl Bits for u128 {}
 
     /// Which kernels a predicate has, and its two parameters.
     pub enum Kernels {
@@ -396,7 +400,7 @@ pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
 ///
 /// # Safety
 /// That of [`select_async`].
-pub unsafe fn unique_by_key_async<K: Item, V: Item>(
+pub unsafe fn unique_by_key_async<K: Item, V: Item + Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,
@@ -435,11 +439,13 @@ pub unsafe fn unique_by_key_async<K: Item, V: Item>(
             }
         }};
     }
-    match (size_of::<K>() == 8, size_of::<V>() == 8) {
-        (false, false) => launch!(unique_by_key_u32_u32),
-        (false, true) => launch!(unique_by_key_u32_u64),
-        (true, false) => launch!(unique_by_key_u64_u32),
-        (true, true) => launch!(unique_by_key_u64_u64),
+    match (size_of::<K>(), V::WIDE) {
+        (4, false) => launch!(unique_by_key_u32_u32),
+        (4, true) => launch!(unique_by_key_u32_u64),
+        (8, false) => launch!(unique_by_key_u64_u32),
+        (8, true) => launch!(unique_by_key_u64_u64),
+        (_, false) => launch!(unique_by_key_u128_u32),
+        (_, true) => launch!(unique_by_key_u128_u64),
     }
     Ok(())
 }

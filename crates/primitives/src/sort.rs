@@ -31,6 +31,8 @@ use passes::{LIMITS, Passes, sort_in_passes};
 
 pub use by::By;
 pub(crate) use operands::{SortInput, SortOutput};
+#[cfg(test)]
+pub(crate) use words::key_of;
 pub use words::{Payload, SortKey};
 pub(crate) use words::{Widths, by_widths, sealed};
 

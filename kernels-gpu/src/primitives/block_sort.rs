@@ -5,7 +5,8 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::{thread, warp};
 
 /// The shared memory of a block of `WARPS` warps for up to `TILE` items: counters, sums, and twice the items, each a
-/// key and a number of 16 bits, its origin.
+/// key and a number of 16 bits, its origin: where it stood before the first pass. Keys of 16 bytes stay where they are,
+/// and origins alone move: there is room for such keys once.
 ///
 /// Items stay in shared memory and not in registers between passes: the loops over them are not unrolled, so that any
 /// number of items costs only itself.
@@ -15,6 +16,7 @@ pub struct BlockSort<K, const WARPS: u32, const TILE: u32> {
     sums: Shared<u32>,
     keys: Shared<K>,
     origins: Shared<u16>,
+    /// Unless keys stay.
     other_keys: Shared<K>,
     other_origins: Shared<u16>,
 }
@@ -22,7 +24,9 @@ pub struct BlockSort<K, const WARPS: u32, const TILE: u32> {
 impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     const SUMS_AT: u32 = WARPS * DIGITS * 4;
     const KEYS_AT: u32 = Self::SUMS_AT + 128;
-    const ORIGINS_AT: u32 = Self::KEYS_AT + 2 * TILE * size_of::<K>() as u32;
+    /// Whether keys move with their origins.
+    const KEYS_MOVE: bool = size_of::<K>() <= 8;
+    const ORIGINS_AT: u32 = Self::KEYS_AT + if Self::KEYS_MOVE { 2 } else { 1 } * TILE * size_of::<K>() as u32;
     /// Bytes that it takes, from the start of the dynamic shared memory.
     pub const SHARED_BYTES: u32 = Self::ORIGINS_AT + 2 * TILE * 2;
 
@@ -35,7 +39,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
             sums: shared::dynamic(Self::SUMS_AT),
             keys,
             origins,
-            other_keys: keys.at(TILE),
+            other_keys: if Self::KEYS_MOVE { keys.at(TILE) } else { keys },
             other_origins: origins.at(TILE),
         }
     }
@@ -54,34 +58,47 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
         }
     }
 
-    /// Sets the item at a place, before the first pass.
+    /// Sets the item at a place, which is its origin, before the first pass.
     ///
     /// # Safety
     /// `place` is below `TILE`, and this thread's own.
     #[inline(always)]
-    pub unsafe fn set(self, place: u32, key: K, origin: u32) {
+    pub unsafe fn set(self, place: u32, key: K) {
         // SAFETY: the caller's promise.
         unsafe {
             self.keys.set(place, key);
-            self.origins.set(place, origin as u16);
+            self.origins.set(place, place as u16);
         }
     }
 
-    /// The item at a place, after a pass: key and origin.
+    /// The item at a place: key and origin.
     ///
     /// # Safety
     /// `place` is below `TILE`, and has been set.
     #[inline(always)]
     pub unsafe fn get(self, place: u32) -> (K, u32) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.keys.get(place), self.origins.get(place) as u32) }
+        // SAFETY: the caller's promise; origins are places that have been set.
+        unsafe {
+            let origin = self.origins.get(place) as u32;
+            (self.keys.get(if Self::KEYS_MOVE { place } else { origin }), origin)
+        }
     }
 
     /// Room for `TILE` payloads of up to 8 bytes where the keys are, for when those have been read.
     #[inline(always)]
     pub fn staging<V>(self) -> Shared<V> {
-        const { assert!(size_of::<V>() <= 2 * size_of::<K>()) };
+        const { assert!(Self::KEYS_AT + TILE * size_of::<V>() as u32 <= Self::ORIGINS_AT) };
         shared::dynamic(Self::KEYS_AT)
+    }
+
+    /// The item at a place; its origin, if it is needed.
+    ///
+    /// # Safety
+    /// The contract of [`get`](Self::get).
+    #[inline(always)]
+    unsafe fn item<const ORIGIN: bool>(self, place: u32) -> (K, u32) {
+        // SAFETY: the caller's promise.
+        unsafe { if ORIGIN || !Self::KEYS_MOVE { self.get(place) } else { (self.keys.get(place), 0) } }
     }
 
     /// One stable pass over a digit of the first `32 * WARPS * rows` items. Barriers stand before and after it. Returns
@@ -102,18 +119,19 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
             ranking::clear_row(row);
             thread::sync_threads();
             Self::for_each(rows, |place| {
-                let origin = if ORIGINS { self.origins.get(place) as u32 } else { 0 };
-                row.reduce_add(digit_of(self.keys.get(place), origin), 1);
+                let (key, origin) = self.item::<ORIGINS>(place);
+                row.reduce_add(digit_of(key, origin), 1);
             });
             thread::sync_threads();
             ranking::place_digits::<WARPS>(self.counters, WARPS, self.sums, |_| ());
             thread::sync_threads();
             Self::for_each(rows, |place| {
-                let origin = if ORIGINS { self.origins.get(place) as u32 } else { 0 };
-                let key = self.keys.get(place);
+                let (key, origin) = self.item::<ORIGINS>(place);
                 let rank = ranking::rank(row, digit_of(key, origin));
-                self.other_keys.set(rank, key);
-                if ORIGINS {
+                if Self::KEYS_MOVE {
+                    self.other_keys.set(rank, key);
+                }
+                if ORIGINS || !Self::KEYS_MOVE {
                     self.other_origins.set(rank, origin as u16);
                 }
             });

@@ -25,19 +25,29 @@ pub const VECTORS: u32 = 2;
 const WARPS: u32 = 8;
 /// Items of a thread.
 const ITEMS: usize = 8;
-/// Quads of a thread, of items of one word and of two.
+/// Quads of a thread, of items of so many words.
 #[doc(hidden)]
 pub const fn quads(words: usize) -> usize {
     ITEMS * words / 4
 }
 
 // Rows for each warp; the ticket, padded; what stands before the tile; the warps' totals.
-const ROW_BYTES: u32 = warp_tile::warp_bytes(quads(2));
-const TICKET_AT: u32 = WARPS * ROW_BYTES;
-const PREFIX_AT: u32 = TICKET_AT + 16;
-const SCRATCH_AT: u32 = PREFIX_AT + 32;
-/// Dynamic shared memory, in bytes.
-pub const SHARED_BYTES: u32 = SCRATCH_AT + WARPS * 16;
+const fn row_bytes<K: Item>() -> u32 {
+    warp_tile::warp_bytes(quads(if K::WORDS > 2 { K::WORDS } else { 2 }))
+}
+const fn ticket_at<K: Item>() -> u32 {
+    WARPS * row_bytes::<K>()
+}
+const fn prefix_at<K: Item>() -> u32 {
+    ticket_at::<K>() + 16
+}
+const fn scratch_at<K: Item>() -> u32 {
+    prefix_at::<K>() + 32
+}
+/// Dynamic shared memory for keys of this type, in bytes.
+pub const fn shared_bytes<K: Item>() -> u32 {
+    scratch_at::<K>() + WARPS * 16
+}
 /// Words of look-back per tile.
 pub const LOOK_BACK_WORDS: usize = 2;
 
@@ -78,7 +88,7 @@ impl Source<u64> for Ones {
 /// One tile of a reduction by key.
 ///
 /// # Safety
-/// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`SHARED_BYTES`] of dynamic shared memory; `n > 0`.
+/// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`shared_bytes`] of dynamic shared memory; `n > 0`.
 /// - `keys`, `values`: `n` of each, not written while the kernel runs, at multiples of 16 bytes if `flags` say so.
 /// - `look_back`: [`LOOK_BACK_WORDS`] per tile, at a multiple of 16 bytes, and `counter` one word: zero at the start,
 ///   used by this launch alone.
@@ -102,13 +112,13 @@ pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
 {
     let t = thread::thread_idx_x();
     let lane = t % WARP_SIZE;
-    let rows: Shared<u32> = shared::dynamic(t / WARP_SIZE * ROW_BYTES);
+    let rows: Shared<u32> = shared::dynamic(t / WARP_SIZE * const { row_bytes::<K>() });
     let vectors = flags & VECTORS != 0;
     // SAFETY: each warp has rows of its own, and is done with the keys' before it loads values; the other shared words
     // are used as the functions that get them ask; the ticket makes `tile` unique. The place of a run is the number of
     // runs that begin before it, so places differ and are below their number.
     unsafe {
-        let tile = look_back::ticket(counter, shared::dynamic(TICKET_AT));
+        let tile = look_back::ticket(counter, shared::dynamic(const { ticket_at::<K>() }));
         let warp_first = tile * TILE + (t / WARP_SIZE) as usize * (WARP_SIZE as usize * ITEMS);
         let own: [K; ITEMS] = warp_tile::load::<_, ITEMS, KEY_QUADS>(keys, warp_first, n, vectors, rows);
         warp::sync_warp(FULL_MASK);
@@ -134,8 +144,10 @@ pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
         for i in 1..ITEMS {
             total = ByRun::<O>::combine(total, lift(i));
         }
-        let (before, aggregate) = block::exclusive_scan::<ByRun<O>, WARPS>(total, shared::dynamic(SCRATCH_AT));
-        let prefix = look_back::tile_prefix::<ByRun<O>>(look_back, tile, aggregate, shared::dynamic(PREFIX_AT));
+        let (before, aggregate) =
+            block::exclusive_scan::<ByRun<O>, WARPS>(total, shared::dynamic(const { scratch_at::<K>() }));
+        let prefix =
+            look_back::tile_prefix::<ByRun<O>>(look_back, tile, aggregate, shared::dynamic(const { prefix_at::<K>() }));
         let mut before = ByRun::<O>::combine(prefix, before);
         for i in 0..ITEMS {
             if heads >> i & 1 != 0 {
@@ -278,6 +290,17 @@ by_key_kernels! {
     by_u64_min_i64: u64 => Min<i64>;
     by_u64_or_u32: u64 => BitOr<u32>;
     by_u64_or_u64: u64 => BitOr<u64>;
+    by_u128_sum_u32: u128 => Sum<u32>;
+    by_u128_sum_u64: u128 => Sum<u64>;
+    by_u128_sum_i64: u128 => Sum<i64>;
+    by_u128_max_u32: u128 => Max<u32>;
+    by_u128_max_u64: u128 => Max<u64>;
+    by_u128_max_i64: u128 => Max<i64>;
+    by_u128_min_u32: u128 => Min<u32>;
+    by_u128_min_u64: u128 => Min<u64>;
+    by_u128_min_i64: u128 => Min<i64>;
+    by_u128_or_u32: u128 => BitOr<u32>;
+    by_u128_or_u64: u128 => BitOr<u64>;
 }
 
 macro_rules! encode_kernels {
@@ -321,4 +344,5 @@ macro_rules! encode_kernels {
 encode_kernels! {
     encode_u32: u32;
     encode_u64: u64;
+    encode_u128: u128;
 }

@@ -325,6 +325,12 @@ merge_kernels! {
     merge_u64_u32_short: u64, u32, pairs true, 128 x 9, 8;
     merge_u64_u64: u64, u64, pairs true, 256 x 7, 4;
     merge_u64_u64_short: u64, u64, pairs true, 128 x 7, 8;
+    merge_u128: u128, u128, pairs false, 256 x 7, 4;
+    merge_u128_short: u128, u128, pairs false, 128 x 5, 8;
+    merge_u128_u32: u128, u32, pairs true, 256 x 5, 4;
+    merge_u128_u32_short: u128, u32, pairs true, 128 x 5, 8;
+    merge_u128_u64: u128, u64, pairs true, 256 x 5, 4;
+    merge_u128_u64_short: u128, u64, pairs true, 128 x 5, 8;
 }
 
 kernel! {
@@ -338,7 +344,7 @@ kernel! {
     pub unsafe fn merge_splits<K>(
         a: Global<K>, a_len: usize, b: Global<K>, b_len: usize, mask: K, tile_items: usize, tiles: usize,
         splits: GlobalMut<u64>,
-    ) for [u32 => merge_splits_u32, u64 => merge_splits_u64] {
+    ) for [u32 => merge_splits_u32, u64 => merge_splits_u64, u128 => merge_splits_u128] {
         let tile = thread::block_idx_x() as usize * SPLIT_BLOCK as usize + thread::thread_idx_x() as usize;
         if tile <= tiles {
             let diagonal = (tile * tile_items).min(a_len + b_len);

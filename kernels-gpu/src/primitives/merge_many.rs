@@ -146,6 +146,9 @@ merge_many_kernels! {
     merge_many_u32_u64: u32, u64, pairs true, 384 x 7, 3;
     merge_many_u64_u32: u64, u32, pairs true, 384 x 7, 3;
     merge_many_u64_u64: u64, u64, pairs true, 384 x 5, 3;
+    merge_many_u128: u128, u32, pairs false, 384 x 5, 3;
+    merge_many_u128_u32: u128, u32, pairs true, 384 x 3, 3;
+    merge_many_u128_u64: u128, u64, pairs true, 384 x 3, 3;
 }
 
 kernel! {
@@ -163,7 +166,7 @@ kernel! {
     pub unsafe fn merge_many_splits<K>(
         runs: Runs, group: u32, total: u64, mask: K, tile_items: u32, tiles: u32, step: u32, between: u32,
         splits: GlobalMut<u64>, table: GlobalMut<u64>,
-    ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64] {
+    ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64, u128 => merge_many_splits_u128] {
         let t = thread::thread_idx_x();
         // SAFETY: the caller keeps this kernel's contract; the whole warp comes to the search, groups beyond the last
         // split search for the end and do not write; one place per lane, and none that is read.

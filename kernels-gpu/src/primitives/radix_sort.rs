@@ -91,7 +91,7 @@ unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: 
 /// # Safety
 /// The contract of the kernels that call it.
 #[inline(always)]
-unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
+unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32, const LOADS: usize>(
     keys: Global<K>,
     n: usize,
     begin: u32,
@@ -127,18 +127,18 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
                 }
             }
         };
-        // Eight loads in flight per thread.
+        // Several loads in flight per thread.
         let step = thread::grid_dim_x() as usize * HISTOGRAM_BLOCK as usize;
         let mut i = thread::block_idx_x() as usize * HISTOGRAM_BLOCK as usize + t as usize;
-        while i + 7 * step < n {
-            let mut loaded = [K::splat(0); 8];
-            for u in 0..8 {
+        while i + (LOADS - 1) * step < n {
+            let mut loaded = [K::splat(0); LOADS];
+            for u in 0..LOADS {
                 loaded[u] = keys.read_nc(i + u * step);
             }
-            for u in 0..8 {
+            for u in 0..LOADS {
                 count(loaded[u]);
             }
-            i += 8 * step;
+            i += LOADS * step;
         }
         while i < n {
             count(keys.read_nc(i));
@@ -187,7 +187,7 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
 }
 
 macro_rules! histogram_kernels {
-    ($($name:ident, $shape:ident: $key:ty, $max:literal x $columns:literal;)*) => {$(
+    ($($name:ident, $shape:ident: $key:ty, $max:literal x $columns:literal, $loads:literal;)*) => {$(
         /// The shape of the kernel of the same name.
         pub const $shape: HistogramShape = HistogramShape { columns: $columns, max_passes: $max };
 
@@ -209,17 +209,21 @@ macro_rules! histogram_kernels {
             ) {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    histogram::<$key, $max, $columns>(keys, n, begin, bits, passes, flip, in_place, starts, plan, done)
+                    histogram::<$key, $max, $columns, $loads>(
+                        keys, n, begin, bits, passes, flip, in_place, starts, plan, done,
+                    )
                 }
             }
         }
     )*};
 }
 histogram_kernels! {
-    radix_sort_histogram_u32, HISTOGRAM_U32: u32, 4 x 1;
-    radix_sort_histogram_u64, HISTOGRAM_U64: u64, 8 x 1;
-    radix_sort_large_histogram_u32, LARGE_HISTOGRAM_U32: u32, 4 x 32;
-    radix_sort_large_histogram_u64, LARGE_HISTOGRAM_U64: u64, 8 x 16;
+    radix_sort_histogram_u32, HISTOGRAM_U32: u32, 4 x 1, 8;
+    radix_sort_histogram_u64, HISTOGRAM_U64: u64, 8 x 1, 8;
+    radix_sort_histogram_u128, HISTOGRAM_U128: u128, 16 x 1, 4;
+    radix_sort_large_histogram_u32, LARGE_HISTOGRAM_U32: u32, 4 x 32, 8;
+    radix_sort_large_histogram_u64, LARGE_HISTOGRAM_U64: u64, 8 x 16, 8;
+    radix_sort_large_histogram_u128, LARGE_HISTOGRAM_U128: u128, 16 x 8, 4;
 }
 
 /// One digit's pass over one tile.
@@ -347,4 +351,7 @@ pass_kernels! {
     radix_sort_pass_u64, PASS_U64: u64, u32, false, 512 x 18, 2;
     radix_sort_pass_u64_u32, PASS_U64_U32: u64, u32, true, 512 x 16, 2;
     radix_sort_pass_u64_u64, PASS_U64_U64: u64, u64, true, 512 x 12, 2;
+    radix_sort_pass_u128, PASS_U128: u128, u32, false, 512 x 9, 2;
+    radix_sort_pass_u128_u32, PASS_U128_U32: u128, u32, true, 512 x 8, 2;
+    radix_sort_pass_u128_u64, PASS_U128_U64: u128, u64, true, 512 x 8, 2;
 }

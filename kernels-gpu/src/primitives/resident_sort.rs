@@ -24,7 +24,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, allow, atomic, thread};
 
-use self::grid::{GridBarrier, add_up};
+use self::grid::{GridBarrier, add_up, bounds_of_grid};
 use self::interval::{Interval, bounds_of_block};
 use self::part::Part;
 use crate::block;
@@ -35,8 +35,9 @@ pub use self::part::Room;
 /// Words of the matrix for each block: two rows, which exchanges use in turn, each with two counts of 16 bits per word.
 pub const COUNT_WORDS: u32 = DIGITS;
 /// Words of 8 bytes before the matrix, zero before the launch: the greatest of what keys are compared by and the
-/// greatest complement of it, and how often blocks have arrived.
-pub const HEAD_WORDS: u32 = 3;
+/// greatest complement of it, unless keys are wider than these words, how often blocks have
+/// arrived, and one word so that the matrix begins at a multiple of 16 bytes.
+pub const HEAD_WORDS: u32 = 4;
 /// Words of a row.
 const ROW: u32 = DIGITS / 2;
 /// Items that a thread has on their way from memory at a time. Loops over items are rolled: keys stay in shared memory,
@@ -393,16 +394,21 @@ unsafe fn sort<
             let source = source_at(at);
             thread::sync_threads();
             let bounds = tile.load(source, order);
-            let mut interval = Interval::new(0, 0, 1);
+            let mut interval = Interval::new(K::splat(0), K::splat(0), 1);
             if by_parts {
                 let (least, greatest) = bounds_of_block::<K, WARPS>(bounds, tile.runs.cast());
-                if t == 0 {
-                    atomic::reduce_max(words, greatest.wide());
-                    atomic::reduce_max(words.at(1), !least.wide());
-                }
-                barrier.arrive();
-                barrier.wait();
-                let (greatest, least) = (atomic::load_relaxed(words), !atomic::load_relaxed(words.at(1)));
+                let (least, greatest) = if size_of::<K>() <= 8 {
+                    if t == 0 {
+                        atomic::reduce_max(words, greatest.wide());
+                        atomic::reduce_max(words.at(1), !least.wide());
+                    }
+                    barrier.arrive();
+                    barrier.wait();
+                    let (greatest, least) = (atomic::load_relaxed(words), !atomic::load_relaxed(words.at(1)));
+                    (K::from_wide(least), K::from_wide(greatest))
+                } else {
+                    bounds_of_grid::<K, WARPS>((least, greatest), &mut barrier, matrix, tile.runs.cast())
+                };
                 interval = Interval::new(least, greatest, thread::grid_dim_x());
             }
             let digit = order.digit(pass);
@@ -511,4 +517,7 @@ resident_sort_kernels! {
     resident_sort_u64, RESIDENT_U64: u64, u32, false, 1024 x 12;
     resident_sort_u64_u32, RESIDENT_U64_U32: u64, u32, true, 1024 x 8;
     resident_sort_u64_u64, RESIDENT_U64_U64: u64, u64, true, 1024 x 8;
+    resident_sort_u128, RESIDENT_U128: u128, u32, false, 512 x 12;
+    resident_sort_u128_u32, RESIDENT_U128_U32: u128, u32, true, 512 x 10;
+    resident_sort_u128_u64, RESIDENT_U128_U64: u128, u64, true, 512 x 10;
 }

@@ -37,6 +37,12 @@ const fn shared_bytes(threads: u32, size: usize) -> u32 {
     misc_at(threads, size as u32) + threads / 32 * 4 + 16
 }
 
+/// Threads of a block for items of type `T`, `threads` for those of 8 bytes at most: a tile of items of 16 bytes takes
+/// 64 KiB.
+const fn threads<T>(threads: u32) -> u32 {
+    if size_of::<T>() > 8 && threads > 256 { 256 } else { threads }
+}
+
 /// The larger of two sizes.
 const fn larger(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
@@ -68,6 +74,15 @@ impl Item for u64 {
         // SAFETY: the caller's promise is the same.
         let ([a, b], [c, d]) = unsafe { (items.read2_nc(i), items.read2_nc(i + 2)) };
         [a, b, c, d]
+    }
+}
+
+impl Item for u128 {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read_four(items: Global<u128>, i: usize) -> [u128; 4] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { [items.read_nc(i), items.read_nc(i + 1), items.read_nc(i + 2), items.read_nc(i + 3)] }
     }
 }
 
@@ -444,16 +459,16 @@ unsafe fn scatter<T: Item, const REJECTED: bool>(
 /// Kernels that select and, where they are named, kernels that partition: each with the blocks per multiprocessor that
 /// it asks for with items of either width. Their source is made of the arguments in brackets.
 macro_rules! select_kernels {
-    ($($name:ident: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal;
-        $($partition:ident: $p_u32:ident x $p_blocks32:literal, $p_u64:ident x $p_blocks64:literal;)?
+    ($($name:ident: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal, $u128:ident x $blocks128:literal;
+        $($partition:ident: $p_u32:ident x $p_blocks32:literal, $p_u64:ident x $p_blocks64:literal, $p_u128:ident x $p_blocks128:literal;)?
         $what:literal, $arguments:tt $aligned:ident => $source:expr;)*) => {$(
         select_kernel! {
             concat!("Copies the items ", $what, ", in order.");
-            $name, 512: $u32 x $blocks32, $u64 x $blocks64; $source, false, $arguments $aligned, []
+            $name, 512: $u32 x $blocks32, $u64 x $blocks64, $u128 x $blocks128; $source, false, $arguments $aligned, []
         }
         $(select_kernel! {
             concat!("Copies the items ", $what, ", and to `rejected` the others, in order.");
-            $partition, 256: $p_u32 x $p_blocks32, $p_u64 x $p_blocks64;
+            $partition, 256: $p_u32 x $p_blocks32, $p_u64 x $p_blocks64, $p_u128 x $p_blocks128;
             $source, true, $arguments $aligned, [rejected: GlobalMut<T>]
         })?
     )*};
@@ -471,7 +486,8 @@ macro_rules! last {
 
 /// A kernel for items of type `T`; what is not kept goes to the other output, if there is one.
 macro_rules! select_kernel {
-    ($doc:expr; $name:ident, $threads:literal: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal;
+    ($doc:expr; $name:ident, $threads:literal: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal,
+        $u128:ident x $blocks128:literal;
         $source:expr, $partition:literal, [$($arg:ident: $ty:ty),*] $aligned:ident,
         [$($other:ident: $other_ty:ty)?]) => {
         kernel! {
@@ -491,37 +507,39 @@ macro_rules! select_kernel {
             ) for [
                 #[launch_bounds($threads, $blocks32)] u32 => $u32,
                 #[launch_bounds($threads, $blocks64)] u64 => $u64,
+                #[launch_bounds(256, $blocks128)] u128 => $u128,
             ] {
                 let out = Outputs { kept: out, values: out, rejected: last!(out $($other)?), count };
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    select_tile::<T, T, _, _, $threads, $partition, false>(
+                    select_tile::<T, T, _, _, { threads::<T>($threads) }, $partition, false>(
                         items, items, n, $source, $aligned, look_back, ticket, out,
                     )
                 }
             }
         }
 
-        launch_shape!($name<T>: $threads, ITEMS, shared_bytes($threads, size_of::<T>()));
+        launch_shape!($name<T>: threads::<T>($threads), ITEMS, shared_bytes(threads::<T>($threads), size_of::<T>()));
     };
 }
 
 select_kernels! {
-    select: select_u32 x 3, select_u64 x 2; partition: partition_u32 x 4, partition_u64 x 3;
+    select: select_u32 x 3, select_u64 x 2, select_u128 x 2;
+        partition: partition_u32 x 4, partition_u64 x 3, partition_u128 x 2;
         "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    select_flagged: select_flagged_u32 x 3, select_flagged_u64 x 2;
-        partition_flagged: partition_flagged_u32 x 4, partition_flagged_u64 x 3;
+    select_flagged: select_flagged_u32 x 3, select_flagged_u64 x 2, select_flagged_u128 x 2;
+        partition_flagged: partition_flagged_u32 x 4, partition_flagged_u64 x 3, partition_flagged_u128 x 2;
         "whose flag is not zero", [flags: Global<u8>] aligned => Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    select_in_range: select_in_range_u32 x 3, select_in_range_u64 x 2;
-        partition_in_range: partition_in_range_u32 x 4, partition_in_range_u64 x 3;
+    select_in_range: select_in_range_u32 x 3, select_in_range_u64 x 2, select_in_range_u128 x 2;
+        partition_in_range: partition_in_range_u32 x 4, partition_in_range_u64 x 3, partition_in_range_u128 x 2;
         "in a range", [from: T, to: T] aligned => If(InRange { from, to });
-    select_bits_equal: select_bits_equal_u32 x 3, select_bits_equal_u64 x 2;
-        partition_bits_equal: partition_bits_equal_u32 x 4, partition_bits_equal_u64 x 3;
+    select_bits_equal: select_bits_equal_u32 x 3, select_bits_equal_u64 x 2, select_bits_equal_u128 x 2;
+        partition_bits_equal: partition_bits_equal_u32 x 4, partition_bits_equal_u64 x 3, partition_bits_equal_u128 x 2;
         "with these bits", [mask: T, bits: T] aligned => If(BitsEqual { mask, bits });
-    select_bits_differ: select_bits_differ_u32 x 3, select_bits_differ_u64 x 2;
-        partition_bits_differ: partition_bits_differ_u32 x 4, partition_bits_differ_u64 x 3;
+    select_bits_differ: select_bits_differ_u32 x 3, select_bits_differ_u64 x 2, select_bits_differ_u128 x 2;
+        partition_bits_differ: partition_bits_differ_u32 x 4, partition_bits_differ_u64 x 3, partition_bits_differ_u128 x 2;
         "without these bits", [mask: T, bits: T] aligned => If(BitsDiffer { mask, bits });
-    unique: unique_u32 x 3, unique_u64 x 2;
+    unique: unique_u32 x 3, unique_u64 x 2, unique_u128 x 2;
         "that differ from the one before", [] aligned => Unique;
 }
 
@@ -572,4 +590,6 @@ unique_by_key_kernels! {
     unique_by_key_u32_u64: u32, u64, 256, 2;
     unique_by_key_u64_u32: u64, u32, 256, 2;
     unique_by_key_u64_u64: u64, u64, 256, 3;
+    unique_by_key_u128_u32: u128, u32, 256, 2;
+    unique_by_key_u128_u64: u128, u64, 256, 2;
 }

@@ -9,27 +9,27 @@ use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, WARP_SIZE};
 use warpset_simt::{Global, GlobalMut, opaque};
 
-/// What arrays hold: one or two 32-bit words.
+/// What arrays hold: one, two or four 32-bit words.
 pub trait Item: Copy + 'static {
     /// Words of an item: its size / 4.
     const WORDS: usize;
-    /// The item of these words; the second counts only if there are two.
-    fn from_words(low: u32, high: u32) -> Self;
-    /// Its words; the second is 0 if there is one.
-    fn to_words(self) -> (u32, u32);
+    /// The item whose words these are, the lowest first.
+    fn from_words(word: impl Fn(usize) -> u32) -> Self;
+    /// Its word of this number.
+    fn word(self, number: usize) -> u32;
 }
 
 macro_rules! items {
-    ($($item:ty: $words:literal, |$low:ident, $high:ident| $from:expr, |$value:ident| $to:expr;)*) => {$(
+    ($($item:ty: $words:literal, |$word:ident| $from:expr, |$value:ident, $number:ident| $to:expr;)*) => {$(
         const _: () = assert!(size_of::<$item>() == 4 * $words);
         impl Item for $item {
             const WORDS: usize = $words;
             #[inline(always)]
-            fn from_words($low: u32, $high: u32) -> Self {
+            fn from_words($word: impl Fn(usize) -> u32) -> Self {
                 $from
             }
             #[inline(always)]
-            fn to_words(self) -> (u32, u32) {
+            fn word(self, $number: usize) -> u32 {
                 let $value = self;
                 $to
             }
@@ -37,21 +37,20 @@ macro_rules! items {
     )*};
 }
 
-const fn join(low: u32, high: u32) -> u64 {
-    (high as u64) << 32 | low as u64
+#[inline(always)]
+fn join(word: impl Fn(usize) -> u32) -> u64 {
+    (word(1) as u64) << 32 | word(0) as u64
 }
 
 items! {
-    u32: 1, |low, _high| low, |value| (value, 0);
-    i32: 1, |low, _high| low as i32, |value| (value as u32, 0);
-    f32: 1, |low, _high| f32::from_bits(low), |value| (value.to_bits(), 0);
-    u64: 2, |low, high| join(low, high), |value| (value as u32, (value >> 32) as u32);
-    i64: 2, |low, high| join(low, high) as i64, |value| (value as u32, (value >> 32) as u32);
-    f64: 2, |low, high| f64::from_bits(join(low, high)), |value| {
-        let bits = value.to_bits();
-        (bits as u32, (bits >> 32) as u32)
-    };
-    [u32; 2]: 2, |low, high| [low, high], |value| (value[0], value[1]);
+    u32: 1, |word| word(0), |value, _number| value;
+    i32: 1, |word| word(0) as i32, |value, _number| value as u32;
+    f32: 1, |word| f32::from_bits(word(0)), |value, _number| value.to_bits();
+    u64: 2, |word| join(word), |value, number| (value >> (32 * number)) as u32;
+    i64: 2, |word| join(word) as i64, |value, number| (value >> (32 * number)) as u32;
+    f64: 2, |word| f64::from_bits(join(word)), |value, number| (value.to_bits() >> (32 * number)) as u32;
+    [u32; 2]: 2, |word| [word(0), word(1)], |value, number| value[number];
+    u128: 4, |word| (join(|k| word(2 + k)) as u128) << 64 | join(&word) as u128, |value, number| (value >> (32 * number)) as u32;
 }
 
 /// Bytes of shared memory that a warp needs for rows of `quads` quads.
@@ -132,9 +131,9 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
             quads[q] = rows.get4(lane * row_words(QUADS) + q as u32 * 4);
         }
         let word = |k: usize| quads[k / 4][k % 4];
-        let mut items = [T::from_words(0, 0); ITEMS];
+        let mut items = [T::from_words(|_| 0); ITEMS];
         for i in 0..ITEMS {
-            items[i] = T::from_words(word(i * T::WORDS), word(i * T::WORDS + T::WORDS - 1));
+            items[i] = T::from_words(|k| word(i * T::WORDS + k));
         }
         items
     }
@@ -157,10 +156,7 @@ pub unsafe fn store<T: Item, const ITEMS: usize, const QUADS: usize>(
 ) {
     const { assert!(QUADS * 4 == ITEMS * T::WORDS && 8 % QUADS == 0) };
     let lane = warp::lane_id();
-    let word = |k: usize| {
-        let (low, high) = items[k / T::WORDS].to_words();
-        if k % T::WORDS == 0 { low } else { high }
-    };
+    let word = |k: usize| items[k / T::WORDS].word(k % T::WORDS);
     let words: GlobalMut<u32> = array.cast();
     // SAFETY: as in `load`; a warp barrier stands between what lanes read of the rows before, and what they write, and
     // between that and what they read.

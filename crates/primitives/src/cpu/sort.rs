@@ -1,8 +1,6 @@
 //! Sorting host slices: see [`crate::sort`]. A stable radix sort by the chosen bits, on the threads of the current
 //! pool.
 
-use std::ops::Range;
-
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
 
@@ -12,14 +10,6 @@ use crate::sort::{By, Payload, SortKey};
 
 /// Items that a task copies.
 const PART: usize = 1 << 15;
-
-/// What a key is sorted by.
-pub(crate) fn rank_of<K: SortKey>(bits: Range<u32>, descending: bool) -> impl Fn(K) -> u64 + Send + Sync {
-    let width = bits.end - bits.start;
-    let mask = if width == 0 { 0 } else { !0 >> (64 - width) };
-    let flip = if descending { mask } else { 0 };
-    move |key| (key.bits() >> bits.start & mask) ^ flip
-}
 
 /// Sorts `keys` into `out`, which is as long.
 ///
@@ -61,7 +51,7 @@ pub fn sort_keys_in_place<K: SortKey>(keys: &mut [K], by: By) -> Result<()> {
     if by.is_reversed() {
         keys.reverse();
     }
-    sort_by_rank(keys, bits.end - bits.start, rank_of::<K>(bits, by.is_descending()));
+    sort_by_rank(keys, bits.end - bits.start, K::rank_by(bits, by.is_descending()));
     Ok(())
 }
 
@@ -82,7 +72,7 @@ pub fn sort_pairs_in_place<K: SortKey, V: Payload>(keys: &mut [K], values: &mut 
         pairs.iter_mut().zip(keys).zip(values).for_each(|((pair, key), value)| *pair = (*key, *value));
     });
     let width = bits.end - bits.start;
-    let rank = rank_of::<K>(bits, by.is_descending());
+    let rank = K::rank_by(bits, by.is_descending());
     sort_by_rank(&mut pairs, width, |(key, _)| rank(key));
     let parts = keys.chunks_mut(PART).zip(values.chunks_mut(PART)).zip(pairs.chunks(PART));
     parallel::for_each(parts, |((keys, values), pairs)| {

@@ -4,6 +4,7 @@ use warpset_gpu::testing::devices;
 
 use super::*;
 use crate::Error;
+use crate::sort::key_of;
 
 /// The definition: a stable sort of the runs one after the other.
 pub(super) fn merged<K: SortKey, V: Copy>(runs: &[&[(K, V)]], mask: KeyMask<K>) -> Vec<(K, V)> {
@@ -14,10 +15,10 @@ pub(super) fn merged<K: SortKey, V: Copy>(runs: &[&[(K, V)]], mask: KeyMask<K>) 
 
 /// `n` keys below `range`, sorted by `mask`; the values count up from `first`, so that they tell where each stands.
 pub(super) fn run<K: SortKey, V: Payload>(n: usize, range: u64, mask: KeyMask<K>, first: usize) -> Vec<(K, V)> {
-    let key = |i: usize| K::from_bits(((u128::from(mix(i as u64, first as u64)) * u128::from(range)) >> 64) as u64);
+    let key = |i: usize| key_of::<K>(((u128::from(mix(i as u64, first as u64)) * u128::from(range)) >> 64) as u64);
     let mut keys: Vec<K> = (0..n).map(key).collect();
     keys.sort_by_key(|&key| mask.of(key));
-    keys.into_iter().enumerate().map(|(i, key)| (key, V::from_bits((first + i) as u64))).collect()
+    keys.into_iter().enumerate().map(|(i, key)| (key, V::from_bits((first + i) as u128))).collect()
 }
 
 pub(super) fn unzip<K: SortKey, V: Payload>(pairs: &[(K, V)]) -> (Vec<K>, Vec<V>) {
@@ -63,7 +64,7 @@ fn check<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>
 
 fn check_random<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
     for &(a, b) in sizes {
-        for range in [3, 1000, u64::MAX >> (64 - 8 * size_of::<K>())] {
+        for range in [3, 1000, u64::MAX >> (64 - 8 * size_of::<K>().min(8))] {
             let mask = KeyMask::all();
             check::<K, V>(&run(a, range, mask, 0), &run(b, range, mask, a), mask);
         }
@@ -78,6 +79,8 @@ fn all_widths_are_stable_merges() {
     check_random::<u32, u64>(&SIZES);
     check_random::<u64, u32>(&SIZES);
     check_random::<u64, u64>(&SIZES);
+    check_random::<u128, u32>(&SIZES[5..]);
+    check_random::<u128, u64>(&SIZES);
 }
 
 #[test]
@@ -87,6 +90,9 @@ fn keys_compare_by_the_mask_alone() {
     }
     let mask = KeyMask::<u64>::above(33);
     check::<u64, u64>(&run(900, u64::MAX, mask, 0), &run(1500, u64::MAX, mask, 900), mask);
+    for mask in [KeyMask::<u128>::above(99), KeyMask::above(127), KeyMask::new(0xff << 60)] {
+        check::<u128, u64>(&run(900, u64::MAX, mask, 0), &run(1500, u64::MAX, mask, 900), mask);
+    }
 }
 
 #[test]
@@ -141,6 +147,8 @@ fn large_tiles() {
     check_large::<u32, u64>(&[(8001, 4000)]);
     check_large::<u64, u32>(&[(4001, 8000)]);
     check_large::<u64, u64>(&[(6001, 6000)]);
+    check_large::<u128, u32>(&[(1792, 1792)]);
+    check_large::<u128, u64>(&[(3001, 2000)]);
 }
 
 /// Keys alone move 16 bytes at a time, wherever runs and output begin.
@@ -155,11 +163,11 @@ fn check_begins<K: SortKey + std::fmt::Debug>() {
                 let mut expected = [&a[i..], &b[j..]].concat();
                 expected.sort_unstable();
                 let mut out = device.alloc_uninit::<K>(k + expected.len()).unwrap();
-                let run = |keys: DeviceSlice<'_, K>| Run { keys: keys.global(), values: keys.global() };
+                let run = |keys: DeviceSlice<'_, K>| Run { keys: keys.global(), values: keys.global().cast::<u32>() };
                 let (run_a, run_b) = (run(on_a.slice(i..)), run(on_b.slice(j..)));
                 let to = out.slice_mut(k..).global_mut();
                 // SAFETY: all live until they have been waited for.
-                unsafe { merge_by(launches, &stream, run_a, run_b, mask, to, to, false) }.unwrap();
+                unsafe { merge_by(launches, &stream, run_a, run_b, mask, to, to.cast(), false) }.unwrap();
                 assert!(out.slice(k..).to_vec().unwrap() == expected, "from {i} and {j} to {k}, {launches:?}");
             }
         }
@@ -170,6 +178,7 @@ fn check_begins<K: SortKey + std::fmt::Debug>() {
 fn runs_begin_anywhere() {
     check_begins::<u32>();
     check_begins::<u64>();
+    check_begins::<u128>();
 }
 
 #[test]

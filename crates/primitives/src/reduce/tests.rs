@@ -22,7 +22,7 @@ macro_rules! samples {
         }
     )*};
 }
-samples! { u32 u64 i64 }
+samples! { u32 u64 i64 u128 }
 
 fn check_reduce<O: ReduceKernels<Value: Sample>>(device: &Device, n: usize, skew: usize) {
     let stream = device.new_stream().unwrap();
@@ -151,6 +151,7 @@ fn runs_are_reduced() {
         for device in devices(n as u64) {
             check_by_key::<Sum<u32>, u32>(&device, n, 3, |i| i as u32);
             check_by_key::<Max<i64>, u64>(&device, n, 700, |i| i << 40);
+            check_by_key::<Sum<u64>, u128>(&device, n, 3, |i| u128::from(i) << 63);
         }
     }
 }
@@ -162,6 +163,7 @@ fn runs_may_be_long_or_single() {
         check_by_key::<Sum<u64>, u32>(&device, n, u64::MAX, |i| i as u32);
         check_by_key::<Min<u32>, u64>(&device, 2 * by_key::TILE, 1, |i| i % 2);
         check_by_key::<Sum<i64>, u32>(&device, n, 5000, |i| i as u32);
+        check_by_key::<BitOr<u32>, u128>(&device, n, 500, |i| u128::from(i % 2) << 127);
     }
 }
 

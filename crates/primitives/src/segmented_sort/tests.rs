@@ -49,6 +49,10 @@ fn narrow(x: u64) -> u32 {
     (x % 1000) as u32 | (x >> 32) as u32 & 0xffff_0000
 }
 
+fn widest(x: u64) -> u128 {
+    u128::from(x % 1000) << 100 | u128::from(x) << 30
+}
+
 #[test]
 fn tiny_segments() {
     for device in devices(1) {
@@ -58,6 +62,7 @@ fn tiny_segments() {
         let mixed = offsets((0..600).map(|i| mix(i, 2) as usize % 31));
         check(&device, &mixed, |x| x, |i| i, &By::descending().bits(3..40));
         check(&device, &mixed, |x| x as u32 % 4, |i| i << 40, &By::ascending().bits(0..2));
+        check(&device, &mixed, widest, |i| i as u32, &By::descending().bits(50..110));
     }
 }
 
@@ -69,6 +74,7 @@ fn segments_of_a_block() {
         }
         let mixed = offsets((0..40).map(|i| mix(i, 3) as usize % 700));
         check(&device, &mixed, |x| x % 3000, |i| i as u32, &By::descending());
+        check(&device, &mixed, widest, |i| i, &By::ascending());
         // Many tiny segments before a long gap: more than 256 in one block.
         let uneven = offsets(std::iter::repeat_n(3, 700).chain([500, 64, 1]));
         check(&device, &uneven, narrow, |i| i, &By::ascending().bits(0..10));
@@ -81,6 +87,7 @@ fn long_segments_between_short_ones() {
         let lengths = [5, SHORT + 1, 0, 17, 14_000, 0, 0, 3, 9000, 100];
         check(&device, &offsets(lengths), narrow, |i| i as u32, &By::ascending());
         check(&device, &offsets(lengths), |x| x, |i| i as u32, &By::descending().bits(7..31));
+        check(&device, &offsets(lengths), widest, |i| i, &By::ascending().bits(55..71));
         check(&device, &offsets([30_000]), narrow, |i| i << 9, &By::ascending().bits(20..20));
         let mut from_inside = offsets([7, 5000, 2]);
         from_inside.iter_mut().for_each(|offset| *offset += 4099);

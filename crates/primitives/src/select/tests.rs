@@ -105,6 +105,9 @@ fn bitmaps_and_flags_keep_order_and_count() {
         check(n, 1, |i| i as u32);
     }
     check(TILE + 1, u64::MAX, |i| i as i64);
+    for n in [1, TILE / 2 - 1, TILE / 2, TILE + 5] {
+        check(n, 3, |i| u128::from(i) << 60 | 5);
+    }
 }
 
 #[test]
@@ -159,10 +162,17 @@ fn predicates_partition() {
     check_if(&narrow, BitsEqual { mask: 3, bits: 3 });
     check_if(&wide, BitsDiffer { mask: 1 << 63, bits: 0 });
     check_if(&narrow, BitsDiffer { mask: 0xf, bits: 7 });
+    let widest: Vec<u128> = wide.iter().map(|&x| u128::from(x) << 64 | u128::from(x.reverse_bits())).collect();
+    check_if(&widest, InRange { from: 1 << 126, to: 3 << 126 });
+    check_if(&widest, BitsEqual { mask: 1 << 100 | 1, bits: 1 });
+    check_if(&widest, BitsDiffer { mask: 1 << 127, bits: 0 });
     check_if::<u32, _>(&[], BitsDiffer { mask: 0xf, bits: 7 });
 }
 
-fn check_unique<K: Item + PartialEq + Debug, V: Item + PartialEq + Debug>(keys: &[K], value: impl Fn(usize) -> V) {
+fn check_unique<K: Item + PartialEq + Debug, V: Item + Payload + PartialEq + Debug>(
+    keys: &[K],
+    value: impl Fn(usize) -> V,
+) {
     let n = keys.len();
     let firsts: Vec<usize> = (0..n).filter(|&i| i == 0 || keys[i - 1] != keys[i]).collect();
     let expected: Vec<K> = firsts.iter().map(|&i| keys[i]).collect();
@@ -201,6 +211,12 @@ fn equal_neighbours_count_once() {
     let keys: Vec<u64> = (0..2 * TILE as u64).map(|i| mix(i, 1) % 2).collect();
     check_unique(&keys, |i| i as u32);
     check_unique(&keys, |i| i as u64);
+    // They differ in the upper half only, and in the lower.
+    for shift in [127, 3] {
+        let keys: Vec<u128> = keys.iter().map(|&key| u128::from(key) << shift).collect();
+        check_unique(&keys, |i| i as u32);
+        check_unique(&keys, |i| i as u64);
+    }
     let keys: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
     check_unique(&keys, |i| i as u64);
 }

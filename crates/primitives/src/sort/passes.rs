@@ -5,11 +5,13 @@ use std::ops::Range;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::onesweep_tile::PassShape;
 use warpset_kernels::primitives::radix_sort::{
-    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_U32, HISTOGRAM_U64, LARGE_HISTOGRAM_U32, LARGE_HISTOGRAM_U64,
+    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_U32, HISTOGRAM_U64, HISTOGRAM_U128, LARGE_HISTOGRAM_U32,
+    LARGE_HISTOGRAM_U64, LARGE_HISTOGRAM_U128,
 };
 use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
 
 use super::operands::{SortInput, SortOutput};
+use super::words::sealed::KeyWidth;
 use super::words::{Widths, by_widths};
 use crate::Result;
 
@@ -41,7 +43,7 @@ impl Passes {
     pub(super) fn new(widths: Widths, n: usize, bits: Range<u32>, in_place: bool, limit: usize) -> Passes {
         let shape = by_widths!(
             widths,
-            kernels::{PASS_U32, PASS_U32_U32, PASS_U32_U64, PASS_U64, PASS_U64_U32, PASS_U64_U64},
+            kernels::{PASS_U32, PASS_U32_U32, PASS_U32_U64, PASS_U64, PASS_U64_U32, PASS_U64_U64, PASS_U128, PASS_U128_U32, PASS_U128_U64},
             |shape| shape
         );
         let mut passes = (bits.end - bits.start).div_ceil(DIGIT_BITS);
@@ -130,11 +132,13 @@ pub(super) unsafe fn sort_in_passes(
             }};
         }
         // Columns of counters have to be added up, which takes longer than counting a few keys.
-        match (widths.wide_keys, n < limits.many) {
-            (false, true) => count!(radix_sort_histogram_u32, HISTOGRAM_U32, 8),
-            (true, true) => count!(radix_sort_histogram_u64, HISTOGRAM_U64, 8),
-            (false, false) => count!(radix_sort_large_histogram_u32, LARGE_HISTOGRAM_U32, 64),
-            (true, false) => count!(radix_sort_large_histogram_u64, LARGE_HISTOGRAM_U64, 64),
+        match (widths.keys, n < limits.many) {
+            (KeyWidth::U32, true) => count!(radix_sort_histogram_u32, HISTOGRAM_U32, 8),
+            (KeyWidth::U64, true) => count!(radix_sort_histogram_u64, HISTOGRAM_U64, 8),
+            (KeyWidth::U128, true) => count!(radix_sort_histogram_u128, HISTOGRAM_U128, 4),
+            (KeyWidth::U32, false) => count!(radix_sort_large_histogram_u32, LARGE_HISTOGRAM_U32, 64),
+            (KeyWidth::U64, false) => count!(radix_sort_large_histogram_u64, LARGE_HISTOGRAM_U64, 64),
+            (KeyWidth::U128, false) => count!(radix_sort_large_histogram_u128, LARGE_HISTOGRAM_U128, 64),
         }
         for pass in 0..passes {
             let digit = Digit::of_pass(begin, width, pass, passes, flip);
@@ -147,10 +151,7 @@ pub(super) unsafe fn sort_in_passes(
                 let to = starts(passes + portion % 2);
                 by_widths!(
                     widths,
-                    kernels::{
-                        radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64,
-                        radix_sort_pass_u64_u32, radix_sort_pass_u64_u64
-                    },
+                    kernels::{radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64, radix_sort_pass_u64_u32, radix_sort_pass_u64_u64, radix_sort_pass_u128, radix_sort_pass_u128_u32, radix_sort_pass_u128_u64},
                     |kernel| kernel {
                         keys: source.keys.cast(),
                         values: source.values.cast(),

@@ -16,17 +16,14 @@ use crate::Result;
 /// The most items that are sorted this way, if the device holds as many: beyond, launches cost less than what blocks
 /// wait for each other.
 pub(super) fn most(widths: Widths) -> usize {
-    if widths.wide_keys || widths.wide_values == Some(true) { 1 << 20 } else { 1 << 21 }
+    if widths.key_bytes().max(widths.value_bytes()) > 4 { 1 << 20 } else { 1 << 21 }
 }
 
 /// The kernel of these widths.
 pub(super) fn kernel(widths: Widths) -> &'static KernelInfo {
     by_widths!(
         widths,
-        kernels::{
-            resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64, resident_sort_u64_u32,
-            resident_sort_u64_u64
-        },
+        kernels::{resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64, resident_sort_u64_u32, resident_sort_u64_u64, resident_sort_u128, resident_sort_u128_u32, resident_sort_u128_u64},
         |kernel| kernel::INFO
     )
 }
@@ -34,9 +31,7 @@ pub(super) fn kernel(widths: Widths) -> &'static KernelInfo {
 fn shape(widths: Widths) -> ResidentShape {
     by_widths!(
         widths,
-        kernels::{
-            RESIDENT_U32, RESIDENT_U32_U32, RESIDENT_U32_U64, RESIDENT_U64, RESIDENT_U64_U32, RESIDENT_U64_U64
-        },
+        kernels::{RESIDENT_U32, RESIDENT_U32_U32, RESIDENT_U32_U64, RESIDENT_U64, RESIDENT_U64_U32, RESIDENT_U64_U64, RESIDENT_U128, RESIDENT_U128_U32, RESIDENT_U128_U64},
         |shape| shape
     )
 }
@@ -137,10 +132,7 @@ pub(super) unsafe fn sort_resident(
     unsafe {
         by_widths!(
             widths,
-            kernels::{
-                resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64,
-                resident_sort_u64_u32, resident_sort_u64_u64
-            },
+            kernels::{resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64, resident_sort_u64_u32, resident_sort_u64_u64, resident_sort_u128, resident_sort_u128_u32, resident_sort_u128_u64},
             |kernel| kernel {
                 keys: source.keys.cast(),
                 values: source.values.cast(),

@@ -129,6 +129,57 @@ fn all_bits_of_u64_keys() {
     }
 }
 
+/// Keys of 128 bits that differ in both halves, in the lower one alone, in the upper one alone, in the highest bit alone,
+/// in bits on both sides of the middle; and the bits by which they are sorted.
+fn widest(n: usize) -> [(Vec<u128>, Range<u32>); 5] {
+    let keys = |key: fn(u128) -> u128| random(n, 16, |x| key(u128::from(x)));
+    [
+        (keys(|x| x << 64 | x.reverse_bits() >> 64), 0..128),
+        (keys(|x| x), 0..128),
+        (keys(|x| x << 64 | 7), 0..128),
+        (keys(|x| (x & 1) << 127 | 5), 0..128),
+        (keys(|x| (x % 300) << 60 | x & 0xff), 59..70),
+    ]
+}
+
+#[test]
+fn u128_keys() {
+    for (i, n) in [0, 1, 2, 33, ONE_BLOCK, ONE_BLOCK + 1, 2 * kernels::PASS_U128.tile + 1].into_iter().enumerate() {
+        for device in devices(70 + i as u64) {
+            for (kind, (keys, bits)) in widest(n).into_iter().enumerate() {
+                // Each kind of keys is sorted alone or with either kind of payloads, of all lengths one or the other.
+                match (kind + i) % 3 {
+                    0 => check_keys(&device, &keys, &By::ascending().bits(bits)),
+                    1 => check_pairs(&device, &keys, &places(n), &By::descending().bits(bits)),
+                    _ => check_pairs(&device, &keys, &wide_places(n), &By::ascending().bits(bits).last_first()),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_u128_keys_are_counted_in_columns() {
+    let n = 2 * kernels::PASS_U128_U64.tile + 77;
+    for device in devices(80) {
+        let stream = device.new_stream().unwrap();
+        let keys = random(n, 9, |x| u128::from(x % 1000) << 100 | u128::from(x));
+        let (input, payloads) = (device.from_slice(&keys).unwrap(), device.from_slice(&wide_places(n)).unwrap());
+        let mut out = device.alloc_uninit::<u128>(n).unwrap();
+        let mut out_payloads = device.alloc_uninit::<u64>(n).unwrap();
+        let source = SortInput::pairs(input.as_slice(), payloads.as_slice());
+        let target = SortOutput::pairs(out.as_mut_slice(), out_payloads.as_mut_slice());
+        let limits = Limits { many: 0, launch: kernels::PASS_U128_U64.tile + 1 };
+        let widths = Widths::pairs::<u128, u64>();
+        // SAFETY: all hold `n` items and live until they have been read.
+        unsafe { sort_in_passes(&stream, widths, source, target, n, 0..128, 0, false, limits) }.unwrap();
+        let mut expected = wide_places(n);
+        expected.sort_by_key(|&place| keys[(place >> 33) as usize]);
+        assert!(out_payloads.to_vec().unwrap() == expected);
+        assert!(out.to_vec().unwrap().is_sorted());
+    }
+}
+
 #[test]
 fn pairs_keep_the_order_of_equal_keys() {
     for (i, n) in [3, 1000, ONE_BLOCK + 1, 2 * kernels::PASS_U32_U32.tile + 100].into_iter().enumerate() {
@@ -263,6 +314,8 @@ fn keys_that_are_not_spread_evenly() {
         for device in devices(50 + i as u64) {
             if i % 2 == 0 {
                 check_pairs(&device, &keys, &places(n), &By::ascending());
+                let widest: Vec<u128> = keys.iter().map(|&key| u128::from(key) << 50).collect();
+                check_pairs(&device, &widest, &places(n), &By::ascending().bits(48..90));
             } else {
                 let wide: Vec<u64> = keys.iter().map(|&key| u64::from(key) << 30).collect();
                 check_keys(&device, &wide, &By::descending().bits(3..62));
@@ -338,6 +391,10 @@ fn large_inputs_on_cuda() {
         check_keys(&device, &random(n, 1, |x| x), &By::descending());
         check_pairs(&device, &random(n, 1, |x| x as u32 % 5000), &places(n), &By::ascending());
         check_pairs(&device, &random(n, 1, |x| x), &wide_places(n), &By::ascending().last_first());
+        for (keys, bits) in widest(n) {
+            check_pairs(&device, &keys, &wide_places(n), &By::ascending().bits(bits.clone()).last_first());
+            check_keys(&device, &keys, &By::descending().bits(bits));
+        }
     }
     for &n in uneven_lengths {
         for keys in uneven(n) {

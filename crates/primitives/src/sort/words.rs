@@ -2,21 +2,25 @@
 
 use bytemuck::Pod;
 
-/// What can be sorted by: `u32` and `u64`. Sealed.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot be sorted by", note = "use `u32` or `u64`")]
-pub trait SortKey: Pod + Ord + sealed::Word + sealed::MergeEntries {}
-impl SortKey for u32 {}
-impl SortKey for u64 {}
+use sealed::KeyWidth;
+
+/// What can be sorted by: `u32`, `u64` and `u128`. Sealed.
+#[diagnostic::on_unimplemented(message = "`{Self}` cannot be sorted by", note = "use `u32`, `u64` or `u128`")]
+pub trait SortKey: Pod + Ord + sealed::Word + sealed::Key {}
+impl<K: Pod + Ord + sealed::Word + sealed::Key> SortKey for K {}
 
 /// What can travel with a key: integers of 4 or 8 bytes. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel with a key",
     note = "use integers of 4 or 8 bytes, such as places in a table"
 )]
-pub trait Payload: Pod + sealed::Word {}
-impl<T: Pod + sealed::Word> Payload for T {}
+pub trait Payload: Pod + sealed::Word + sealed::Payload {}
+impl<V: Pod + sealed::Word + sealed::Payload> Payload for V {}
 
 pub(crate) mod sealed {
+    use std::ops::Range;
+
+    use warpset_base::sort::Rank;
     use warpset_kernels::primitives::merge::merge_splits;
     use warpset_kernels::primitives::merge::search::{
         lower_bound, lower_bound_sorted, upper_bound, upper_bound_sorted,
@@ -25,13 +29,23 @@ pub(crate) mod sealed {
     use warpset_kernels::primitives::radix_sort::radix_sort_reverse;
     use warpset_simt::EntryOf;
 
+    /// Integers by their bits.
     pub trait Word: Send + Sync {
-        const WIDE: bool;
-        fn bits(self) -> u64;
-        fn from_bits(bits: u64) -> Self;
+        fn bits(self) -> u128;
+        /// Bits that the integer does not have are lost.
+        fn from_bits(bits: u128) -> Self;
     }
+
+    /// The widths of keys.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum KeyWidth {
+        U32,
+        U64,
+        U128,
+    }
+
     /// Keys for which there are the kernels that split runs, search them and reverse items.
-    pub trait MergeEntries:
+    pub trait Key:
         Sized
         + EntryOf<merge_splits<Self>>
         + EntryOf<merge_many_splits<Self>>
@@ -41,45 +55,89 @@ pub(crate) mod sealed {
         + EntryOf<lower_bound_sorted<Self>>
         + EntryOf<upper_bound_sorted<Self>>
     {
+        const WIDTH: KeyWidth;
+        /// What the host sorts keys by.
+        type Rank: Rank;
+        /// The rank of a key by these bits: those bits, or, if `descending`, their complement.
+        fn rank_by(bits: Range<u32>, descending: bool) -> impl Fn(Self) -> Self::Rank + Send + Sync;
     }
-    impl MergeEntries for u32 {}
-    impl MergeEntries for u64 {}
+
+    /// What travels with keys.
+    pub trait Payload {
+        /// Whether it has 8 bytes and not 4.
+        const WIDE: bool;
+    }
 
     macro_rules! words {
-        ($($word:ty: $wide:literal;)*) => {$(
+        ($($word:ty)*) => {$(
             impl Word for $word {
-                const WIDE: bool = $wide;
-                fn bits(self) -> u64 {
-                    self as u64
+                fn bits(self) -> u128 {
+                    self as u128
                 }
-                fn from_bits(bits: u64) -> Self {
+                fn from_bits(bits: u128) -> Self {
                     bits as $word
                 }
             }
         )*};
     }
-    words! { u32: false; i32: false; u64: true; i64: true; }
+    words! { u32 i32 u64 i64 u128 }
+
+    macro_rules! keys {
+        ($($key:ty: $width:ident, $rank:ty;)*) => {$(
+            impl Key for $key {
+                const WIDTH: KeyWidth = KeyWidth::$width;
+                type Rank = $rank;
+                fn rank_by(bits: Range<u32>, descending: bool) -> impl Fn(Self) -> $rank + Send + Sync {
+                    let width = bits.end - bits.start;
+                    let mask: $rank = if width == 0 { 0 } else { !0 >> (<$rank>::BITS - width) };
+                    let flip = if descending { mask } else { 0 };
+                    move |key| (<$rank>::from(key) >> bits.start & mask) ^ flip
+                }
+            }
+        )*};
+    }
+    keys! { u32: U32, u64; u64: U64, u64; u128: U128, u128; }
+
+    macro_rules! payloads {
+        ($($payload:ty: $wide:literal;)*) => {$(
+            impl Payload for $payload {
+                const WIDE: bool = $wide;
+            }
+        )*};
+    }
+    payloads! { u32: false; i32: false; u64: true; i64: true; }
+}
+
+/// A number as a key, for tests: of 128 bits around the middle, so that great numbers have bits in both halves.
+#[cfg(test)]
+pub(crate) fn key_of<K: SortKey>(number: u64) -> K {
+    let number = u128::from(number);
+    K::from_bits(if K::WIDTH == KeyWidth::U128 { number << 40 | number & 0xff } else { number })
 }
 
 /// What kernels there are: by the widths of keys and payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Widths {
-    pub(crate) wide_keys: bool,
+    pub(crate) keys: KeyWidth,
     /// `None` if there are no payloads.
     pub(crate) wide_values: Option<bool>,
 }
 
 impl Widths {
     pub(crate) fn keys<K: SortKey>() -> Widths {
-        Widths { wide_keys: K::WIDE, wide_values: None }
+        Widths { keys: K::WIDTH, wide_values: None }
     }
 
     pub(crate) fn pairs<K: SortKey, V: Payload>() -> Widths {
-        Widths { wide_keys: K::WIDE, wide_values: Some(V::WIDE) }
+        Widths { keys: K::WIDTH, wide_values: Some(V::WIDE) }
     }
 
     pub(crate) fn key_bytes(self) -> usize {
-        if self.wide_keys { 8 } else { 4 }
+        match self.keys {
+            KeyWidth::U32 => 4,
+            KeyWidth::U64 => 8,
+            KeyWidth::U128 => 16,
+        }
     }
 
     pub(crate) fn value_bytes(self) -> usize {
@@ -87,22 +145,29 @@ impl Widths {
     }
 }
 
-/// Evaluates `$call` with `$kernel` naming the one of six kernels (or constants) that these [`Widths`] ask for.
+/// Evaluates `$call` with `$kernel` naming the one of nine kernels (or constants) that these [`Widths`] ask for.
 macro_rules! by_widths {
-    ($widths:expr, $module:ident::{$a:ident, $b:ident, $c:ident, $d:ident, $e:ident, $f:ident}, |$kernel:ident| $call:expr) => {{
+    ($widths:expr, $module:ident::{
+        $u32:ident, $u32_u32:ident, $u32_u64:ident, $u64:ident, $u64_u32:ident, $u64_u64:ident,
+        $u128:ident, $u128_u32:ident, $u128_u64:ident
+    }, |$kernel:ident| $call:expr) => {{
         macro_rules! with {
             ($chosen:ident) => {{
                 use $module::$chosen as $kernel;
                 $call
             }};
         }
-        match ($widths.wide_keys, $widths.wide_values) {
-            (false, None) => with!($a),
-            (false, Some(false)) => with!($b),
-            (false, Some(true)) => with!($c),
-            (true, None) => with!($d),
-            (true, Some(false)) => with!($e),
-            (true, Some(true)) => with!($f),
+        use $crate::sort::sealed::KeyWidth::{U32, U64, U128};
+        match ($widths.keys, $widths.wide_values) {
+            (U32, None) => with!($u32),
+            (U32, Some(false)) => with!($u32_u32),
+            (U32, Some(true)) => with!($u32_u64),
+            (U64, None) => with!($u64),
+            (U64, Some(false)) => with!($u64_u32),
+            (U64, Some(true)) => with!($u64_u64),
+            (U128, None) => with!($u128),
+            (U128, Some(false)) => with!($u128_u32),
+            (U128, Some(true)) => with!($u128_u64),
         }
     }};
 }

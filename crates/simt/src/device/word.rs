@@ -117,7 +117,7 @@ impl Word for u128 {
     two_words!(@load load_nc, *const Self, reg64, "ld.global.nc.v2.u64", pure readonly);
     two_words!(@load load_shared, u32, reg32, "ld.shared.v2.u64", pure readonly);
     two_words!(@store store_shared, "st.shared.v2.u64");
-    two_words!(@load load_shared_volatile, u32, reg32, "ld.volatile.shared.v2.u64", pure readonly);
+    two_words!(@load load_shared_volatile, u32, reg32, "ld.volatile.shared.v2.u64",);
     two_words!(@store store_shared_volatile, "st.volatile.shared.v2.u64");
 }
 

@@ -167,11 +167,16 @@ unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const
 
 /// Items of a thread of the kernels for sorted needles, of keys of this size.
 const fn items<K>() -> usize {
-    if size_of::<K>() == 4 { 15 } else { 11 }
+    match size_of::<K>() {
+        4 => 15,
+        8 => 11,
+        _ => 7,
+    }
 }
 
 macro_rules! search_kernels {
-    ($($name:ident: $entry_u32:ident $entry_u64:ident, $sorted:ident: $sorted_u32:ident $sorted_u64:ident;
+    ($($name:ident: $entry_u32:ident $entry_u64:ident $entry_u128:ident,
+        $sorted:ident: $sorted_u32:ident $sorted_u64:ident $sorted_u128:ident;
         $bound:literal, $upper:literal;)*) => {$(
         kernel! {
             #[doc = concat!("The ", $bound, " bounds of needles in any order.")]
@@ -181,10 +186,13 @@ macro_rules! search_kernels {
             /// - `keys` and `needles`: valid for `n` and `count` reads, not written while the kernel runs; the keys are
             ///   sorted by the bits of `mask`.
             /// - `out`: valid for `count` writes, overlaps nothing else, nothing else accesses it.
-            #[launch_bounds(256, 6)]
             pub unsafe fn $name<K>(
                 keys: Global<K>, n: usize, needles: Global<K>, count: usize, mask: K, out: GlobalMut<u64>,
-            ) for [u32 => $entry_u32, u64 => $entry_u64] {
+            ) for [
+                #[launch_bounds(256, 6)] u32 => $entry_u32,
+                #[launch_bounds(256, 6)] u64 => $entry_u64,
+                #[launch_bounds(256, 4)] u128 => $entry_u128,
+            ] {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe { search::<K, $upper>(keys, n, needles, count, mask, out) }
             }
@@ -205,7 +213,7 @@ macro_rules! search_kernels {
             pub unsafe fn $sorted<K>(
                 keys: Global<K>, n: usize, needles: Global<K>, count: usize, mask: K, splits: Global<u64>,
                 out: GlobalMut<u64>,
-            ) for [u32 => $sorted_u32, u64 => $sorted_u64] {
+            ) for [u32 => $sorted_u32, u64 => $sorted_u64, u128 => $sorted_u128] {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe { search_sorted::<K, 256, { items::<K>() }, $upper>(keys, n, needles, count, mask, splits, out) }
             }
@@ -215,8 +223,10 @@ macro_rules! search_kernels {
     )*};
 }
 search_kernels! {
-    lower_bound: lower_bound_u32 lower_bound_u64, lower_bound_sorted: lower_bound_sorted_u32 lower_bound_sorted_u64;
+    lower_bound: lower_bound_u32 lower_bound_u64 lower_bound_u128,
+        lower_bound_sorted: lower_bound_sorted_u32 lower_bound_sorted_u64 lower_bound_sorted_u128;
         "lower", false;
-    upper_bound: upper_bound_u32 upper_bound_u64, upper_bound_sorted: upper_bound_sorted_u32 upper_bound_sorted_u64;
+    upper_bound: upper_bound_u32 upper_bound_u64 upper_bound_u128,
+        upper_bound_sorted: upper_bound_sorted_u32 upper_bound_sorted_u64 upper_bound_sorted_u128;
         "upper", true;
 }

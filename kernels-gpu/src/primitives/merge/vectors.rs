@@ -74,6 +74,35 @@ vectors! {
     u64: 2, read2_nc, write2, get2, set2;
 }
 
+impl Vectors for u128 {
+    type Vector = u128;
+    const LANES: u32 = 1;
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read(from: Global<Self>, i: usize) -> u128 {
+        // SAFETY: the caller's promise is the same.
+        unsafe { from.read_nc(i) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn write(to: GlobalMut<Self>, i: usize, key: u128) {
+        // SAFETY: as above.
+        unsafe { to.write(i, key) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn get(from: Shared<Self>, i: u32) -> u128 {
+        // SAFETY: as above.
+        unsafe { from.get(i) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn set(to: Shared<Self>, i: u32, key: u128) {
+        // SAFETY: as above.
+        unsafe { to.set(i, key) }
+    }
+}
+
 /// A tile's part of a run.
 #[derive(Clone, Copy)]
 pub struct Part<K> {
@@ -140,9 +169,10 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
         if len == items && a.inside(a_vectors) && b.inside(b_vectors) {
             let (from_a, from_b) = (a.run.at(a.start - a.skew() as usize), b.run.at(b.start - b.skew() as usize));
             let vectors = a_vectors + b_vectors;
-            // Whatever the distances, a tile has at least that many vectors, and at most three more.
+            // Whatever the distances, a tile has at least that many vectors, and at most three more: none of single keys.
             let least = items / K::LANES;
-            let rounds = const { (THREADS * ITEMS as u32 / K::LANES + 3).div_ceil(THREADS) };
+            let rounds =
+                const { (THREADS * ITEMS as u32 / K::LANES + if K::LANES == 1 { 0 } else { 3 }).div_ceil(THREADS) };
             let mut loaded = [K::Vector::default(); ITEMS];
             for u in 0..rounds {
                 let v = t + u * THREADS;

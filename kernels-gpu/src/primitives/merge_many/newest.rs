@@ -23,9 +23,9 @@ pub const MARKED: u32 = 1;
 /// In the kernels' `status`: items are kept whatever their status bit.
 pub const KEEP_MARKED: u32 = 2;
 
-/// After the tile: the key before it and whether there is one (16 bytes), the count before (8), the ticket (8), and how
-/// many items each chunk of 32 keeps.
-const CHUNKS_AT: u32 = 32;
+/// After the tile: the key before it (16 bytes), whether there is one (8), the ticket (8), the count before (16), and
+/// how many items each chunk of 32 keeps.
+const CHUNKS_AT: u32 = 48;
 
 /// Bytes after the tile, before marks.
 const fn rest_bytes(threads: u32, items: u32) -> u32 {
@@ -82,7 +82,7 @@ unsafe fn merge_newest<
     let rest = layout::<K, V>(THREADS, ITEMS as u32, PAIRS).rest;
     let (marked, keep_marked) = (status & MARKED != 0, status & MARKED != 0 && status & KEEP_MARKED != 0);
     let before: Shared<K> = shared::dynamic(rest);
-    let exists: Shared<u32> = shared::dynamic(rest + 8);
+    let exists: Shared<u32> = shared::dynamic(rest + 16);
     let chunks: Shared<u32> = shared::dynamic(rest + CHUNKS_AT);
     let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
     let chunk_of = |u: usize| t / 32 + u as u32 * (THREADS / 32);
@@ -153,7 +153,7 @@ unsafe fn merge_newest<
             }
         }
         let aggregate = Count(u64::from(total));
-        let slot = shared::dynamic(rest + 16);
+        let slot = shared::dynamic(rest + 32);
         let prefix = look_back::tile_prefix::<Sum<Count>>(words, tile, aggregate, slot).0;
         if t == 0 && tile + 1 == tiles as usize {
             count.write(0, prefix + u64::from(total));
@@ -234,4 +234,7 @@ merge_newest_kernels! {
     merge_newest_u32_u64: u32, u64, pairs true, 384 x 7, 3;
     merge_newest_u64_u32: u64, u32, pairs true, 384 x 7, 3;
     merge_newest_u64_u64: u64, u64, pairs true, 384 x 5, 3;
+    merge_newest_u128: u128, u32, pairs false, 384 x 5, 3;
+    merge_newest_u128_u32: u128, u32, pairs true, 384 x 3, 3;
+    merge_newest_u128_u64: u128, u64, pairs true, 384 x 3, 3;
 }

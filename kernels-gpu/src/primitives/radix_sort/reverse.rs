@@ -16,7 +16,7 @@ kernel! {
     pub unsafe fn radix_sort_reverse<K>(
         keys: Global<K>, values: Global<u32>, n: usize, value_words: u32, out_keys: GlobalMut<K>,
         out_values: GlobalMut<u32>,
-    ) for [u32 => radix_sort_reverse_u32, u64 => radix_sort_reverse_u64] {
+    ) for [u32 => radix_sort_reverse_u32, u64 => radix_sort_reverse_u64, u128 => radix_sort_reverse_u128] {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and so is `n - 1 - i`.
             unsafe {

@@ -11,6 +11,9 @@ pub const SMALL_ITEMS: usize = TILE as usize;
 /// Dynamic shared memory, in bytes.
 pub const SMALL_SHARED_BYTES: u32 = BlockSort::<u64, WARPS, TILE>::SHARED_BYTES;
 
+// Keys of 16 bytes take no more.
+const _: () = assert!(BlockSort::<u128, WARPS, TILE>::SHARED_BYTES <= SMALL_SHARED_BYTES);
+
 const WARPS: u32 = 16;
 const TILE: u32 = 4096;
 
@@ -39,7 +42,7 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
         Sort::<K>::for_each(rows, |place| {
             // What lies past the end stays after all items.
             let key = if place < n { keys.read(place as usize) } else { K::splat(!flip) };
-            block.set(place, key, place);
+            block.set(place, key);
         });
         thread::sync_threads();
         for p in 0..passes {
@@ -101,4 +104,7 @@ small_kernels! {
     radix_sort_small_u64: u64, u32, false;
     radix_sort_small_u64_u32: u64, u32, true;
     radix_sort_small_u64_u64: u64, u64, true;
+    radix_sort_small_u128: u128, u32, false;
+    radix_sort_small_u128_u32: u128, u32, true;
+    radix_sort_small_u128_u64: u128, u64, true;
 }

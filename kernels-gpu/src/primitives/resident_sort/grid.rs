@@ -2,10 +2,11 @@
 //! counted.
 
 use warpset_simt::shared::Shared;
-use warpset_simt::{GlobalMut, atomic, fence, thread};
+use warpset_simt::{GlobalMut, ShuffleWord, atomic, fence, thread};
 
-use super::ROW;
-use crate::primitives::ranking::DIGITS;
+use super::interval::bounds_of_block;
+use super::{COUNT_WORDS, ROW};
+use crate::primitives::ranking::{DIGITS, SortKey};
 
 /// A barrier of the grid, in two steps.
 #[derive(Clone, Copy)]
@@ -52,6 +53,40 @@ impl GridBarrier {
             fence::device();
         }
         thread::sync_threads();
+    }
+}
+
+/// The least and the greatest of what the blocks of the grid have, for keys that no atomic compares. Each block leaves
+/// its own in its second row of the matrix, which the first exchange does not use.
+///
+/// # Safety
+/// - All threads of a block of `WARPS` warps come here together, in all blocks of the grid, before the first exchange;
+///   there are at most as many blocks as threads of a block.
+/// - `matrix` has a row of [`COUNT_WORDS`] for each block.
+/// - `scratch` is as [`bounds_of_block`] says, whose results are `own`.
+#[inline(always)]
+pub(super) unsafe fn bounds_of_grid<K: SortKey + ShuffleWord, const WARPS: u32>(
+    own: (K, K),
+    barrier: &mut GridBarrier,
+    matrix: GlobalMut<u32>,
+    scratch: Shared<K>,
+) -> (K, K) {
+    let (t, blocks) = (thread::thread_idx_x(), thread::grid_dim_x());
+    let table: GlobalMut<K> = matrix.at((COUNT_WORDS / 2 * blocks) as usize).cast();
+    // SAFETY: two keys for each block, which it alone writes; a barrier of the grid stands before others read them, and
+    // its barriers of the block between the uses of scratch.
+    unsafe {
+        if t == 0 {
+            table.write(2 * thread::block_idx_x() as usize, own.0);
+            table.write(2 * thread::block_idx_x() as usize + 1, own.1);
+        }
+        barrier.arrive();
+        barrier.wait();
+        let mut bounds = own;
+        if t < blocks {
+            bounds = (table.read(2 * t as usize), table.read(2 * t as usize + 1));
+        }
+        bounds_of_block::<K, WARPS>(bounds, scratch)
     }
 }
 

@@ -8,31 +8,29 @@ use crate::primitives::ranking::SortKey;
 
 /// An interval of what keys are compared by, cut into parts. What is less is in an earlier part or in the same one.
 #[derive(Clone, Copy)]
-pub(super) struct Interval {
-    least: u64,
+pub(super) struct Interval<K> {
+    least: K,
     /// Low bits that do not count, so that 32 are left.
     shift: u32,
     /// Parts for each step of `1 << shift`, times 2^32, rounded down.
     factor: u64,
 }
 
-impl Interval {
+impl<K: SortKey> Interval<K> {
     /// From `least` to `greatest`, both inside, in fewer than 2^16 parts.
     #[inline(always)]
-    pub(super) fn new(least: u64, greatest: u64, parts: u32) -> Self {
-        let range = greatest - least;
-        let shift = 32u32.saturating_sub(range.leading_zeros());
-        Interval { least, shift, factor: ((parts as u64) << 32) / ((range >> shift) + 1) }
+    pub(super) fn new(least: K, greatest: K, parts: u32) -> Self {
+        let range = greatest.minus(least);
+        let shift = range.significant_bits().saturating_sub(32);
+        Interval { least, shift, factor: ((parts as u64) << 32) / (range.shifted(shift) as u64 + 1) }
     }
 
     /// The part of something inside, below the number of parts.
     #[inline(always)]
-    pub(super) fn part<K: SortKey>(self, compared: K) -> u32 {
-        let steps = if size_of::<K>() == 4 {
-            compared.shifted(0).wrapping_sub(self.least as u32)
-        } else {
-            ((compared.wide() - self.least) >> self.shift) as u32
-        };
+    pub(super) fn part(self, compared: K) -> u32 {
+        // A range of 32 bits needs no shift.
+        let shift = if size_of::<K>() == 4 { 0 } else { self.shift };
+        let steps = compared.minus(self.least).shifted(shift);
         ((steps as u64 * self.factor) >> 32) as u32
     }
 }
@@ -94,8 +92,14 @@ mod tests {
                     assert!(of_all[500].abs_diff(parts / 2) <= 1);
                 }
                 if least + range <= u64::from(u32::MAX) {
-                    assert!(steps.iter().all(|s| interval.part((least + s) as u32) == interval.part(least + s)));
+                    let narrow = Interval::new(least as u32, (least + range) as u32, parts);
+                    assert!(steps.iter().all(|s| narrow.part((least + s) as u32) == interval.part(least + s)));
                 }
+                // As the middle bits of a wider range; the low ones do not count.
+                let place = |x: u64| (u128::from(x) << 40) + 5;
+                let wide = Interval::new(place(least), place(least + range), parts);
+                let same = |s: &u64| wide.part(place(least + s)) == interval.part(least + s);
+                assert!(range < 1 << 32 || steps.iter().all(same));
             }
         }
     }

@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<Room>() == 8);
 
 // Shared memory: sums; two bounds per warp; slots; keys; values; for each place in the order of slots, which item.
 const BOUNDS_AT: u32 = 128;
-const SLOTS_AT: u32 = BOUNDS_AT + 512;
+const SLOTS_AT: u32 = BOUNDS_AT + 2 * 32 * 16;
 
 impl Room {
     /// Bytes of shared memory, for items of this many bytes.
@@ -117,7 +117,7 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
                 own_slots.set4(row * ROW_SLOTS, [0; 4]);
             }
             let (least, greatest) = bounds_of_block::<K, WARPS>((least, greatest), shared::dynamic(BOUNDS_AT));
-            let interval = Interval::new(least.wide(), greatest.wide(), room.slots);
+            let interval = Interval::new(least, greatest, room.slots);
             let mut i = t;
             while i < self.len {
                 slots.reduce_add(interval.part(order.compared(keys.get(i))), 1);

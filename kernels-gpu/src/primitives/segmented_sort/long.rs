@@ -10,7 +10,7 @@ use warpset_simt::{Global, GlobalMut, Word, atomic, thread};
 /// Threads of a block of the histogram.
 pub const COUNT_BLOCK: u32 = 512;
 /// Dynamic shared memory of the histogram, in bytes.
-pub const COUNT_SHARED_BYTES: u32 = 8 * DIGITS * 4;
+pub const COUNT_SHARED_BYTES: u32 = 16 * DIGITS * 4;
 
 /// A tile of a long segment.
 struct Tile {
@@ -135,6 +135,7 @@ macro_rules! count_kernels {
 count_kernels! {
     segmented_sort_count_u32: u32, 4;
     segmented_sort_count_u64: u64, 8;
+    segmented_sort_count_u128: u128, 16;
 }
 
 /// One digit's pass over the long segments, tile by tile.
@@ -235,4 +236,7 @@ long_kernels! {
     segmented_sort_pass_u64, LONG_U64: u64, u32, false, 256 x 16, 3;
     segmented_sort_pass_u64_u32, LONG_U64_U32: u64, u32, true, 256 x 12, 3;
     segmented_sort_pass_u64_u64, LONG_U64_U64: u64, u64, true, 256 x 12, 3;
+    segmented_sort_pass_u128, LONG_U128: u128, u32, false, 256 x 8, 3;
+    segmented_sort_pass_u128_u32, LONG_U128_U32: u128, u32, true, 256 x 8, 3;
+    segmented_sort_pass_u128_u64, LONG_U128_U64: u128, u64, true, 256 x 8, 3;
 }

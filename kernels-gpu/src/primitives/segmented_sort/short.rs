@@ -12,8 +12,12 @@ use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 pub const SHORT_BLOCK: u32 = 512;
 /// Dynamic shared memory for `u32` keys, in bytes.
 pub const SHORT_SHARED_BYTES_U32: u32 = shared_bytes(BlockSort::<u32, WARPS, { TILE as u32 }>::SHARED_BYTES);
-/// Dynamic shared memory for `u64` keys, in bytes.
+/// Dynamic shared memory for `u64` and `u128` keys, in bytes.
 pub const SHORT_SHARED_BYTES_U64: u32 = shared_bytes(BlockSort::<u64, WARPS, { TILE as u32 }>::SHARED_BYTES);
+
+const _: () = assert!(
+    BlockSort::<u128, WARPS, { TILE as u32 }>::SHARED_BYTES == BlockSort::<u64, WARPS, { TILE as u32 }>::SHARED_BYTES
+);
 
 const WARPS: u32 = SHORT_BLOCK / 32;
 /// Words of the bitmap for a tile.
@@ -231,7 +235,7 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
             for i in 0..rows {
                 let at = i * SHORT_BLOCK + t;
                 if at < count {
-                    block.set(at, keys.read_nc(at as usize).masked(begin, bits, flip), 0);
+                    block.set(at, keys.read_nc(at as usize).masked(begin, bits, flip));
                 }
             }
             thread::sync_threads();
@@ -256,7 +260,7 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
         Sort::<K>::for_each(rows, |place| {
             // What lies past the end stays after all items.
             let key = if place < count { keys.read_nc(place as usize) } else { K::splat(!flip) };
-            block.set(place, key, place);
+            block.set(place, key);
         });
         thread::sync_threads();
         for p in 0..passes {
@@ -331,4 +335,7 @@ short_kernels! {
     segmented_sort_short_u64: u64, u32, false, 2;
     segmented_sort_short_u64_u32: u64, u32, true, 2;
     segmented_sort_short_u64_u64: u64, u64, true, 2;
+    segmented_sort_short_u128: u128, u32, false, 2;
+    segmented_sort_short_u128_u32: u128, u32, true, 2;
+    segmented_sort_short_u128_u64: u128, u64, true, 2;
 }

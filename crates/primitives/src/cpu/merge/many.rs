@@ -79,13 +79,13 @@ struct Heads<'a, K> {
     mask: KeyMask<K>,
     at: Vec<usize>,
     /// Losers, of which place 0 is the winner: whether a run has ended, its compared part, its number.
-    tree: Vec<(bool, u64, usize)>,
+    tree: Vec<(bool, K, usize)>,
 }
 
 impl<'a, K: SortKey> Heads<'a, K> {
     fn new(runs: &'a [&'a [K]], at: Vec<usize>, mask: KeyMask<K>) -> Self {
         let leaves = runs.len().next_power_of_two();
-        let mut heads = Heads { runs, mask, at, tree: vec![(true, 0, usize::MAX); leaves] };
+        let mut heads = Heads { runs, mask, at, tree: vec![(true, K::from_bits(0), usize::MAX); leaves] };
         // Winners of all subtrees, from the leaves up.
         let mut winners: Vec<_> = (0..leaves).map(|r| heads.head(r)).collect();
         let mut width = leaves;
@@ -101,10 +101,10 @@ impl<'a, K: SortKey> Heads<'a, K> {
         heads
     }
 
-    fn head(&self, r: usize) -> (bool, u64, usize) {
+    fn head(&self, r: usize) -> (bool, K, usize) {
         match self.runs.get(r).and_then(|run| run.get(self.at[r])) {
-            Some(&key) => (false, self.mask.of(key).bits(), r),
-            None => (true, 0, r),
+            Some(&key) => (false, self.mask.of(key), r),
+            None => (true, K::from_bits(0), r),
         }
     }
 

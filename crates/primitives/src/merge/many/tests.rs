@@ -63,6 +63,8 @@ fn one_to_eight_runs_are_merged_stably() {
     check_lengths::<u32, u64>(&[900, 1000, 1100, 800, 700], 1 << 32, KeyMask::above(20));
     check_lengths::<u64, u32>(&[900, 1000, 1100, 800, 700, 1], u64::MAX, KeyMask::above(60));
     check_lengths::<u64, u64>(&[900, 1000, 1100, 800, 700, 1, 2], 50, KeyMask::all());
+    check_lengths::<u128, u32>(&[900, 1000, 1100, 800, 700], u64::MAX, KeyMask::above(90));
+    check_lengths::<u128, u64>(&[900, 0, 1100, 800, 700, 1, 2], u64::MAX, KeyMask::all());
 }
 
 #[test]
@@ -249,6 +251,8 @@ fn all_widths_with_status_bits() {
     check_marked(&marked_runs::<u32, u64>(&lengths, 1 << 32, KeyMask::above(20)), KeyMask::above(20), 2);
     check_marked(&marked_runs::<u64, u32>(&lengths, u64::MAX, KeyMask::all()), KeyMask::all(), 3);
     check_marked(&marked_runs::<u64, u64>(&lengths, 4000, KeyMask::all()), KeyMask::all(), 4);
+    check_marked(&marked_runs::<u128, u32>(&lengths, 4000, KeyMask::above(41)), KeyMask::above(41), 15);
+    check_marked(&marked_runs::<u128, u64>(&lengths, 4000, KeyMask::all()), KeyMask::all(), 16);
 }
 
 #[test]
