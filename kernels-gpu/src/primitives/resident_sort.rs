@@ -518,6 +518,6 @@ resident_sort_kernels! {
     resident_sort_u64_u32, RESIDENT_U64_U32: u64, u32, true, 1024 x 8;
     resident_sort_u64_u64, RESIDENT_U64_U64: u64, u64, true, 1024 x 8;
     resident_sort_u128, RESIDENT_U128: u128, u32, false, 512 x 12;
-    resident_sort_u128_u32, RESIDENT_U128_U32: u128, u32, true, 512 x 10;
+    resident_sort_u128_u32, RESIDENT_U128_U32: u128, u32, true, 512 x 11;
     resident_sort_u128_u64, RESIDENT_U128_U64: u128, u64, true, 512 x 10;
 }

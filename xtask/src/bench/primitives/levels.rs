@@ -6,9 +6,10 @@ use warpset::primitives::merge::{self, Marked, Pairs, WithStatus};
 use warpset::primitives::sort::{Payload, SortKey};
 use warpset::primitives::{KeyMask, cpu};
 
+use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};
-use super::{narrow, steps_of};
+use super::{MOST_WIDEST, narrow, steps_of, widest};
 
 /// Levels of a dictionary of 2^27 items and batches of 2^16.
 const LEVELS: usize = 11;
@@ -17,7 +18,11 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps_of(setup, "levels", |session, target, n| {
         let keys = KeySpace::new(0x15e).stream(0).u64_keys(n);
         of_pairs::<u32, u32>(session, target, "u32, u32", &narrow(&keys))?;
-        of_pairs::<u64, u64>(session, target, "u64, u64", &keys)
+        of_pairs::<u64, u64>(session, target, "u64, u64", &keys)?;
+        if session.effort == Effort::Quick {
+            return Ok(());
+        }
+        of_pairs::<u128, u64>(session, target, "u128, u64", &widest(&keys[..n.min(MOST_WIDEST)]))
     })
 }
 

@@ -6,9 +6,10 @@ use warpset::primitives::merge::{self, Pairs};
 use warpset::primitives::sort::{self, By, Payload, SortKey};
 use warpset::primitives::{self, KeyMask, cpu};
 
+use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};
-use super::{narrow, steps_of};
+use super::{MOST_WIDEST, narrow, steps_of, widest};
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
     steps_of(setup, "merge", |session, target, n| {
@@ -22,7 +23,15 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         of_many(session, target, "u64", &a, &b)?;
         of_pairs::<u32, u32>(session, target, "u32, u32", &narrow_a, &narrow_b)?;
         of_pairs::<u64, u32>(session, target, "u64, u32", &a, &b)?;
-        of_pairs::<u64, u64>(session, target, "u64, u64", &a, &b)
+        of_pairs::<u64, u64>(session, target, "u64, u64", &a, &b)?;
+        let most = a.len().min(MOST_WIDEST / 2);
+        let (widest_a, widest_b) = (widest(&a[..most]), widest(&b[..most]));
+        of_pairs::<u128, u64>(session, target, "u128, u64", &widest_a, &widest_b)?;
+        if session.effort == Effort::Quick {
+            return Ok(());
+        }
+        of_keys(session, target, "u128", &widest_a, &widest_b)?;
+        of_many(session, target, "u128", &widest_a, &widest_b)
     })
 }
 

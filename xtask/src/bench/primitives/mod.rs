@@ -11,6 +11,8 @@ mod search;
 mod select;
 mod sort;
 
+use warpset_core::hash::xxh64_u64;
+
 use super::clock::Effort;
 use super::suite::{Session, Setup, Step, Suite, Target};
 
@@ -74,6 +76,14 @@ fn steps_of(
 /// The high halves of keys, in the same order.
 fn narrow(keys: &[u64]) -> Vec<u32> {
     keys.iter().map(|key| (key >> 32) as u32).collect()
+}
+
+/// The most keys of 16 bytes: the host checks results too, and more of them take it minutes.
+const MOST_WIDEST: usize = 1 << 26;
+
+/// Keys of 16 bytes in the same order, all of whose bits differ.
+fn widest(keys: &[u64]) -> Vec<u128> {
+    keys.iter().map(|&key| u128::from(key) << 64 | u128::from(xxh64_u64(key, 1))).collect()
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use crate::input::keys::KeySpace;
 use warpset::primitives::sort::SortKey;
 use warpset::primitives::{KeyMask, cpu, search};
 
+use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};
-use super::{narrow, steps_of};
+use super::{MOST_WIDEST, narrow, steps_of, widest};
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
     steps_of(setup, "search", |session, target, n| {
@@ -15,7 +16,12 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         let (mut haystack, needles) = (keys(0), keys(1));
         haystack.sort_unstable();
         of_keys(session, target, "u32", &narrow(&haystack), &narrow(&needles))?;
-        of_keys(session, target, "u64", &haystack, &needles)
+        of_keys(session, target, "u64", &haystack, &needles)?;
+        if session.effort == Effort::Quick {
+            return Ok(());
+        }
+        let most = haystack.len().min(MOST_WIDEST / 2);
+        of_keys(session, target, "u128", &widest(&haystack[..most]), &widest(&needles[..most]))
     })
 }
 

@@ -9,7 +9,7 @@ use warpset_kernels::batch::keys::{HashFunction, KeyClass, KeyKind, KeySlice};
 use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step, Target};
 use super::case::{Case, blank};
-use super::{narrow, steps_of};
+use super::{MOST_WIDEST, narrow, steps_of, widest};
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = steps_of(setup, "sort", |session, target, n| {
@@ -19,11 +19,17 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         of_keys(session, target, "u64", &wide, By::ascending(), |key| key)?;
         of_pairs::<u32, u32>(session, target, "u32, u32", &keys)?;
         of_pairs::<u64, u32>(session, target, "u64, u32", &wide)?;
+        let widest = widest(&wide[..n.min(MOST_WIDEST)]);
+        of_pairs::<u128, u64>(session, target, "u128, u64", &widest)?;
         if session.effort == Effort::Quick {
             return Ok(());
         }
         of_pairs::<u32, u64>(session, target, "u32, u64", &keys)?;
         of_pairs::<u64, u64>(session, target, "u64, u64", &wide)?;
+        of_keys(session, target, "u128", &widest, By::ascending(), |key| key)?;
+        of_pairs::<u128, u32>(session, target, "u128, u32", &widest)?;
+        let low: Vec<u128> = wide.iter().take(MOST_WIDEST).map(|&key| key.into()).collect();
+        of_keys(session, target, "u128, high half zero", &low, By::ascending(), |key| key)?;
         of_keys(session, target, "u32, 28 bits", &keys, By::ascending().bits(4..32), |key| key >> 4)?;
         let low: Vec<u32> = keys.iter().map(|key| key & 0xffff).collect();
         of_keys(session, target, "u32, high half zero", &low, By::ascending(), |key| key)?;
