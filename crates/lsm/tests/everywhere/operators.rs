@@ -61,6 +61,7 @@ fn operators_give_the_same_levels_everywhere() {
     operators::<u64, u32>(|i| i << 31, |i| i as u32);
     operators::<i64, u64>(|i| 500 - i as i64, |i| i << 40 | i);
     operators::<i32, u64>(|i| i as i32 - 500, |i| i << 40 | i);
+    operators::<[u8; 16], u64>(|i| (u128::from(i) << 62 | 5).to_be_bytes(), |i| i << 40 | i);
 }
 
 #[test]
