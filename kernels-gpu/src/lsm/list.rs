@@ -104,7 +104,9 @@ kernel! {
     pub unsafe fn lsm_list_located<K>(
         table: Global<u64>, order: OrderTable, located: Global<u64>, n: usize, offsets: Global<u64>, keys: GlobalMut<K>,
         values: GlobalMut<u32>, value_words: u32,
-    ) for [u32 => lsm_list_located_u32, u64 => lsm_list_located_u64, u128 => lsm_list_located_u128] {
+    ) for [
+        u32 => lsm_list_located_u32, u64 => lsm_list_located_u64, #[launch_bounds(256, 3)] u128 => lsm_list_located_u128
+    ] {
         // SAFETY: the caller keeps the kernel's contract.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
