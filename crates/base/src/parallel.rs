@@ -30,6 +30,17 @@ pub fn numbers(count: usize, task: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// Runs `own` on the caller's thread, and `task` beside it on up to `helpers` threads of the pool, and waits for all.
+/// How many come, and when, depends on what else the pool has to do, so `own` must not wait for what only `task` would
+/// do: under Miri nobody comes.
+pub fn beside<R>(helpers: usize, task: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
+    rayon::in_place_scope(|scope| {
+        let helpers = if cfg!(miri) { 0 } else { helpers };
+        (0..helpers).for_each(|_| scope.spawn(|_| task()));
+        own()
+    })
+}
+
 /// Runs `task` with each part, in no order.
 pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
     let parts: Vec<Mutex<Option<T>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
@@ -141,6 +152,24 @@ mod tests {
             });
             assert_eq!(with_scratch, (0..count).collect::<Vec<_>>());
             assert_eq!(failed, if count > 7 { Err(7) } else { Ok(()) });
+        }
+    }
+
+    #[test]
+    fn helpers_end_before_the_caller_goes_on() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        for helpers in [0, 1, 5] {
+            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let work = || {
+                while next.fetch_add(1, Ordering::Relaxed) < 1000 {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let own = beside(helpers, &work, || {
+                work();
+                7
+            });
+            assert_eq!((own, done.into_inner()), (7, 1000));
         }
     }
 

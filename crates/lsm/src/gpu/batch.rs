@@ -1,9 +1,9 @@
 //! A batch becomes a sorted run on the device: in the order that `crate::batch` describes, queued without waiting.
 
-use warpset_gpu::{DeviceSlice, Stream};
+use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::batch::{BLOCK, INSERTION, lsm_gather, lsm_ones, lsm_order, lsm_take};
 use warpset_primitives::Error::TooLong;
-use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place_async};
+use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_async, sort_pairs_in_place_async};
 use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
@@ -35,6 +35,56 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
         V::sort(stream, keys, values, &mut sorted)?;
     }
     Ok(sorted)
+}
+
+/// Queues the order of insertions whose values, from address `first` on, need not be there yet: sorts keys, and says where the value
+/// of each is, for [`fetch`]. There is at least one.
+///
+/// # Safety
+/// As for [`insertions`]; `sorted` is as long as `keys`, and nothing else accesses it.
+pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    first: u64,
+    sorted: &mut DeviceElements<K, V>,
+) -> Result<Option<DeviceVec<u64>>, Error> {
+    let n = keys.len();
+    let mut addresses = stream.alloc_uninit::<u64>(n)?;
+    let mut apart = if V::IN_ROWS { None } else { Some(stream.alloc_uninit::<u64>(n)?) };
+    // SAFETY: as many places as keys; scratch is freed in the order of the stream; the caller answers for the rest.
+    unsafe {
+        rows::write_progression(stream, first, size_of::<V::Stored>() as u64, addresses.as_mut_slice())?;
+        let by = By::ascending().last_first();
+        match &mut apart {
+            Some(apart) => sort_pairs_async(stream, keys, addresses.as_slice(), &mut sorted.keys, apart, by)?,
+            None => {
+                let (to_keys, to_addresses, _) = sorted.parts_mut::<u64>()?;
+                sort_pairs_async(stream, keys, addresses.as_slice(), to_keys, to_addresses, by)?;
+            }
+        }
+    }
+    Ok(apart)
+}
+
+/// Queues the copying of values, which begin at address `first`, to where [`order`] says.
+///
+/// # Safety
+/// As for [`order`], for the values too.
+pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
+    stream: &Stream,
+    apart: Option<DeviceVec<u64>>,
+    first: u64,
+    sorted: &mut DeviceElements<K, V>,
+) -> Result<(), Error> {
+    // SAFETY: there is an address per place, of a value; they are freed in the order of the stream; the caller answers
+    // for the rest.
+    unsafe {
+        match apart {
+            Some(apart) => rows::copy(stream, apart.as_slice(), first, sorted.values.as_mut_slice())?,
+            None => sorted.settle(stream, first)?,
+        }
+    }
+    Ok(())
 }
 
 /// Queues removals; there is at least one.
