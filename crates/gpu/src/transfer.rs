@@ -15,12 +15,13 @@ use crate::lane::Lane;
 use crate::upload::{Shape, upload};
 use crate::{DeviceSlice, DeviceSliceMut, Stream};
 
-/// Threads, at most.
+/// Threads that download, and that upload, at most.
 const THREADS: usize = 8;
+const UPLOADING: usize = 12;
 /// Bytes of a chunk, at least and at most.
 const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 20;
 /// How uploads go.
-const SHAPE: Shape = Shape { piece: 1 << 16, together: 2, slots: 1 << 8, threads: THREADS };
+const SHAPE: Shape = Shape { piece: 1 << 16, together: 2, slots: 1 << 8, threads: UPLOADING };
 /// Bytes from which on several threads pay.
 pub(crate) const LARGE: usize = 1 << 20;
 
@@ -52,7 +53,7 @@ pub fn upload_parts<'d, T: Pod, E: From<GpuError>>(
     parts: Vec<Vec<(&[T], DeviceSliceMut<'d, T>)>>,
     then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    upload(stream, parts, Shape { threads: threads(), ..SHAPE }, then)
+    upload(stream, parts, Shape { threads: rayon::current_num_threads().min(SHAPE.threads), ..SHAPE }, then)
 }
 
 /// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytemuck::Pod;
@@ -50,7 +51,8 @@ struct Filling<'h> {
     slots: usize,
     /// Bytes of a slot.
     size: usize,
-    memory: NonNull<u8>,
+    /// Where the slots are, once they are there: meanwhile threads wake up.
+    memory: OnceLock<Memory>,
     /// The first piece that no thread has begun.
     next: AtomicUsize,
     /// How many pieces have crossed the bus; they are the first ones.
@@ -59,18 +61,24 @@ struct Filling<'h> {
     is_there: Vec<AtomicBool>,
 }
 
-// SAFETY: a slot is written by the one thread that has begun its piece, and what is read is borrowed or atomic.
-unsafe impl Sync for Filling<'_> {}
+/// The first byte of pinned memory.
+struct Memory(NonNull<u8>);
+
+// SAFETY: a slot is written by the one thread that has begun its piece, and read once that says so.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
 
 impl Filling<'_> {
     /// Fills in the next piece, if there is one and its slot is free.
     fn fill_next(&self) -> bool {
+        let Some(memory) = self.memory.get() else { return false };
         let free = self.pieces.len().min(self.crossed.load(Ordering::Acquire) + self.slots);
         let begun = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |i| (i < free).then_some(i + 1));
         let Ok(i) = begun else { return false };
         // SAFETY: the slot has room for any piece. What was there before has crossed the bus, and no other thread has
         // begun this piece.
-        unsafe { copy_past_caches(self.pieces[i].from, self.slot(i)) };
+        unsafe { copy_past_caches(self.pieces[i].from, self.slot(memory, i)) };
         self.is_there[i].store(true, Ordering::Release);
         true
     }
@@ -84,9 +92,9 @@ impl Filling<'_> {
     }
 
     /// Where the slot of piece `i` begins.
-    fn slot(&self, i: usize) -> NonNull<u8> {
+    fn slot(&self, memory: &Memory, i: usize) -> NonNull<u8> {
         // SAFETY: the memory has room for all slots.
-        unsafe { self.memory.add(i % self.slots * self.size) }
+        unsafe { memory.0.add(i % self.slots * self.size) }
     }
 
     /// The end of the pieces from `i` on that lie side by side, on the way and where they belong.
@@ -169,22 +177,25 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         places.push((pieces.len(), part));
     }
     let slots = shape.slots.min(pieces.len()).max(1);
-    let mut lane = Lane::new(stream.device(), (slots * shape.piece).div_ceil(8), 0)?;
-    lane.is_busy = true;
-    lane.stream.wait_for(stream)?;
     let filling = Filling {
         slots,
         size: shape.piece,
-        memory: NonNull::from(&mut lane.host[..]).cast(),
+        memory: OnceLock::new(),
         next: AtomicUsize::new(0),
         crossed: AtomicUsize::new(0),
         is_there: pieces.iter().map(|_| AtomicBool::new(false)).collect(),
         pieces,
     };
+    // It is given up after all threads have ended.
+    let mut used = None;
     let helpers = shape.threads.min(filling.pieces.len()).saturating_sub(1);
     parallel::beside(helpers, &|| filling.fill(), || {
         let _end = End(&filling);
-        let mut sender = Sender { filling: &filling, stream: &lane.stream, sent: 0, queued: VecDeque::new(), idle: Vec::new() };
+        let lane = used.insert(Lane::new(stream.device(), (slots * shape.piece).div_ceil(8), 0)?);
+        lane.is_busy = true;
+        lane.stream.wait_for(stream)?;
+        let memory = filling.memory.get_or_init(|| Memory(NonNull::from(&mut lane.host[..]).cast()));
+        let mut sender = Sender { filling: &filling, memory, stream: &lane.stream, sent: 0, queued: VecDeque::new(), idle: Vec::new() };
         let mut of = 0;
         for (end, mut part) in places {
             sender.send_until(end, shape.together, of, &mut part)?;
@@ -194,12 +205,13 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         }
         Ok::<_, E>(())
     })?;
-    Ok(lane.wait()?)
+    Ok(used.as_mut().map_or(Ok(()), Lane::wait)?)
 }
 
 /// The side of the caller's thread.
 struct Sender<'f, 'h> {
     filling: &'f Filling<'h>,
+    memory: &'f Memory,
     stream: &'f Stream,
     /// Pieces whose copies have been queued.
     sent: usize,
@@ -242,7 +254,7 @@ impl Sender<'_, '_> {
         let filling = self.filling;
         let (first, last) = (&filling.pieces[pieces.start], &filling.pieces[pieces.end - 1]);
         let to = first.to..last.to + last.from.len();
-        let from = NonNull::slice_from_raw_parts(filling.slot(pieces.start), to.len());
+        let from = NonNull::slice_from_raw_parts(filling.slot(self.memory, pieces.start), to.len());
         let mut place = place.reborrow().cast::<u8>()?;
         // SAFETY: the pieces have been filled in, and nothing writes to their slots before they have crossed the bus.
         // The place is allocated when the stream, which waits for its owner, comes to the copy; it is borrowed, and the
