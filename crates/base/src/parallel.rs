@@ -35,10 +35,20 @@ pub fn numbers(count: usize, task: &(dyn Fn(usize) + Sync)) {
 /// do: under Miri nobody comes.
 pub fn beside<R>(helpers: usize, task: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
     rayon::in_place_scope(|scope| {
-        let helpers = if cfg!(miri) { 0 } else { helpers };
-        (0..helpers).for_each(|_| scope.spawn(|_| task()));
+        wake(scope, 0, if cfg!(miri) { 0 } else { helpers }, task);
         own()
     })
+}
+
+/// Lets helper number `caller`, of which 0 is the caller, wake up the next ones. To wake up a thread takes microseconds: so each
+/// does so for three.
+fn wake<'s>(scope: &rayon::Scope<'s>, caller: usize, helpers: usize, task: &'s (dyn Fn() + Sync)) {
+    for helper in 3 * caller + 1..=(3 * caller + 3).min(helpers) {
+        scope.spawn(move |scope| {
+            wake(scope, helper, helpers, task);
+            task();
+        });
+    }
 }
 
 /// Runs `task` with each part, in no order.
@@ -158,7 +168,7 @@ mod tests {
     #[test]
     fn helpers_end_before_the_caller_goes_on() {
         use std::sync::atomic::{AtomicUsize, Ordering};
-        for helpers in [0, 1, 5] {
+        for helpers in [0, 1, 3, 4, 20] {
             let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
                 while next.fetch_add(1, Ordering::Relaxed) < 1000 {

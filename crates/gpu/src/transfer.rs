@@ -21,7 +21,7 @@ const UPLOADING: usize = 12;
 /// Bytes of a chunk, at least and at most.
 const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 20;
 /// How uploads go.
-const SHAPE: Shape = Shape { piece: 1 << 16, together: 2, slots: 1 << 8, threads: UPLOADING };
+const SHAPE: Shape = Shape { piece: 1 << 16, slots: 1 << 8, threads: UPLOADING };
 /// Bytes from which on several threads pay.
 pub(crate) const LARGE: usize = 1 << 20;
 
@@ -151,7 +151,7 @@ mod tests {
                 let all = items.concat();
                 for (threads, slots) in [(1, 1), (1, 100), (3, 2), (3, 7)] {
                     for chunk in [8, 128, 1 << 20] {
-                        let shape = Shape { piece: chunk, together: 2, slots, threads };
+                        let shape = Shape { piece: chunk, slots, threads };
                         let mut there = device.alloc_uninit::<u32>(all.len()).unwrap();
                         let mut rest = there.as_mut_slice();
                         let mut moves = Vec::new();

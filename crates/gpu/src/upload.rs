@@ -21,14 +21,16 @@ pub(crate) type Move<'h, 'd, T> = (&'h [T], DeviceSliceMut<'d, T>);
 
 /// Copies that are queued at a time: while one crosses the bus, the next one waits.
 const QUEUED: usize = 2;
+/// Pieces that are worth a copy behind another one, unless no more lie beside them.
+const TOGETHER: usize = 4;
+/// So many other threads fill the bus: the caller's then only sends what they fill, and is there when a copy ends.
+const ENOUGH: usize = 5;
 
 /// How an upload is cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Bytes that a thread copies at a time.
     pub(crate) piece: usize,
-    /// Pieces that cross the bus together, at least, unless no more lie beside them.
-    pub(crate) together: usize,
     /// Pieces that pinned memory has room for, at most.
     pub(crate) slots: usize,
     /// Threads that fill it, the caller's among them.
@@ -59,6 +61,8 @@ struct Filling<'h> {
     crossed: AtomicUsize,
     /// Which pieces have been filled in.
     is_there: Vec<AtomicBool>,
+    /// Threads that have come to help.
+    helping: AtomicUsize,
 }
 
 /// The first byte of pinned memory.
@@ -85,6 +89,7 @@ impl Filling<'_> {
 
     /// Fills in pieces until all have been begun.
     fn fill(&self) {
+        self.helping.fetch_add(1, Ordering::Relaxed);
         let mut tries = 0;
         while self.next.load(Ordering::Relaxed) < self.pieces.len() {
             tries = if self.fill_next() { 0 } else { pause(tries) };
@@ -184,6 +189,7 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         next: AtomicUsize::new(0),
         crossed: AtomicUsize::new(0),
         is_there: pieces.iter().map(|_| AtomicBool::new(false)).collect(),
+        helping: AtomicUsize::new(0),
         pieces,
     };
     // It is given up after all threads have ended.
@@ -196,14 +202,17 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         lane.stream.wait_for(stream)?;
         let memory = filling.memory.get_or_init(|| Memory(NonNull::from(&mut lane.host[..]).cast()));
         let mut sender = Sender { filling: &filling, memory, stream: &lane.stream, sent: 0, queued: VecDeque::new(), idle: Vec::new() };
-        let mut of = 0;
+        let (mut of, mut before) = (0, None);
         for (end, mut part) in places {
-            sender.send_until(end, shape.together, of, &mut part)?;
+            // The bus has work again before the part that has been sent is worked on.
+            sender.send(end, of, &mut part, 1)?;
+            before.take().map_or(Ok(()), &mut then)?;
+            sender.send(end, of, &mut part, usize::MAX)?;
             of += part.len();
             stream.wait_for(&lane.stream)?;
-            then(part)?;
+            before = Some(part);
         }
-        Ok::<_, E>(())
+        before.map_or(Ok(()), &mut then)
     })?;
     Ok(used.as_mut().map_or(Ok(()), Lane::wait)?)
 }
@@ -222,25 +231,28 @@ struct Sender<'f, 'h> {
 }
 
 impl Sender<'_, '_> {
-    /// Sends the pieces before `end`, which belong to `places`, those of the moves from number `first` on.
-    fn send_until<T: Pod>(
+    /// Sends the pieces before `end`, in `most` copies at most. They belong to `places`, those of the moves from number
+    /// `first` on.
+    fn send<T: Pod>(
         &mut self,
         end: usize,
-        together: usize,
         first: usize,
         places: &mut [DeviceSliceMut<'_, T>],
+        most: usize,
     ) -> Result<()> {
         let filling = self.filling;
-        let (mut there, mut tries) = (self.sent, 0);
-        while self.sent < end {
+        let (mut there, mut tries, mut copies) = (self.sent, 0, 0);
+        while self.sent < end && copies < most {
             let run = filling.end_of_run(self.sent);
             there = there.max(self.sent);
             while there < run && filling.is_there[there].load(Ordering::Acquire) {
                 there += 1;
             }
-            if self.queued.len() < QUEUED && (there == run || there - self.sent >= together) {
-                self.send(self.sent..there, &mut places[filling.pieces[self.sent].of - first])?;
-            } else if !self.note_crossed()? && !filling.fill_next() {
+            let least = if self.queued.is_empty() { 1 } else { TOGETHER.min(run - self.sent) };
+            if self.queued.len() < QUEUED && there - self.sent >= least {
+                self.queue(self.sent..there, &mut places[filling.pieces[self.sent].of - first])?;
+                copies += 1;
+            } else if !self.note_crossed()? && (self.is_helped() || !filling.fill_next()) {
                 tries = pause(tries);
                 continue;
             }
@@ -249,8 +261,13 @@ impl Sender<'_, '_> {
         Ok(())
     }
 
+    /// Whether others fill the bus.
+    fn is_helped(&self) -> bool {
+        self.filling.helping.load(Ordering::Relaxed) >= ENOUGH
+    }
+
     /// Queues the copy of pieces that lie side by side.
-    fn send<T: Pod>(&mut self, pieces: Range<usize>, place: &mut DeviceSliceMut<'_, T>) -> Result<()> {
+    fn queue<T: Pod>(&mut self, pieces: Range<usize>, place: &mut DeviceSliceMut<'_, T>) -> Result<()> {
         let filling = self.filling;
         let (first, last) = (&filling.pieces[pieces.start], &filling.pieces[pieces.end - 1]);
         let to = first.to..last.to + last.from.len();
