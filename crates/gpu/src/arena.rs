@@ -78,7 +78,7 @@ mod tests {
             stream.fill_words(&mut first, 7).unwrap();
             stream.synchronize().unwrap();
             assert_eq!(first.to_vec().unwrap(), [7; 70]);
-            assert!(first.follows(&stream) && second.as_slice().as_raw() % 256 == 0);
+            assert!(first.follows(&stream) && second.as_slice().as_raw().is_multiple_of(256));
             drop(first);
             assert_eq!((second.to_vec().unwrap(), before - used()), (vec![1, 2, 3], bytes));
             // SAFETY: nothing else uses it.

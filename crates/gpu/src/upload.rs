@@ -119,7 +119,11 @@ impl Drop for End<'_, '_> {
 
 /// Waits a moment, and counts how often.
 fn pause(tries: u32) -> u32 {
-    if tries < 1000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+    if tries < 1000 {
+        std::hint::spin_loop()
+    } else {
+        std::thread::yield_now()
+    }
     tries.saturating_add(1)
 }
 
@@ -201,7 +205,14 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         lane.is_busy = true;
         lane.stream.wait_for(stream)?;
         let memory = filling.memory.get_or_init(|| Memory(NonNull::from(&mut lane.host[..]).cast()));
-        let mut sender = Sender { filling: &filling, memory, stream: &lane.stream, sent: 0, queued: VecDeque::new(), idle: Vec::new() };
+        let mut sender = Sender {
+            filling: &filling,
+            memory,
+            stream: &lane.stream,
+            sent: 0,
+            queued: VecDeque::new(),
+            idle: Vec::new(),
+        };
         let (mut of, mut before) = (0, None);
         for (end, mut part) in places {
             // The bus has work again before the part that has been sent is worked on.

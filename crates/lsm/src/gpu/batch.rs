@@ -37,33 +37,35 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     Ok(sorted)
 }
 
-/// Queues the order of insertions whose values, from address `first` on, need not be there yet: sorts keys, and says where the value
-/// of each is, for [`fetch`]. There is at least one.
+/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the value of
+/// each is, for [`fetch`]. There is at least one.
 ///
 /// # Safety
-/// As for [`insertions`]; `sorted` is as long as `keys`, and nothing else accesses it.
+/// As for [`insertions`].
 pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     first: u64,
-    sorted: &mut DeviceElements<K, V>,
-) -> Result<Option<DeviceVec<u64>>, Error> {
+) -> Result<(DeviceElements<K, V>, Option<DeviceVec<u64>>), Error> {
     let n = keys.len();
+    let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
     let mut addresses = stream.alloc_uninit::<u64>(n)?;
-    let mut apart = if V::IN_ROWS { None } else { Some(stream.alloc_uninit::<u64>(n)?) };
-    // SAFETY: as many places as keys; scratch is freed in the order of the stream; the caller answers for the rest.
+    // Those of rows stay.
+    let mut order = if V::IN_ROWS { None } else { Some(stream.alloc_uninit::<u64>(n)?) };
+    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
+    // answers for the rest.
     unsafe {
         rows::write_progression(stream, first, size_of::<V::Stored>() as u64, addresses.as_mut_slice())?;
-        let by = By::ascending().last_first();
-        match &mut apart {
-            Some(apart) => sort_pairs_async(stream, keys, addresses.as_slice(), &mut sorted.keys, apart, by)?,
+        let (by, addresses) = (By::ascending().last_first(), addresses.as_slice());
+        match &mut order {
+            Some(order) => sort_pairs_async(stream, keys, addresses, &mut sorted.keys, order, by)?,
             None => {
                 let (to_keys, to_addresses, _) = sorted.parts_mut::<u64>()?;
-                sort_pairs_async(stream, keys, addresses.as_slice(), to_keys, to_addresses, by)?;
+                sort_pairs_async(stream, keys, addresses, to_keys, to_addresses, by)?;
             }
         }
     }
-    Ok(apart)
+    Ok((sorted, order))
 }
 
 /// Queues the copying of values, which begin at address `first`, to where [`order`] says.
@@ -72,15 +74,15 @@ pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
 /// As for [`order`], for the values too.
 pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
-    apart: Option<DeviceVec<u64>>,
+    order: Option<DeviceVec<u64>>,
     first: u64,
     sorted: &mut DeviceElements<K, V>,
 ) -> Result<(), Error> {
     // SAFETY: there is an address per place, of a value; they are freed in the order of the stream; the caller answers
     // for the rest.
     unsafe {
-        match apart {
-            Some(apart) => rows::copy(stream, apart.as_slice(), first, sorted.values.as_mut_slice())?,
+        match order {
+            Some(order) => rows::copy(stream, order.as_slice(), first, sorted.values.as_mut_slice())?,
             None => sorted.settle(stream, first)?,
         }
     }

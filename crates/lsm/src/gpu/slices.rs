@@ -194,22 +194,24 @@ impl Batch {
         let (_, to_values) = rest.split_at_mut(places.values.start - places.keys.end);
         let to_values = to_values.split_at_mut(places.values.len()).0;
         let first = rows::address_of(to_values.as_slice());
-        let mut sorted = DeviceElements::uninit(stream, keys.len(), false)?;
-        let mut order = None;
+        let mut sorted = None;
         let moves = vec![vec![(bytemuck::cast_slice(&keys), to_keys)], vec![(bytemuck::cast_slice(values), to_values)]];
         upload_parts(stream, moves, |places| {
             // SAFETY: the output is new, and what was brought stays until the caller has waited. The second time the values
             // are there.
             unsafe {
-                match (order.take(), &places[..]) {
-                    (None, [keys]) => order = Some(batch::order(stream, keys.as_slice().cast()?, first, &mut sorted)?),
-                    (Some(apart), _) => batch::fetch(stream, apart, first, &mut sorted)?,
+                match (&mut sorted, &places[..]) {
+                    (None, [keys]) => sorted = Some(batch::order(stream, keys.as_slice().cast()?, first)?),
+                    (Some((sorted, order)), _) => batch::fetch(stream, order.take(), first, sorted)?,
                     _ => {}
                 }
             }
             Ok::<_, Error>(())
         })?;
-        Ok(sorted)
+        match sorted {
+            Some((sorted, _)) => Ok(sorted),
+            None => unreachable!("there are keys"),
+        }
     }
 
     /// Does what [`Batch::insertions`] does with keys alone, in `parts` parts: each is sorted while the next one is on its
