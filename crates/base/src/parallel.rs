@@ -30,6 +30,27 @@ pub fn numbers(count: usize, task: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// Runs `own` on the caller's thread, and `task` beside it on up to `helpers` threads of the pool, and waits for all.
+/// How many come, and when, depends on what else the pool has to do, so `own` must not wait for what only `task` would
+/// do: under Miri nobody comes.
+pub fn beside<R>(helpers: usize, task: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
+    rayon::in_place_scope(|scope| {
+        wake(scope, 0, if cfg!(miri) { 0 } else { helpers }, task);
+        own()
+    })
+}
+
+/// Lets helper number `caller`, of which 0 is the caller, wake up the next ones. To wake up a thread takes microseconds: so each
+/// does so for three.
+fn wake<'s>(scope: &rayon::Scope<'s>, caller: usize, helpers: usize, task: &'s (dyn Fn() + Sync)) {
+    for helper in 3 * caller + 1..=(3 * caller + 3).min(helpers) {
+        scope.spawn(move |scope| {
+            wake(scope, helper, helpers, task);
+            task();
+        });
+    }
+}
+
 /// Runs `task` with each part, in no order.
 pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
     let parts: Vec<Mutex<Option<T>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
@@ -167,6 +188,24 @@ mod tests {
             });
             assert_eq!(with_scratch, (0..count).collect::<Vec<_>>());
             assert_eq!(failed, if count > 7 { Err(7) } else { Ok(()) });
+        }
+    }
+
+    #[test]
+    fn helpers_end_before_the_caller_goes_on() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        for helpers in [0, 1, 3, 4, 20] {
+            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let work = || {
+                while next.fetch_add(1, Ordering::Relaxed) < 1000 {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let own = beside(helpers, &work, || {
+                work();
+                7
+            });
+            assert_eq!((own, done.into_inner()), (7, 1000));
         }
     }
 

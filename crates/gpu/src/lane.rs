@@ -94,19 +94,15 @@ impl Lane {
         unsafe { self.stream.download_async(from, to) }
     }
 
-    /// Queues the copy of the first bytes on the host to another place on the device.
-    ///
-    /// # Safety
-    /// The place is allocated when the stream comes to this, and until the lane has been waited for nothing else
-    /// accesses it.
+    /// Queues the copy of the first bytes on the host to a place on the device that is not the lane's.
     ///
     /// # Errors
     /// What the driver says of the copy.
-    pub(crate) unsafe fn send_to(&mut self, to: DeviceSliceMut<'_, u8>) -> Result<()> {
+    pub fn send_to(&mut self, to: DeviceSliceMut<'_, u8>) -> Result<()> {
         self.is_busy = true;
         let from = &bytemuck::cast_slice::<u64, u8>(&self.host)[..to.len()];
-        // SAFETY: the pinned memory is the lane's, which waits before anyone changes it; the caller's promise.
-        unsafe { self.stream.upload_unordered(to, from) }
+        // SAFETY: the pinned memory is the lane's, which waits before anyone changes it or it is given up.
+        unsafe { self.stream.upload_async(to, from) }
     }
 
     /// Queues the copy of some bytes elsewhere on the device to the first ones on the host.

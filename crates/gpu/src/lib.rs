@@ -54,6 +54,8 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod adopt;
+#[doc(hidden)]
+pub mod arena;
 mod backend;
 pub mod batch;
 #[cfg(feature = "cuda")]
@@ -81,6 +83,7 @@ mod stream;
 #[doc(hidden)]
 pub mod testing;
 mod transfer;
+mod upload;
 mod vector;
 
 pub use adopt::AdoptedMemory;

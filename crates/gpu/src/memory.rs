@@ -1,6 +1,7 @@
 //! One allocation, whoever executes: owned by vectors, seen through slices.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
@@ -16,10 +17,21 @@ pub(crate) struct Memory {
     home: Option<Stream>,
     /// Whether another stream than `home` has used it, through a call that we saw.
     foreign: AtomicBool,
+    /// The stream in whose order it is freed, if its owner has named one.
+    last: OnceLock<Stream>,
     address: usize,
     bytes: usize,
-    /// Whether another library allocated it and frees it.
-    is_adopted: bool,
+    owner: Owner,
+}
+
+/// Who frees memory.
+enum Owner {
+    /// This object.
+    Own,
+    /// Another library, which allocated it.
+    Other,
+    /// What it is a part of.
+    Whole(Arc<Memory>),
 }
 
 impl Memory {
@@ -36,15 +48,40 @@ impl Memory {
             device: device.clone(),
             home: None,
             foreign: AtomicBool::new(false),
+            last: OnceLock::new(),
             address,
             bytes,
-            is_adopted: false,
+            owner: Owner::Own,
         })
     }
 
     /// Memory of another owner, who frees it after this is dropped.
     pub(crate) fn adopted(device: &Device, address: usize, bytes: usize) -> Self {
-        Self { device: device.clone(), home: None, foreign: AtomicBool::new(false), address, bytes, is_adopted: true }
+        let (foreign, last) = (AtomicBool::new(false), OnceLock::new());
+        Self { device: device.clone(), home: None, foreign, last, address, bytes, owner: Owner::Other }
+    }
+
+    /// `bytes` bytes of this memory from byte `begin` on, which stays as long as one of its parts.
+    pub(crate) fn part(self: &Arc<Self>, begin: usize, bytes: usize) -> Self {
+        let address = if bytes == 0 { NOTHING } else { self.address + begin };
+        if bytes > 0 {
+            self.check(address, bytes);
+        }
+        let (foreign, last, owner) = (AtomicBool::new(false), OnceLock::new(), Owner::Whole(self.clone()));
+        Self { device: self.device.clone(), home: None, foreign, last, address, bytes, owner }
+    }
+
+    /// The allocation, of which this may be a part.
+    fn whole(&self) -> &Memory {
+        match &self.owner {
+            Owner::Whole(whole) => whole,
+            _ => self,
+        }
+    }
+
+    /// Lets it be freed in the order of `stream`, which comes after all other work on it.
+    pub(crate) fn free_behind(&self, stream: &Stream) {
+        let _ = self.whole().last.set(stream.clone());
     }
 
     /// Memory that comes and goes in the order of `stream`.
@@ -57,7 +94,8 @@ impl Memory {
             })
         })?;
         let (device, home) = (stream.device().clone(), Some(stream.clone()));
-        Ok(Self { device, home, foreign: AtomicBool::new(false), address, bytes, is_adopted: false })
+        let (foreign, last) = (AtomicBool::new(false), OnceLock::new());
+        Ok(Self { device, home, foreign, last, address, bytes, owner: Owner::Own })
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -72,9 +110,10 @@ impl Memory {
 
     /// Makes `stream`, of whatever device, wait for the stream on which this memory was allocated.
     pub(crate) fn order_behind_home(&self, stream: &Stream) -> Result<()> {
-        match &self.home {
+        let whole = self.whole();
+        match &whole.home {
             Some(home) if home != stream => {
-                self.foreign.store(true, Ordering::Relaxed);
+                whole.foreign.store(true, Ordering::Relaxed);
                 stream.wait_for(home)
             }
             _ => Ok(()),
@@ -83,7 +122,8 @@ impl Memory {
 
     /// Whether it is freed in the order of `stream`, which alone has used it as far as we saw.
     pub(crate) fn follows(&self, stream: &Stream) -> bool {
-        self.home.as_ref() == Some(stream) && !self.foreign.load(Ordering::Relaxed)
+        let whole = self.whole();
+        whole.home.as_ref() == Some(stream) && !whole.foreign.load(Ordering::Relaxed)
     }
 
     /// Copies from the host to `address..`, and waits.
@@ -136,13 +176,14 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.bytes == 0 || self.is_adopted {
+        if self.bytes == 0 || !matches!(self.owner, Owner::Own) {
             return;
         }
         match &self.device.0 {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(device) => match &self.home {
-                Some(home) if !*self.foreign.get_mut() => home.cuda().free(self.address as u64),
+            Executor::Cuda(device) => match (self.last.get(), &self.home) {
+                (Some(last), _) => last.cuda().free(self.address as u64),
+                (None, Some(home)) if !*self.foreign.get_mut() => home.cuda().free(self.address as u64),
                 _ => device.free(self.address as u64),
             },
             Executor::Emulator(device) => device.free(self.address),

@@ -1,7 +1,8 @@
-//! Large copies between host and device by several threads: each moves its chunks through pinned memory on two streams of
-//! its own ([`Lane`]), and while one chunk crosses the bus, it fills or empties another. One stream alone would leave
-//! the bus idle between two copies. They come after what the caller's stream holds, and have all ended when a call
-//! returns, so memory that is freed in the order of that stream stays so.
+//! Large copies between host and device by several threads, through pinned memory. They come after what the caller's stream
+//! holds, and have all ended when a call returns, so memory that is freed in the order of that stream stays so.
+//!
+//! Uploads are [`upload`]'s. Of a download each thread takes chunks, on two streams of its own ([`Lane`]): while one chunk
+//! crosses the bus, it empties another.
 //!
 //! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory
 //! that is new, which costs ten times the copy.
@@ -12,17 +13,18 @@ use warpset_base::parallel;
 use crate::error::{GpuError, Result};
 use crate::event::Event;
 use crate::lane::Lane;
+use crate::upload::{Shape, upload};
 use crate::{DeviceSlice, DeviceSliceMut, Stream};
 
-/// Threads, at most.
+/// Threads that download, at most.
 const THREADS: usize = 8;
 /// Bytes of a chunk, at least and at most.
 const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 20;
+/// Bytes that a thread puts into pinned memory at a time for an upload, and how many times that this holds: 16 MiB.
+const PIECE: usize = 1 << 16;
+const SLOTS: usize = 1 << 8;
 /// Bytes from which on several threads pay.
 pub(crate) const LARGE: usize = 1 << 20;
-
-/// What goes from the host to a place on the device, of the same length.
-type Move<'h, 'd, T> = (&'h [T], DeviceSliceMut<'d, T>);
 
 /// Copies each slice to its place on the device, after what `stream` holds now, and waits.
 ///
@@ -39,8 +41,8 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
     upload_parts(stream, vec![moves], |_| Ok(()))
 }
 
-/// Copies several parts as [`upload_many`] does, one after the other: once one has arrived, `then` is called with its places, while
-/// the next ones are still on their way. Waits for all.
+/// Copies several parts as [`upload_many`] does, one after the other. Once all of a part is on its way, `then` is called with its
+/// places: what it queues on `stream` comes after the part, beside the copies of the next ones. Waits for all copies.
 ///
 /// # Errors
 /// A failed copy or allocation, or what `then` returns; some places may have been written by then.
@@ -53,7 +55,7 @@ pub fn upload_parts<'d, T: Pod, E: From<GpuError>>(
     then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let bytes: usize = parts.iter().flatten().map(|(from, _)| size_of_val(*from)).sum();
-    upload_in_chunks(stream, parts, chunk_of(bytes), threads(), then)
+    upload(stream, parts, Shape { piece: PIECE, slots: SLOTS, threads: uploading(bytes) }, then)
 }
 
 /// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.
@@ -82,6 +84,17 @@ fn threads() -> usize {
     rayon::current_num_threads().min(THREADS)
 }
 
+/// Threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one comes from memory,
+/// not from caches, at 5 GB/s per thread.
+fn uploading(bytes: usize) -> usize {
+    let wanted = match bytes >> 20 {
+        ..32 => 6,
+        32..128 => 8,
+        128.. => 12,
+    };
+    rayon::current_num_threads().min(wanted)
+}
+
 /// Two lanes for chunks of that many bytes, which start after `ready`.
 fn lanes(stream: &Stream, ready: &Event, chunk: usize) -> Result<[Lane; 2]> {
     let lane = || -> Result<Lane> {
@@ -97,49 +110,6 @@ fn end_of(stream: &Stream) -> Result<Event> {
     let ready = stream.device().new_event()?;
     ready.record(stream)?;
     Ok(ready)
-}
-
-fn upload_in_chunks<'d, T: Pod, E: From<GpuError>>(
-    stream: &Stream,
-    parts: Vec<Vec<Move<'_, 'd, T>>>,
-    chunk: usize,
-    threads: usize,
-    mut then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    for (from, to) in parts.iter().flatten() {
-        assert_eq!(from.len(), to.len(), "a slice and its place on the device");
-        to.memory().prepare_for(stream, "a copy to the device")?;
-    }
-    let ready = end_of(stream)?;
-    let mut lanes_of: Vec<Option<[Lane; 2]>> = (0..threads).map(|_| None).collect();
-    for mut moves in parts {
-        let mut shares: Vec<Vec<(&[u8], DeviceSliceMut<'_, u8>)>> = (0..threads).map(|_| Vec::new()).collect();
-        let mut next = (0..threads).cycle();
-        for (from, to) in &mut moves {
-            let mut rest = to.reborrow().cast::<u8>()?;
-            for from in bytemuck::cast_slice::<T, u8>(from).chunks(chunk) {
-                let (to, after) = rest.split_at_mut(from.len());
-                rest = after;
-                shares[next.next().unwrap_or(0)].push((from, to));
-            }
-        }
-        let shares: Vec<_> = shares.into_iter().zip(&mut lanes_of).collect();
-        parallel::try_for_each(shares, |(share, of_thread)| -> Result<()> {
-            let of_thread = match of_thread {
-                Some(there) => there,
-                none => none.insert(lanes(stream, &ready, chunk)?),
-            };
-            for (i, (from, to)) in share.into_iter().enumerate() {
-                let lane = &mut of_thread[i % 2];
-                lane.host()?[..from.len()].copy_from_slice(from);
-                // SAFETY: the memory is there when `ready` has passed, and borrowed until all lanes have been waited for.
-                unsafe { lane.send_to(to)? };
-            }
-            of_thread.iter_mut().try_for_each(Lane::wait)
-        })?;
-        then(moves.into_iter().map(|(_, to)| to).collect())?;
-    }
-    Ok(())
 }
 
 fn download_in_chunks<T: Pod>(
@@ -192,8 +162,9 @@ mod tests {
                 let items: Vec<Vec<u32>> =
                     lens.iter().map(|&len| (0..len as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect()).collect();
                 let all = items.concat();
-                for threads in [1, 3] {
+                for (threads, slots) in [(1, 1), (1, 100), (3, 2), (3, 7)] {
                     for chunk in [8, 128, 1 << 20] {
+                        let shape = Shape { piece: chunk, slots, threads };
                         let mut there = device.alloc_uninit::<u32>(all.len()).unwrap();
                         let mut rest = there.as_mut_slice();
                         let mut moves = Vec::new();
@@ -209,12 +180,12 @@ mod tests {
                             arrived.push(place.as_slice().to_vec()?);
                             Ok::<_, GpuError>(())
                         };
-                        upload_in_chunks(&stream, parts, chunk, threads, then).unwrap();
-                        assert!(arrived == items, "{lens:?} {threads} {chunk}");
-                        assert!(there.to_vec().unwrap() == all, "{lens:?} {threads} {chunk}");
+                        upload(&stream, parts, shape, then).unwrap();
+                        assert!(arrived == items, "{lens:?} {shape:?}");
+                        assert!(there.to_vec().unwrap() == all, "{lens:?} {shape:?}");
                         let mut back = vec![0u32; all.len()];
                         download_in_chunks(&stream, there.as_slice(), &mut back, chunk, threads).unwrap();
-                        assert!(back == all, "{lens:?} {threads} {chunk}");
+                        assert!(back == all, "{lens:?} {shape:?}");
                     }
                 }
             }

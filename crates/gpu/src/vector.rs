@@ -37,6 +37,19 @@ impl<T: Pod> DeviceVec<T> {
         Ok(Self { memory, len, items: PhantomData })
     }
 
+    pub(crate) fn of_memory(memory: Memory, len: usize) -> Self {
+        Self { memory, len, items: PhantomData }
+    }
+
+    /// Lets a later drop free the items after what `stream` holds by then, which is cheaper than after everything.
+    ///
+    /// # Safety
+    /// All other work on the items comes before what `stream` holds at the drop.
+    #[doc(hidden)]
+    pub unsafe fn free_behind(&self, stream: &Stream) {
+        self.memory.free_behind(stream);
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         self.len

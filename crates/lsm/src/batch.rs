@@ -26,7 +26,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
     }
     if keys.len() <= SHORT {
         let mut items: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).rev().collect();
-        items.sort_by_key(|&(key, _)| key);
+        sort_by_key(&mut items, |(key, _)| key);
         let places = sorted.keys.as_mut_slice().iter_mut().zip(&mut sorted.values);
         places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
         return Ok(sorted);

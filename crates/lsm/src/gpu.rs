@@ -23,6 +23,7 @@ mod builder;
 mod contains;
 mod element;
 mod elements;
+mod few;
 mod live;
 mod lookup;
 mod neighbours;
@@ -93,8 +94,8 @@ type AfterEvent<K, V> = (Event, Vec<Retired<K, V>>);
 
 /// Levels and tables that are no longer part of the dictionary.
 enum Retired<K, V: DeviceValue> {
-    Level(#[expect(dead_code, reason = "held, not read")] Arc<DeviceElements<K, V>>),
-    Table(#[expect(dead_code, reason = "held, not read")] Arc<DeviceVec<u64>>),
+    Level(Arc<DeviceElements<K, V>>),
+    Table(Arc<DeviceVec<u64>>),
     Indexed(#[expect(dead_code, reason = "held, not read")] Arc<Indexed>),
 }
 

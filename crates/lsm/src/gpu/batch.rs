@@ -1,9 +1,9 @@
 //! A batch becomes a sorted run on the device: in the order that `crate::batch` describes, queued without waiting.
 
-use warpset_gpu::{DeviceSlice, Stream};
+use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::batch::{BLOCK, INSERTION, lsm_gather, lsm_ones, lsm_order, lsm_take};
 use warpset_primitives::Error::TooLong;
-use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place_async};
+use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_async, sort_pairs_in_place_async};
 use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
@@ -35,6 +35,58 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
         V::sort(stream, keys, values, &mut sorted)?;
     }
     Ok(sorted)
+}
+
+/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the value of
+/// each is, for [`fetch`]. There is at least one.
+///
+/// # Safety
+/// As for [`insertions`].
+pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    first: u64,
+) -> Result<(DeviceElements<K, V>, Option<DeviceVec<u64>>), Error> {
+    let n = keys.len();
+    let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
+    let mut addresses = stream.alloc_uninit::<u64>(n)?;
+    // Those of rows stay.
+    let mut order = if V::IN_ROWS { None } else { Some(stream.alloc_uninit::<u64>(n)?) };
+    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
+    // answers for the rest.
+    unsafe {
+        rows::write_progression(stream, first, size_of::<V::Stored>() as u64, addresses.as_mut_slice())?;
+        let (by, addresses) = (By::ascending().last_first(), addresses.as_slice());
+        match &mut order {
+            Some(order) => sort_pairs_async(stream, keys, addresses, &mut sorted.keys, order, by)?,
+            None => {
+                let (to_keys, to_addresses, _) = sorted.parts_mut::<u64>()?;
+                sort_pairs_async(stream, keys, addresses, to_keys, to_addresses, by)?;
+            }
+        }
+    }
+    Ok((sorted, order))
+}
+
+/// Queues the copying of values, which begin at address `first`, to where [`order`] says.
+///
+/// # Safety
+/// As for [`order`], for the values too.
+pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
+    stream: &Stream,
+    order: Option<DeviceVec<u64>>,
+    first: u64,
+    sorted: &mut DeviceElements<K, V>,
+) -> Result<(), Error> {
+    // SAFETY: there is an address per place, of a value; they are freed in the order of the stream; the caller answers
+    // for the rest.
+    unsafe {
+        match order {
+            Some(order) => rows::copy(stream, order.as_slice(), first, sorted.values.as_mut_slice())?,
+            None => sorted.settle(stream, first)?,
+        }
+    }
+    Ok(())
 }
 
 /// Queues removals; there is at least one.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
+use warpset_gpu::arena::Arena;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
 use warpset_kernels::lsm::lookup::lsm_publish;
 use warpset_kernels::lsm::table::{Addresses, LEVELS, TABLE_WORDS, word};
@@ -41,6 +42,40 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
             tombstones: if tombstones { Some(stream.alloc_uninit(len.div_ceil(32))?) } else { None },
             search_index: OnceLock::new(),
         })
+    }
+
+    /// Bytes of an [`Arena`] that [`within`](Self::within) takes.
+    pub(super) fn arena_bytes(len: usize, tombstones: bool) -> Result<usize, Error> {
+        let values = Arena::bytes_of::<V::Stored>(if V::WORDS == 0 { 0 } else { len })?;
+        let addresses = Arena::bytes_of::<u64>(if V::IN_ROWS { len } else { 0 })?;
+        let bitmap = Arena::bytes_of::<u32>(if tombstones { len.div_ceil(32) } else { 0 })?;
+        Ok(Arena::bytes_of::<K>(len)?.saturating_add(values).saturating_add(addresses).saturating_add(bitmap))
+    }
+
+    /// [`uninit`](Self::uninit) in an arena: keys, values, their addresses and the bitmap, one after the other.
+    pub(super) fn within(arena: &mut Arena, len: usize, tombstones: bool) -> Result<Self, Error> {
+        Ok(DeviceElements {
+            len,
+            keys: arena.take(len)?,
+            values: arena.take(if V::WORDS == 0 { 0 } else { len })?,
+            addresses: if V::IN_ROWS { Some(arena.take(len)?) } else { None },
+            tombstones: if tombstones { Some(arena.take(len.div_ceil(32))?) } else { None },
+            search_index: OnceLock::new(),
+        })
+    }
+
+    /// Lets their memory be freed in the order of `stream`.
+    ///
+    /// # Safety
+    /// As for [`DeviceVec::free_behind`].
+    pub(super) unsafe fn free_behind(&self, stream: &Stream) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.keys.free_behind(stream);
+            self.values.free_behind(stream);
+            self.addresses.iter().for_each(|addresses| addresses.free_behind(stream));
+            self.tombstones.iter().for_each(|words| words.free_behind(stream));
+        }
     }
 
     /// Elements of which each has a key of its own and none is a tombstone; values are in no rows.
@@ -180,6 +215,13 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
+    Ok(stream.from_slice(&table_words(levels)?)?)
+}
+
+/// The table of these levels.
+pub(super) fn table_words<K: StoredKey, V: DeviceValue>(
+    levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+) -> Result<[u64; TABLE_WORDS], Error> {
     let Addresses { keys, values, tombstones, lengths, filters, filter_words, indexes, first_visible } =
         addresses(levels, levels.len() > 1)?;
     let mut words = [0; TABLE_WORDS];
@@ -196,7 +238,7 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
     for (at, array) in arrays {
         words[at * LEVELS..(at + 1) * LEVELS].copy_from_slice(&array);
     }
-    Ok(stream.from_slice(&words)?)
+    Ok(words)
 }
 
 fn addresses<K: StoredKey, V: DeviceValue>(

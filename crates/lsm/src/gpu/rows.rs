@@ -47,7 +47,21 @@ pub(super) unsafe fn write_addresses<T: Pod>(
     rows: DeviceSlice<'_, T>,
     mut out: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    let (first, step, n) = (address_of(rows), size_of::<T>() as u64, rows.len());
+    // SAFETY: the caller's promise.
+    unsafe { write_progression(stream, address_of(rows), size_of::<T>() as u64, out.slice_mut(..rows.len())) }
+}
+
+/// Queues the writing of `first`, `first + step` and so on to the places in `out`.
+///
+/// # Safety
+/// As for [`write_addresses`].
+pub(super) unsafe fn write_progression(
+    stream: &Stream,
+    first: u64,
+    step: u64,
+    mut out: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    let n = out.len();
     // SAFETY: the caller's promise.
     unsafe { lsm_progression { first, step, n, out: out.global_mut() }.launch(stream, covering(n))? };
     Ok(())
@@ -61,11 +75,8 @@ pub(super) unsafe fn write_ones<T: Pod>(stream: &Stream, mut out: DeviceSliceMut
     if size_of::<T>() == 4 {
         return Ok(stream.fill_words(out.cast::<u32>()?, 1)?);
     }
-    let mut out = out.reborrow().cast::<u64>()?;
-    let (n, out) = (out.len(), out.global_mut());
     // SAFETY: the caller's promise.
-    unsafe { lsm_progression { first: 1, step: 0, n, out }.launch(stream, covering(n))? };
-    Ok(())
+    unsafe { write_progression(stream, 1, 0, out.reborrow().cast()?) }
 }
 
 /// Queues the copying of the rows at these addresses, or of zeros where an address is 0, to their places in `out`. All

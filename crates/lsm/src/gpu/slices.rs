@@ -12,7 +12,7 @@ use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use super::elements::DeviceElements;
 use super::lookup::FLIPPED_FROM;
 use super::rows::Answers;
-use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod, batch};
+use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod, batch, rows};
 use crate::Error;
 
 /// Threads that look up, at most: as many as fill the bus.
@@ -167,51 +167,84 @@ impl Batch {
         keys: &[K],
         values: &[V],
     ) -> Result<DeviceElements<K::Stored, V>, Error> {
-        let parts = (keys.len() * (size_of::<K>() + size_of::<V>()) / PART).min(MOST_PARTS);
-        if parts > 1 {
-            return self.insertions_in_parts(stream, keys, values, parts);
+        let bytes = keys.len() * (size_of::<K>() + size_of::<V>());
+        if bytes >= LARGE {
+            return match V::WORDS {
+                0 => self.keys_in_parts(stream, keys, (bytes / PART).clamp(1, MOST_PARTS)),
+                _ => self.insertions_by_keys(stream, keys, values),
+            };
         }
         let (keys, values) = self.bring(stream, keys, values)?;
         // SAFETY: what was brought stays until the caller has waited.
         unsafe { batch::insertions(stream, keys, values) }
     }
 
-    /// Does what [`Batch::insertions`] does in `parts` parts: each is sorted while the next one is on its way.
-    fn insertions_in_parts<K: DeviceKey, V: DeviceValue>(
+    /// Does what [`Batch::insertions`] does with values that are brought after the keys: these are sorted meanwhile, with the
+    /// addresses of the values.
+    fn insertions_by_keys<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
         keys: &[K],
         values: &[V],
+    ) -> Result<DeviceElements<K::Stored, V>, Error> {
+        let (keys, values) = (K::stored(keys), V::stored(values));
+        let places = Places::of::<K::Stored, V::Stored>(keys.len(), values.len());
+        let memory = self.memory.insert(stream.alloc_uninit::<u8>(places.end())?);
+        let (to_keys, rest) = memory.as_mut_slice().split_at_mut(places.keys.end);
+        let (_, to_values) = rest.split_at_mut(places.values.start - places.keys.end);
+        let to_values = to_values.split_at_mut(places.values.len()).0;
+        let first = rows::address_of(to_values.as_slice());
+        let mut sorted = None;
+        let moves = vec![vec![(bytemuck::cast_slice(&keys), to_keys)], vec![(bytemuck::cast_slice(values), to_values)]];
+        upload_parts(stream, moves, |places| {
+            // SAFETY: the output is new, and what was brought stays until the caller has waited. The second time the values
+            // are there.
+            unsafe {
+                match (&mut sorted, &places[..]) {
+                    (None, [keys]) => sorted = Some(batch::order(stream, keys.as_slice().cast()?, first)?),
+                    (Some((sorted, order)), _) => batch::fetch(stream, order.take(), first, sorted)?,
+                    _ => {}
+                }
+            }
+            Ok::<_, Error>(())
+        })?;
+        match sorted {
+            Some((sorted, _)) => Ok(sorted),
+            None => unreachable!("there are keys"),
+        }
+    }
+
+    /// Does what [`Batch::insertions`] does with keys alone, in `parts` parts: each is sorted while the next one is on its
+    /// way.
+    fn keys_in_parts<K: DeviceKey, V: DeviceValue>(
+        &mut self,
+        stream: &Stream,
+        keys: &[K],
         parts: usize,
     ) -> Result<DeviceElements<K::Stored, V>, Error> {
         let n = keys.len();
         let len = n.div_ceil(parts).next_multiple_of(ALIGNMENT);
-        let (keys, values) = (K::stored(keys), V::stored(values));
-        let of_part = |keys: usize| Places::of::<K::Stored, V::Stored>(keys, if values.is_empty() { 0 } else { keys });
-        // Whole parts are as long as each other.
-        let bytes = of_part(len).end();
-        let memory = self.memory.insert(stream.alloc_uninit::<u8>(n.div_ceil(len) * bytes)?);
+        let keys = K::stored(keys);
+        let memory = self.memory.insert(stream.alloc_uninit::<u8>(size_of_val(&keys[..]))?);
         let mut rest = memory.as_mut_slice();
         let mut moves = Vec::new();
-        for (i, keys) in keys.chunks(len).enumerate() {
-            let places = of_part(keys.len());
-            let (part, after) = rest.split_at_mut(bytes);
+        for keys in keys.chunks(len) {
+            let (part, after) = rest.split_at_mut(size_of_val(keys));
             rest = after;
-            let (to_keys, others) = part.split_at_mut(places.keys.end);
-            let (to_values, _) =
-                others.split_at_mut(places.values.start - places.keys.end).1.split_at_mut(places.values.len());
-            let values = values.get(i * len..i * len + keys.len()).unwrap_or_default();
-            moves.push(vec![(bytemuck::cast_slice(keys), to_keys), (bytemuck::cast_slice(values), to_values)]);
+            moves.push(vec![(bytemuck::cast_slice(keys), part)]);
         }
         // The last one first, since the last of equal keys counts.
         let mut runs = Vec::new();
         upload_parts(stream, moves, |places| {
-            let [keys, values] = &places[..] else { return Ok(()) };
-            let (keys, values) = (keys.as_slice().cast::<K::Stored>()?, values.as_slice().cast::<V::Stored>()?);
+            let [keys] = &places[..] else { return Ok(()) };
+            let (keys, values) = (keys.as_slice().cast::<K::Stored>()?, keys.as_slice().slice(..0).cast()?);
             // SAFETY: what was brought stays until the caller has waited.
             runs.insert(0, unsafe { batch::insertions::<_, V>(stream, keys, values)? });
             Ok::<_, Error>(())
         })?;
+        if runs.len() == 1 {
+            return Ok(runs.remove(0));
+        }
         let runs: Vec<&DeviceElements<K::Stored, V>> = runs.iter().collect();
         let mut all = DeviceElements::uninit(stream, n, false)?;
         // SAFETY: the output is new and as long as all runs, which are freed in the order of the stream.

@@ -95,6 +95,48 @@ fn streams_of_batches_as_on_the_host() {
     }
 }
 
+/// Batches of so many bytes that several threads bring them: their values arrive while keys are sorted, and keys without
+/// values in parts.
+#[test]
+fn long_batches_as_on_the_host() {
+    for device in testing::devices(15) {
+        streams_agree::<u32, u32>(&device, (1 << 10, 4), CleanupPolicy::Manual, |n| n as u32);
+        streams_agree::<u64, u64>(&device, (1 << 9, 4), CleanupPolicy::Manual, |n| n);
+        streams_agree::<u32, ()>(&device, (1 << 11, 4), CleanupPolicy::Manual, |_| ());
+        streams_agree::<u32, Row>(&device, (1 << 9, 4), CleanupPolicy::Manual, row);
+    }
+}
+
+/// Short batches on top of tombstones, and beside a snapshot that shares the levels which they replace.
+#[test]
+fn short_batches_leave_snapshots_as_they_were() {
+    fn check<V: DeviceValue>(device: &Device, value: fn(u64) -> V) {
+        let builder = Lsm::<u32, V>::builder().batch_size(256).cleanup(CleanupPolicy::Manual);
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
+        let keys: Vec<u32> = (0..100).map(|i| key(i, 5)).collect();
+        let values: Vec<V> = (0..100).map(value).collect();
+        host.insert_bulk(&keys, &values).unwrap();
+        there.insert_bulk(&keys, &values).unwrap();
+        host.remove_bulk(&keys[..30]).unwrap();
+        there.remove_bulk(&keys[..30]).unwrap();
+        let (before, wanted) = (there.snapshot(), host.get_bulk(&keys));
+        for (keys, values) in keys[..90].rchunks(7).zip(values.chunks(7)) {
+            let len = keys.len().min(values.len());
+            host.insert_bulk(&keys[..len], &values[..len]).unwrap();
+            there.insert_bulk(&keys[..len], &values[..len]).unwrap();
+            assert_eq!(there.to_host().unwrap().to_bytes(), host.to_bytes());
+        }
+        assert_eq!(before.get_bulk(&keys).unwrap(), wanted);
+        drop(before);
+        assert_eq!(there.get_bulk(&keys).unwrap(), host.get_bulk(&keys));
+    }
+    for device in testing::devices(16) {
+        check::<u32>(&device, |n| n as u32);
+        check::<()>(&device, |_| ());
+        check::<Row>(&device, row);
+    }
+}
+
 #[test]
 fn full_batches_fill_all_levels() {
     for device in testing::devices(12) {

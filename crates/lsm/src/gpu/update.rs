@@ -16,9 +16,9 @@ use crate::level::LevelIndex;
 use crate::policy::MergePolicy;
 
 /// What an update makes of a batch: [`Dictionary::queue`] leaves it, [`Dictionary::take`] takes it over.
-struct Made<K, V: DeviceValue> {
-    levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
-    table: warpset_gpu::DeviceVec<u64>,
+pub(super) struct Made<K, V: DeviceValue> {
+    pub(super) levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
+    pub(super) table: warpset_gpu::DeviceVec<u64>,
 }
 
 /// Updates from host memory.
@@ -30,6 +30,9 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
+        if self.insert_few(keys, values)? {
+            return Ok(());
+        }
         let mut brought = Batch::default();
         self.update(keys.len(), |stream| brought.insertions(stream, keys, values))
     }
@@ -213,11 +216,16 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         })?;
         drop(self.take(made));
         self.retired.clear();
+        self.clean_up_if_due();
+        Ok(())
+    }
+
+    /// What a call that waits does at its end.
+    pub(super) fn clean_up_if_due(&mut self) {
         if self.policy.is_due(self.resident_len()) {
             // Where there is no memory for it now, the next update tries again.
             let _ = self.cleanup();
         }
-        Ok(())
     }
 
     /// Queues the addition of the batch of `len` elements that `queue` sorts, without waiting.
@@ -282,7 +290,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// Makes the result of an update the dictionary's; gives what was replaced, which queued work may still read.
-    fn take(&mut self, made: Made<K::Stored, V>) -> Vec<Retired<K::Stored, V>> {
+    pub(super) fn take(&mut self, made: Made<K::Stored, V>) -> Vec<Retired<K::Stored, V>> {
         let old = std::mem::replace(&mut self.levels, made.levels);
         let table = std::mem::replace(&mut self.table, Arc::new(made.table));
         let indexed = self.indexed.take();

@@ -1,0 +1,316 @@
+//! Large copies to the device: threads fill a ring of pinned memory piece by piece, and the caller's sends what they have
+//! filled across the bus. The others call no function of the driver, which lets in one thread at a time. After each copy
+//! the bus is idle for 2.5 us, what it takes for 128 KiB: so while copies are on their way the next one grows.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytemuck::Pod;
+use warpset_base::parallel;
+
+use crate::error::{GpuError, Result};
+use crate::event::Event;
+use crate::lane::Lane;
+use crate::{DeviceSliceMut, Stream};
+
+/// What goes from the host to a place on the device, of the same length.
+pub(crate) type Move<'h, 'd, T> = (&'h [T], DeviceSliceMut<'d, T>);
+
+/// Copies that are queued at a time: while one crosses the bus, the next one waits.
+const QUEUED: usize = 2;
+/// As [`QUEUED`], of copies that cannot grow by waiting.
+const MOST_QUEUED: usize = 16;
+/// Pieces that are worth a copy behind another one, unless no more lie beside them.
+const TOGETHER: usize = 4;
+/// So many other threads fill the bus: the caller's then only sends what they fill, and is there when a copy ends.
+const ENOUGH: usize = 5;
+
+/// How an upload is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Bytes that a thread copies at a time.
+    pub(crate) piece: usize,
+    /// Pieces that pinned memory has room for, at most.
+    pub(crate) slots: usize,
+    /// Threads that fill it, the caller's among them.
+    pub(crate) threads: usize,
+}
+
+/// A piece on its way.
+struct Piece<'h> {
+    from: &'h [u8],
+    /// Where it belongs, in bytes from the begin of its move's place.
+    to: usize,
+    /// The number of its move, and the piece at which that ends.
+    of: usize,
+    end: usize,
+}
+
+/// What the threads share: pieces, in the order in which they go. Piece `i` goes through slot `i % slots`.
+struct Filling<'h> {
+    pieces: Vec<Piece<'h>>,
+    slots: usize,
+    /// Bytes of a slot.
+    size: usize,
+    /// Where the slots are, once they are there: meanwhile threads wake up.
+    memory: OnceLock<Memory>,
+    /// The first piece that no thread has begun.
+    next: AtomicUsize,
+    /// How many pieces have crossed the bus; they are the first ones.
+    crossed: AtomicUsize,
+    /// Which pieces have been filled in.
+    is_there: Vec<AtomicBool>,
+    /// Threads that have come to help.
+    helping: AtomicUsize,
+}
+
+/// The first byte of pinned memory.
+struct Memory(NonNull<u8>);
+
+// SAFETY: a slot is written by the one thread that has begun its piece, and read once that says so.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Filling<'_> {
+    /// Fills in the next piece, if there is one and its slot is free.
+    fn fill_next(&self) -> bool {
+        let Some(memory) = self.memory.get() else { return false };
+        let free = self.pieces.len().min(self.crossed.load(Ordering::Acquire) + self.slots);
+        let begun = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |i| (i < free).then_some(i + 1));
+        let Ok(i) = begun else { return false };
+        // SAFETY: the slot has room for any piece. What was there before has crossed the bus, and no other thread has
+        // begun this piece.
+        unsafe { copy_past_caches(self.pieces[i].from, self.slot(memory, i)) };
+        self.is_there[i].store(true, Ordering::Release);
+        true
+    }
+
+    /// Fills in pieces until all have been begun.
+    fn fill(&self) {
+        self.helping.fetch_add(1, Ordering::Relaxed);
+        let mut tries = 0;
+        while self.next.load(Ordering::Relaxed) < self.pieces.len() {
+            tries = if self.fill_next() { 0 } else { pause(tries) };
+        }
+    }
+
+    /// Where the slot of piece `i` begins.
+    fn slot(&self, memory: &Memory, i: usize) -> NonNull<u8> {
+        // SAFETY: the memory has room for all slots.
+        unsafe { memory.0.add(i % self.slots * self.size) }
+    }
+
+    /// The end of the pieces from `i` on that lie side by side, on the way and where they belong.
+    fn end_of_run(&self, i: usize) -> usize {
+        self.pieces[i].end.min((i / self.slots + 1) * self.slots)
+    }
+}
+
+/// Lets no thread begin a piece any more.
+struct End<'f, 'h>(&'f Filling<'h>);
+
+impl Drop for End<'_, '_> {
+    fn drop(&mut self) {
+        self.0.next.store(self.0.pieces.len(), Ordering::Relaxed);
+    }
+}
+
+/// Waits a moment, and counts how often.
+fn pause(tries: u32) -> u32 {
+    if tries < 1000 {
+        std::hint::spin_loop()
+    } else {
+        std::thread::yield_now()
+    }
+    tries.saturating_add(1)
+}
+
+/// Copies by stores that go to memory at once: lines that the device has read, or that another processor has written,
+/// take several times longer to be written to in the caches.
+///
+/// # Safety
+/// `to` is valid for as many writes as `from` has bytes, and apart from it.
+unsafe fn copy_past_caches(from: &[u8], to: NonNull<u8>) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    let done = {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+        const LINE: usize = 64;
+        let lines = if to.addr().get().is_multiple_of(LINE) { from.len() / LINE } else { 0 };
+        for at in (0..lines * LINE).step_by(LINE) {
+            // SAFETY: both have a line here, and that of `to` is aligned.
+            unsafe {
+                let (from, to) = (from.as_ptr().add(at).cast::<__m128i>(), to.as_ptr().add(at).cast::<__m128i>());
+                let (first, second) = (_mm_loadu_si128(from), _mm_loadu_si128(from.add(1)));
+                let (third, fourth) = (_mm_loadu_si128(from.add(2)), _mm_loadu_si128(from.add(3)));
+                _mm_stream_si128(to, first);
+                _mm_stream_si128(to.add(1), second);
+                _mm_stream_si128(to.add(2), third);
+                _mm_stream_si128(to.add(3), fourth);
+            }
+        }
+        // SAFETY: it orders these stores before later ones, which they are not by themselves, and accesses nothing.
+        unsafe { _mm_sfence() };
+        lines * LINE
+    };
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let done = 0;
+    let rest = &from[done..];
+    // SAFETY: the caller's promise.
+    unsafe { to.add(done).copy_from_nonoverlapping(NonNull::from(rest).cast(), rest.len()) };
+}
+
+/// Copies parts to their places after what `stream` holds now, one after the other. When all of a part is on its way,
+/// `then` is called with its places: what that queues on `stream` comes after the copies. Waits for the copies.
+pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
+    stream: &Stream,
+    parts: Vec<Vec<Move<'_, 'd, T>>>,
+    shape: Shape,
+    mut then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut pieces = Vec::new();
+    let mut places = Vec::new();
+    let mut of = 0;
+    for moves in parts {
+        let mut part = Vec::new();
+        for (from, to) in moves {
+            assert_eq!(from.len(), to.len(), "a slice and its place on the device");
+            to.memory().prepare_for(stream, "a copy to the device")?;
+            let from = bytemuck::cast_slice::<T, u8>(from).chunks(shape.piece);
+            let end = pieces.len() + from.len();
+            pieces.extend(from.enumerate().map(|(i, from)| Piece { from, to: i * shape.piece, of, end }));
+            part.push(to);
+            of += 1;
+        }
+        places.push((pieces.len(), part));
+    }
+    let slots = shape.slots.min(pieces.len()).max(1);
+    let filling = Filling {
+        slots,
+        size: shape.piece,
+        memory: OnceLock::new(),
+        next: AtomicUsize::new(0),
+        crossed: AtomicUsize::new(0),
+        is_there: pieces.iter().map(|_| AtomicBool::new(false)).collect(),
+        helping: AtomicUsize::new(0),
+        pieces,
+    };
+    // It is given up after all threads have ended.
+    let mut used = None;
+    let helpers = shape.threads.min(filling.pieces.len()).saturating_sub(1);
+    parallel::beside(helpers, &|| filling.fill(), || {
+        let _end = End(&filling);
+        let lane = used.insert(Lane::new(stream.device(), (slots * shape.piece).div_ceil(8), 0)?);
+        lane.is_busy = true;
+        lane.stream.wait_for(stream)?;
+        let memory = filling.memory.get_or_init(|| Memory(NonNull::from(&mut lane.host[..]).cast()));
+        let mut sender = Sender {
+            filling: &filling,
+            memory,
+            stream: &lane.stream,
+            sent: 0,
+            queued: VecDeque::new(),
+            idle: Vec::new(),
+        };
+        let (mut of, mut before) = (0, None);
+        for (end, mut part) in places {
+            // The bus has work again before the part that has been sent is worked on.
+            sender.send(end, of, &mut part, 1)?;
+            before.take().map_or(Ok(()), &mut then)?;
+            sender.send(end, of, &mut part, usize::MAX)?;
+            of += part.len();
+            stream.wait_for(&lane.stream)?;
+            before = Some(part);
+        }
+        before.map_or(Ok(()), &mut then)
+    })?;
+    Ok(used.as_mut().map_or(Ok(()), Lane::wait)?)
+}
+
+/// The side of the caller's thread.
+struct Sender<'f, 'h> {
+    filling: &'f Filling<'h>,
+    memory: &'f Memory,
+    stream: &'f Stream,
+    /// Pieces whose copies have been queued.
+    sent: usize,
+    /// Where copies end that have not been seen to have ended, and the pieces up to there.
+    queued: VecDeque<(Event, usize)>,
+    /// Events for later copies.
+    idle: Vec<Event>,
+}
+
+impl Sender<'_, '_> {
+    /// Sends the pieces before `end`, in `most` copies at most. They belong to `places`, those of the moves from number
+    /// `first` on.
+    fn send<T: Pod>(
+        &mut self,
+        end: usize,
+        first: usize,
+        places: &mut [DeviceSliceMut<'_, T>],
+        most: usize,
+    ) -> Result<()> {
+        let filling = self.filling;
+        let (mut there, mut tries, mut copies) = (self.sent, 0, 0);
+        while self.sent < end && copies < most {
+            let run = filling.end_of_run(self.sent);
+            there = there.max(self.sent);
+            while there < run && filling.is_there[there].load(Ordering::Acquire) {
+                there += 1;
+            }
+            let least = if self.queued.is_empty() { 1 } else { TOGETHER.min(run - self.sent) };
+            let most_queued = if there == run { MOST_QUEUED } else { QUEUED };
+            if self.queued.len() < most_queued && there - self.sent >= least {
+                self.queue(self.sent..there, &mut places[filling.pieces[self.sent].of - first])?;
+                copies += 1;
+            } else if !self.note_crossed()? && (self.is_helped() || !filling.fill_next()) {
+                tries = pause(tries);
+                continue;
+            }
+            tries = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether others fill the bus.
+    fn is_helped(&self) -> bool {
+        self.filling.helping.load(Ordering::Relaxed) >= ENOUGH
+    }
+
+    /// Queues the copy of pieces that lie side by side.
+    fn queue<T: Pod>(&mut self, pieces: Range<usize>, place: &mut DeviceSliceMut<'_, T>) -> Result<()> {
+        let filling = self.filling;
+        let (first, last) = (&filling.pieces[pieces.start], &filling.pieces[pieces.end - 1]);
+        let to = first.to..last.to + last.from.len();
+        let from = NonNull::slice_from_raw_parts(filling.slot(self.memory, pieces.start), to.len());
+        let mut place = place.reborrow().cast::<u8>()?;
+        // SAFETY: the pieces have been filled in, and nothing writes to their slots before they have crossed the bus.
+        // The place is allocated when the stream, which waits for its owner, comes to the copy; it is borrowed, and the
+        // lane there, until the lane has been waited for.
+        unsafe { self.stream.upload_unordered(place.slice_mut(to), from.as_ref())? };
+        self.sent = pieces.end;
+        let event = self.idle.pop().map_or_else(|| self.stream.device().new_event(), Ok)?;
+        event.record(self.stream)?;
+        self.queued.push_back((event, pieces.end));
+        Ok(())
+    }
+
+    /// Frees the slots of pieces that have crossed the bus; says whether there were any.
+    fn note_crossed(&mut self) -> Result<bool> {
+        let mut any = false;
+        while let Some((event, _)) = self.queued.front() {
+            if !event.is_done()? {
+                break;
+            }
+            if let Some((event, end)) = self.queued.pop_front() {
+                self.filling.crossed.store(end, Ordering::Release);
+                self.idle.push(event);
+            }
+            any = true;
+        }
+        Ok(any)
+    }
+}

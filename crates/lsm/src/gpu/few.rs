@@ -1,0 +1,132 @@
+//! Short batches of insertions from host slices. What they take are fixed costs of calls of the driver, a microsecond for an
+//! allocation and two to four for a copy or a launch: so the host sorts them, one copy brings them and the new table,
+//! one allocation holds everything, and the merge with the newest levels is the only launch.
+
+use std::sync::Arc;
+
+use warpset_gpu::arena::Arena;
+use warpset_gpu::lane::Lane;
+use warpset_gpu::{DeviceVec, Stream};
+use warpset_kernels::lsm::table::TABLE_WORDS;
+
+use super::elements::{DeviceElements, table_words};
+use super::update::Made;
+use super::{DeviceKey, DeviceValue, Dictionary, Retired, StoredKey, rows};
+use crate::level::LevelIndex;
+use crate::policy::MergePolicy;
+use crate::run::Elements;
+use crate::{Error, batch};
+
+/// Elements, and bytes of them, that the host sorts faster than launches begin.
+const MOST: usize = if cfg!(test) { 64 } else { 1 << 10 };
+const MOST_BYTES: usize = 1 << 15;
+
+impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
+    /// Inserts a short batch that is merged with a level; says whether it was one. Keys and values are as many.
+    pub(super) fn insert_few(&mut self, keys: &[K], values: &[V]) -> Result<bool, Error> {
+        let n = keys.len();
+        if P::ALWAYS_CLEAN || n == 0 || n > MOST || n * (size_of::<K>() + size_of::<V>()) > MOST_BYTES {
+            return Ok(false);
+        }
+        let lengths = self.levels.iter().map(|(index, elements)| (*index, elements.len));
+        let (index, merged) = self.policy.place_for(n, lengths);
+        if merged == 0 {
+            return Ok(false);
+        }
+        let sorted = batch::insertions(keys, values)?;
+        self.device.synchronize()?;
+        // A lane that ends early waits for what was queued.
+        let mut lane = Lane::new(&self.device, Sent::of::<K::Stored, V>(n)?.end.div_ceil(8), 0)?;
+        let made = self.queue_few(&mut lane, &sorted, index, merged)?;
+        for replaced in self.take(made) {
+            // SAFETY: all work before this call has ended, and what it has queued is on the lane's stream.
+            unsafe { replaced.free_behind(lane.stream()) };
+        }
+        self.retired.clear();
+        lane.wait()?;
+        self.clean_up_if_due();
+        Ok(true)
+    }
+
+    /// Queues what a sorted batch and the `merged` newest levels become: level `index`, and the table with it.
+    fn queue_few(
+        &self,
+        lane: &mut Lane,
+        sorted: &Elements<K, V>,
+        index: LevelIndex,
+        merged: usize,
+    ) -> Result<Made<K::Stored, V>, Error> {
+        let stream = lane.stream().clone();
+        let (newer, older) = self.levels.split_at(merged);
+        let n = sorted.len();
+        let len = n + newer.iter().map(|(_, elements)| elements.len).sum::<usize>();
+        let tombstones = newer.iter().any(|(_, elements)| elements.tombstones.is_some());
+        let sent = Sent::of::<K::Stored, V>(n)?;
+        let bytes = DeviceElements::<K::Stored, V>::arena_bytes(len, tombstones)?.saturating_add(sent.end);
+        let mut arena = Arena::new(&stream, bytes)?;
+        let out = DeviceElements::<K::Stored, V>::within(&mut arena, len, tombstones)?;
+        let mut levels = vec![(index, Arc::new(out))];
+        levels.extend(older.iter().cloned());
+
+        let host = lane.host()?;
+        host[..8 * TABLE_WORDS].copy_from_slice(bytemuck::cast_slice(&table_words(&levels)?));
+        let values = V::stored(&sorted.values);
+        K::store(sorted.keys.as_slice(), bytemuck::cast_slice_mut(&mut host[sent.keys..][..n * size_of::<K>()]));
+        host[sent.values..][..size_of_val(values)].copy_from_slice(bytemuck::cast_slice(values));
+        let mut there = arena.rest();
+        if V::IN_ROWS {
+            let first = rows::address_of(there.slice(sent.values..));
+            let addresses = bytemuck::cast_slice_mut::<u8, u64>(&mut host[sent.addresses..][..8 * n]);
+            for (i, address) in addresses.iter_mut().enumerate() {
+                *address = first + (i * size_of::<V>()) as u64;
+            }
+        }
+        lane.send_to(there.slice_mut(..sent.end))?;
+
+        let table = arena.take::<u64>(TABLE_WORDS)?;
+        let batch = DeviceElements::<K::Stored, V>::within(&mut arena, n, false)?;
+        let runs: Vec<_> = std::iter::once(&batch).chain(newer.iter().map(|(_, elements)| &**elements)).collect();
+        let Some(out) = Arc::get_mut(&mut levels[0].1) else { unreachable!("no one else has it yet") };
+        // SAFETY: the output is new; levels are never written, and those that are replaced are freed in the order of the
+        // stream; so is the arena, with the table.
+        unsafe { V::merge(&stream, &runs, out)? };
+        Ok(Made { levels, table })
+    }
+}
+
+/// Where the parts of what is sent begin: the table, then a batch as [`DeviceElements::within`] takes it.
+struct Sent {
+    keys: usize,
+    values: usize,
+    addresses: usize,
+    end: usize,
+}
+
+impl Sent {
+    /// Of `n` elements.
+    fn of<K: StoredKey, V: DeviceValue>(n: usize) -> Result<Sent, Error> {
+        let keys = Arena::bytes_of::<u64>(TABLE_WORDS)?;
+        let values = keys + Arena::bytes_of::<K>(n)?;
+        let addresses = values + Arena::bytes_of::<V::Stored>(if V::WORDS == 0 { 0 } else { n })?;
+        let end = addresses + Arena::bytes_of::<u64>(if V::IN_ROWS { n } else { 0 })?;
+        Ok(Sent { keys, values, addresses, end })
+    }
+}
+
+impl<K: StoredKey, V: DeviceValue> Retired<K, V> {
+    /// Lets what a later drop frees be freed in the order of `stream`.
+    ///
+    /// # Safety
+    /// As for [`DeviceVec::free_behind`].
+    unsafe fn free_behind(&self, stream: &Stream) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Retired::Level(elements) => elements.free_behind(stream),
+                Retired::Table(table) => DeviceVec::free_behind(table, stream),
+                // Nothing that was queued reads it.
+                Retired::Indexed(_) => {}
+            }
+        }
+    }
+}
