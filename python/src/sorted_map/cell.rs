@@ -14,7 +14,7 @@ use super::types::Types;
 use crate::device::{Adopted, DeviceKeys, Kept, SharedItem};
 use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, Sign};
-use crate::output::{Item, Output};
+use crate::output::{self, Output};
 
 /// A key or a value.
 pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
@@ -124,7 +124,7 @@ where
 }
 
 /// [`Cell::array`] of items that NumPy has.
-pub fn filled<T: Item>(
+pub fn filled<T: output::Item>(
     py: Python<'_>,
     n: usize,
     out: Option<&Bound<'_, PyAny>>,
