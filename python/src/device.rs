@@ -454,8 +454,8 @@ impl DeviceLetters {
                 if array.typestr != "|u1" {
                     return Err(no_letters(&array.typestr));
                 }
-                // SAFETY: as for keys: the owner keeps the array, and the methods that take letters wait for all work on
-                // the device before and after.
+                // SAFETY: as for keys: the owner keeps the array, and the methods that take letters wait for all work
+                // on the device before and after.
                 Ok(Kept::Adopted(unsafe { array.adopt(device)? }))
             }
             DeviceLetters::Tensor(tensor) => Ok(Kept::Tensor(tensor)),

@@ -9,8 +9,8 @@
 //!
 //! The host is made to be like human DNA where that matters to k-mers: half of it is copies of repeats, 2 to 20 % from
 //! each other; stretches of 100,000 bases have 36 to 55 % of G and C; few C are followed by G; 2 % is short tandem
-//! repeats. Reads come from an individual with a variant per 1000 bases. Short reads have errors as Illumina's have: few
-//! at the start, ten times as many at the end, and a tenth of the reads has five times as many. Long ones have
+//! repeats. Reads come from an individual with a variant per 1000 bases. Short reads have errors as Illumina's have:
+//! few at the start, ten times as many at the end, and a tenth of the reads has five times as many. Long ones have
 //! substitutions, insertions and deletions, half of the latter in runs of a base.
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Who decides which reads match: the one place where a rule, and what is looked up, become decisions.
 //!
-//! A [`Decider`] is shared by all threads; each of them has a [`Worker`], with buffers of its own, to which it gives one
-//! batch after another. So two threads keep a device busy with one batch while another is on its way.
+//! A [`Decider`] is shared by all threads; each of them has a [`Worker`], with buffers of its own, to which it gives
+//! one batch after another. So two threads keep a device busy with one batch while another is on its way.
 
 use super::batch::Batch;
 use crate::Error;

@@ -4,8 +4,8 @@
 //! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
 //! enough of them to hide the time that memory takes.
 //!
-//! Of long reads only the beginning comes first. A read has no more minimizers than windows: hits that would suffice if each
-//! window had one suffice in any case. Only reads without that many hits are looked at to their end.
+//! Of long reads only the beginning comes first. A read has no more minimizers than windows: hits that would suffice if
+//! each window had one suffice in any case. Only reads without that many hits are looked at to their end.
 
 use warpset_sequence::Minimizers;
 
@@ -134,7 +134,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The letters of a unit's first read from whose minimizers it may be decided, 0 if all are wanted; and its windows.
+    /// The letters of a unit's first read from whose minimizers it may be decided, 0 if all are wanted; and its
+    /// windows.
     fn beginning(&self, batch: &Batch, unit: usize) -> (usize, u64) {
         let scheme = self.minimizers.scheme();
         let window = scheme.window() as usize;

@@ -90,8 +90,8 @@ fn model(index: &Index, letters: &[&[u8]], rule: Rule, prefix: usize) -> (u64, u
     (hits, total, matches)
 }
 
-/// Every kind of index, read and mapped, saved and as Deacon has it, holds the minimizers of its sequences; exact ones no
-/// others.
+/// Every kind of index, read and mapped, saved and as Deacon has it, holds the minimizers of its sequences; exact ones
+/// no others.
 #[test]
 fn indexes_come_back_from_their_files() {
     let files = Files::new();

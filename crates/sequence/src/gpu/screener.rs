@@ -63,8 +63,8 @@ impl From<u64> for Counts {
 /// What is wanted of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wanted {
-    /// Whether each unit matches: at least `hits` of its different minimizers are in the filter, and at least `share` of
-    /// them.
+    /// Whether each unit matches: at least `hits` of its different minimizers are in the filter, and at least `share`
+    /// of them.
     Decisions {
         /// Hits.
         hits: u64,
@@ -204,8 +204,8 @@ impl Screener {
     /// As for [`decide`](Screener::decide); nothing is on its way then.
     ///
     /// # Safety
-    /// The filter stays allocated, and nothing writes it, until [`finish`](Screener::finish) has returned, the next batch
-    /// is begun, or the screener is dropped.
+    /// The filter stays allocated, and nothing writes it, until [`finish`](Screener::finish) has returned, the next
+    /// batch is begun, or the screener is dropped.
     pub unsafe fn begin<F: MinimizerFilter>(
         &mut self,
         filter: &F,
