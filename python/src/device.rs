@@ -304,7 +304,7 @@ trait Taken: Sized {
     /// The tensor, if its items fit.
     ///
     /// # Safety
-    /// As for [`DeviceTensor::from_dlpack`].
+    /// The conditions of [`DeviceTensor::from_dlpack`].
     unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Self, GpuError>;
     /// How many dimensions it has.
     fn dimensions(&self) -> usize;

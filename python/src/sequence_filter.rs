@@ -234,8 +234,8 @@ class! {
         /// For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
         /// booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
         ///
-        /// Of letters on a device, an array of `uint8`, the answers are there too: bit `i % 32` of word `i // 32` of an
-        /// array of `uint32` for the window that begins with letter `i`, and a letter that is no base ends a sequence.
+        /// Letters on a device are an array of `uint8`, and have their answers there: bit `i % 32` of word `i // 32` of
+        /// an array of `uint32` for the window that begins with letter `i`; a letter that is no base ends a sequence.
         #[pyo3(signature = (sequence, /, *, form="bool", out=None, threads=None))]
         fn contains_windows(
             &self,

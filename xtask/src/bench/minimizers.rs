@@ -28,7 +28,7 @@ fn steps(effort: Effort) -> Vec<Step> {
     READS.iter().map(|&len| Step::new(format!("minimizers: {}", reads(len)), step(len))).collect()
 }
 
-/// The same on a device.
+/// The steps on a device.
 fn steps_on(device: &Device, effort: Effort) -> Vec<Step> {
     sizes_on(
         device,

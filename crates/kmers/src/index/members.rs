@@ -41,7 +41,7 @@ impl fmt::Display for IndexKind {
 }
 
 pub(crate) enum Members {
-    /// Of an index of Deacon.
+    /// The k-mers of an index that Deacon made.
     Lines(Lines),
     Static(StaticSet<u64>),
     Fuse16(BinaryFuse16),

@@ -46,13 +46,13 @@ pub(crate) trait Worker {
     /// order in which they came.
     ///
     /// # Errors
-    /// Those of a device, and those of `done`.
+    /// Errors of the device, and those of `done`.
     fn decide(&mut self, number: u64, batch: Batch, done: &mut Done<'_>) -> Result<(), Failure>;
 
     /// Hands over what it still has.
     ///
     /// # Errors
-    /// As for [`decide`](Worker::decide).
+    /// The errors of [`decide`](Worker::decide).
     fn finish(&mut self, _: &mut Done<'_>) -> Result<(), Failure> {
         Ok(())
     }

@@ -276,7 +276,7 @@ fn mates_match_together() {
     let is_match = |pair: &&[Read1; 2]| model(&index, &[&pair[0].1, &pair[1].1], rule, usize::MAX).2;
     let yes: Vec<[Read1; 2]> = pairs.iter().filter(is_match).cloned().collect();
     let first = files.write("first.fq", fastq(&of(&pairs, 0), "\n"));
-    // Of other lines, and without the last line end.
+    // With lines of another length, and without the last line end.
     let second = files.write("second.fa.gz", gzip(fasta(&of(&pairs, 1), "\n").trim_ascii_end()));
     let both = files.write("both.fq", fastq(&reads, "\n"));
     let screening = Screening::by_index(&index).rule(rule);

@@ -62,11 +62,11 @@ struct Buffers {
 struct Group {
     /// Words of each lane, side by side.
     words: [[u32; LANES]; BEFORE + PIECE / WORD + 1],
-    /// The same bases lane by lane.
+    /// The bases of `words`, lane by lane.
     packed: [u8; (1 << 16) / 4 + 16],
     /// The places that windows take anew, in the order of steps.
     taken: [u32; PLACES],
-    /// The same, lane by lane.
+    /// The places of `taken`, lane by lane.
     places: [u16; PLACES],
     kmers: [u64; PLACES],
 }
