@@ -4,8 +4,8 @@
 //! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
 //! enough of them to hide the time that memory takes.
 //!
-//! Long reads are looked at by their beginning first. A read has no more minimizers than windows: hits that would suffice if
-//! each window had one suffice in any case. Only reads without that many hits are looked at to their end.
+//! Long reads are looked at by their beginning first. A read has no more minimizers than windows: hits that would
+//! suffice if each window had one suffice in any case. Only reads without that many hits are looked at to their end.
 
 use warpset_sequence::Minimizers;
 
