@@ -304,7 +304,7 @@ trait Taken: Sized {
     /// The tensor, if its items fit.
     ///
     /// # Safety
-    /// As for [`DeviceTensor::from_dlpack`].
+    /// The conditions of [`DeviceTensor::from_dlpack`].
     unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Self, GpuError>;
     /// How many dimensions it has.
     fn dimensions(&self) -> usize;
@@ -454,8 +454,8 @@ impl DeviceLetters {
                 if array.typestr != "|u1" {
                     return Err(no_letters(&array.typestr));
                 }
-                // SAFETY: as for keys: the owner keeps the array, and the methods that take letters wait for all work on
-                // the device before and after.
+                // SAFETY: as for keys: the owner keeps the array, and the methods that take letters wait for all work
+                // on the device before and after.
                 Ok(Kept::Adopted(unsafe { array.adopt(device)? }))
             }
             DeviceLetters::Tensor(tensor) => Ok(Kept::Tensor(tensor)),

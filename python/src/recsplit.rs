@@ -68,7 +68,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Those of a kind, which has no setting of the other one.
+    /// Settings of a kind, which has no setting of the other one.
     fn new(
         kind: &str,
         leaf_size: Option<u32>,

@@ -120,8 +120,8 @@ class! {
     /// - `s`: bases per s-mer, of which a k-mer has `k - s + 1`, that all have to be there; `m`: bases of the minimizer
     ///   by which a block is chosen. Both are chosen by `k` and `n` if they are not given.
     ///
-    /// A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another iterable
-    /// of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
+    /// A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another
+    /// iterable of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
     ///
     /// >>> import warpset
     /// >>> genome = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG"
@@ -181,8 +181,8 @@ class! {
 
         /// Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
         ///
-        /// Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the filter.
-        /// `threads` bounds the threads that work on them; by default as many as the machine has.
+        /// Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the
+        /// filter. `threads` bounds the threads that work on them; by default as many as the machine has.
         #[pyo3(signature = (sequences, /, *, threads=None))]
         fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
             Sequences::each_part(sequences, &mut |part| self.insert(py, part.get(), part.total(), threads))
@@ -205,8 +205,8 @@ class! {
         /// Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_fraction`
         /// of those that it has: an array of booleans, or `out` filled. Nulls never match.
         ///
-        /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array of
-        /// Arrow.
+        /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array
+        /// of Arrow.
         #[pyo3(signature = (sequences, /, *, min_hits=1, min_fraction=0.0, form="bool", out=None, threads=None))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn matches(
@@ -234,8 +234,8 @@ class! {
         /// For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
         /// booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
         ///
-        /// Of letters on a device, an array of `uint8`, the answers are there too: bit `i % 32` of word `i // 32` of an
-        /// array of `uint32` for the window that begins with letter `i`, and a letter that is no base ends a sequence.
+        /// Letters on a device are an array of `uint8`, and have their answers there: bit `i % 32` of word `i // 32` of
+        /// an array of `uint32` for the window that begins with letter `i`; a letter that is no base ends a sequence.
         #[pyo3(signature = (sequence, /, *, form="bool", out=None, threads=None))]
         fn contains_windows(
             &self,

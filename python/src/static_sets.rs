@@ -335,8 +335,8 @@ macro_rules! over_integers {
                     ask!(self.0, py, |value| $typed!(value, |it| it.slots()))
                 }
 
-                /// The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls, and
-                /// keys that are not there, have `2**64 - 1`.
+                /// The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
+                /// and keys that are not there, have `2**64 - 1`.
                 #[pyo3(signature = (keys, /, *, out=None, threads=None))]
                 fn index(
                     &self,

@@ -745,8 +745,8 @@ class SequenceFilter:
     - `s`: bases per s-mer, of which a k-mer has `k - s + 1`, that all have to be there; `m`: bases of the minimizer
       by which a block is chosen. Both are chosen by `k` and `n` if they are not given.
 
-    A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another iterable
-    of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
+    A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another
+    iterable of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
 
     >>> import warpset
     >>> genome = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG"
@@ -788,8 +788,8 @@ class SequenceFilter:
         For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
         booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
 
-        Of letters on a device, an array of `uint8`, the answers are there too: bit `i % 32` of word `i // 32` of an
-        array of `uint32` for the window that begins with letter `i`, and a letter that is no base ends a sequence.
+        Letters on a device are an array of `uint8`, and have their answers there: bit `i % 32` of word `i // 32` of
+        an array of `uint32` for the window that begins with letter `i`; a letter that is no base ends a sequence.
         """
     def copy(self, /) -> SequenceFilter:
         """
@@ -839,8 +839,8 @@ class SequenceFilter:
         Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_fraction`
         of those that it has: an array of booleans, or `out` filled. Nulls never match.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array of
-        Arrow.
+        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array
+        of Arrow.
         """
     def merge(self, /, other: SequenceFilter) -> None:
         """
@@ -874,8 +874,8 @@ class SequenceFilter:
         """
         Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
 
-        Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the filter.
-        `threads` bounds the threads that work on them; by default as many as the machine has.
+        Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the
+        filter. `threads` bounds the threads that work on them; by default as many as the machine has.
         """
 
 @final
@@ -885,11 +885,12 @@ class SortedMap:
     updates in batches: a GPU LSM.
 
     - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
-      None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`. With None it is an ordered set: all values are
-      `None`. Integers of any array are taken if the type has them; `OverflowError` tells which one it has not.
-    - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are values of up to 16 and
-      32 bytes: items of NumPy's structured, void, string and complex types, rows of `uint8`, or `bytes`, to which
-      zeros are added. Answers are arrays of that type, `.view(dtype)` makes items again, or give an `out=` of yours.
+      None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`. With None it is an ordered set: all values
+      are `None`. Integers of any array are taken if the type has them; `OverflowError` tells which one it has not.
+    - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are values of up to 16
+      and 32 bytes: items of NumPy's structured, void, string and complex types, rows of `uint8`, or `bytes`, to
+      which zeros are added. Answers are arrays of that type, `.view(dtype)` makes items again, or give an `out=` of
+      yours.
     - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
       unless given.
     - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
@@ -1377,8 +1378,8 @@ class StaticMap:
         """
     def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
         """
-        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls, and
-        keys that are not there, have `2**64 - 1`.
+        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
+        and keys that are not there, have `2**64 - 1`.
         """
     def index_one(self, /, key: Any) -> int | None:
         """
@@ -1479,8 +1480,8 @@ class StaticSet:
         """
     def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
         """
-        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls, and
-        keys that are not there, have `2**64 - 1`.
+        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
+        and keys that are not there, have `2**64 - 1`.
         """
     def index_one(self, /, key: Any) -> int | None:
         """

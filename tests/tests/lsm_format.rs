@@ -48,7 +48,8 @@ fn fixtures_of_version_1() {
 
 /// Any answer, no panic and no end of it.
 fn ask<K: OrderedKey, V: Value>(view: &View<'_, K, V>) {
-    let keys: Vec<K> = view.iter().take(1000).flat_map(|(key, _)| [Some(key), key.above()]).flatten().collect();
+    let keys: Vec<K> =
+        view.iter().take(1000).step_by(5).flat_map(|(key, _)| [Some(key), key.above()]).flatten().collect();
     view.get_bulk(&keys);
     view.count_range_bulk(&[(std::ops::Bound::Unbounded, std::ops::Bound::<K>::Unbounded)]);
     view.successor_bulk(&keys);

@@ -281,8 +281,8 @@ pub trait Count: Filter {
     fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Self::Error>;
 }
 
-/// Writes methods of a trait that call the inherent methods of the same names; `as Ok` after those that cannot fail there.
-/// Generic parameters stand in brackets.
+/// Writes methods of a trait that call the inherent methods of the same names; `as Ok` after those that cannot fail
+/// there. Generic parameters stand in brackets.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! by_inherent {

@@ -179,8 +179,8 @@ macro_rules! vectors {
                 None
             }
 
-            /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here: what it calls
-            /// wants `#[inline(always)]`.
+            /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here: what it
+            /// calls wants `#[inline(always)]`.
             #[cfg(target_arch = "x86_64")]
             #[inline]
             pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
@@ -203,8 +203,8 @@ macro_rules! vectors {
     };
 }
 vectors! {
-    /// Vectors of 256 bits: a value of this type exists only where there are AVX2 and what [`has_bit_instructions`] asks
-    /// for.
+    /// Vectors of 256 bits: a value of this type exists only where there are AVX2 and what [`has_bit_instructions`]
+    /// asks for.
     Avx2: "avx2,bmi1,bmi2,lzcnt,popcnt", ["avx2"]
 }
 vectors! {

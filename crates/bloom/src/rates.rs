@@ -78,8 +78,9 @@ pub fn worthwhile_keys(bytes: u64) -> u64 {
     (blocks as f64 * mean) as u64
 }
 
-/// Whether a split-block filter of `bytes` bytes is worth building for `keys` different keys: whether there are any, and
-/// no more than [`worthwhile_keys`]. A filter that holds more answers "yes" to most questions, and asking it is wasted.
+/// Whether a split-block filter of `bytes` bytes is worth building for `keys` different keys: whether there are any,
+/// and no more than [`worthwhile_keys`]. A filter that holds more answers "yes" to most questions, and asking it is
+/// wasted.
 ///
 /// ```
 /// use warpset_bloom::rates;

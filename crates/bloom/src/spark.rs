@@ -387,8 +387,8 @@ impl SparkBuilder {
         self
     }
 
-    /// Bits of the filter, in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`. Rounded up to
-    /// words of 64 bits, and to one of them. Default: what the rate takes.
+    /// Bits of the filter, in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`. Rounded
+    /// up to words of 64 bits, and to one of them. Default: what the rate takes.
     pub fn bits(mut self, bits: u64) -> Self {
         self.bits = Some(bits);
         self

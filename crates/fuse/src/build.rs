@@ -64,8 +64,8 @@ impl<E: Into<Error>> From<E> for Failure {
 
 /// The number that a filter knows a key by: an integer's value, and of other keys XXH64 of their bytes.
 ///
-/// A filter that is built from these numbers is that of the keys, so programs that gather keys before they build can keep
-/// 8 bytes of each.
+/// A filter that is built from these numbers is that of the keys, so programs that gather keys before they build can
+/// keep 8 bytes of each.
 ///
 /// ```
 /// use warpset_fuse::{BinaryFuse8, word_of};

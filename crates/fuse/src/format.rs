@@ -1,6 +1,7 @@
 //! Saved filters: the header of [`warpset_base::file`], then the words as they lie in memory.
 //!
-//! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to check.
+//! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to
+//! check.
 
 use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
 use warpset_base::words::AlignedWords;

@@ -24,8 +24,9 @@
 //! | less than some hundred keys | a Bloom filter, which is smaller |
 //! | to add keys later | a Bloom filter; to remove some, a quotient filter |
 //!
-//! Keys are those of every structure: integers by their values, bytes and strings by XXH64. Keys that repeat count once.
-//! Bulk methods and builds use the current rayon pool; run them inside `ThreadPool::install` to bound their threads.
+//! Keys are those of every structure: integers by their values, bytes and strings by XXH64. Keys that repeat count
+//! once. Bulk methods and builds use the current rayon pool; run them inside `ThreadPool::install` to bound their
+//! threads.
 
 #![warn(clippy::missing_errors_doc)]
 

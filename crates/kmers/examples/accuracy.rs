@@ -9,8 +9,8 @@
 //!
 //! The host is made to be like human DNA where that matters to k-mers: half of it is copies of repeats, 2 to 20 % from
 //! each other; stretches of 100,000 bases have 36 to 55 % of G and C; few C are followed by G; 2 % is short tandem
-//! repeats. Reads come from an individual with a variant per 1000 bases. Short reads have errors as Illumina's have: few
-//! at the start, ten times as many at the end, and a tenth of the reads has five times as many. Long ones have
+//! repeats. Reads come from an individual with a variant per 1000 bases. Short reads have errors as Illumina's have:
+//! few at the start, ten times as many at the end, and a tenth of the reads has five times as many. Long ones have
 //! substitutions, insertions and deletions, half of the latter in runs of a base.
 
 use std::error::Error;
@@ -20,6 +20,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use warpset_kmers::{Index, IndexKind, Indexing, Rule, Screening};
+
+#[path = "../tests/whole/reads.rs"]
+mod reads;
+
+use reads::{fastq, reverse_complement};
 
 /// Bases of the host's genome.
 const HOST: usize = 20_000_000;
@@ -114,19 +119,6 @@ fn host(random: &mut Random) -> Vec<u8> {
     genome
 }
 
-fn reverse_complement(bases: &mut [u8]) {
-    bases.reverse();
-    for base in bases.iter_mut() {
-        *base = match *base {
-            b'A' => b'T',
-            b'C' => b'G',
-            b'G' => b'C',
-            b'T' => b'A',
-            other => other,
-        };
-    }
-}
-
 /// A stretch of a genome, of either strand.
 fn stretch(random: &mut Random, genome: &[u8], len: usize) -> Vec<u8> {
     let begin = random.below(genome.len() - len);
@@ -170,18 +162,6 @@ fn long(random: &mut Random, genome: &[u8], rate: f64) -> Vec<u8> {
         read.push(if random.chance(rate * 0.4) { random.other(base) } else { base });
     }
     read
-}
-
-fn write_reads(path: &Path, reads: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
-    let mut text = Vec::new();
-    for (i, read) in reads.iter().enumerate() {
-        text.extend_from_slice(format!("@{i}\n").as_bytes());
-        text.extend_from_slice(read);
-        text.extend_from_slice(b"\n+\n");
-        text.resize(text.len() + read.len(), b'I');
-        text.push(b'\n');
-    }
-    Ok(fs::write(path, text)?)
 }
 
 /// The share of reads that match.
@@ -274,7 +254,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut make = |genome: &[u8], from: &str| -> Result<PathBuf, Box<dyn Error>> {
                 let reads: Vec<Vec<u8>> = (0..count).map(|_| make(&mut random, genome, rate)).collect();
                 let path = folder.join(format!("{from}-{}-{rate}.fq", if count == SHORT { "short" } else { "long" }));
-                write_reads(&path, &reads)?;
+                fs::write(&path, fastq(&reads))?;
                 Ok(path)
             };
             let (found, other) = (make(&individual, "host")?, make(&bacterium, "bacterium")?);
@@ -309,7 +289,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for step in 0..=20 {
                 let rate = f64::from(step) * 0.01;
                 let reads: Vec<Vec<u8>> = (0..count).map(|_| make(&mut random, &individual, rate)).collect();
-                write_reads(&path, &reads)?;
+                fs::write(&path, fastq(&reads))?;
                 let found = share(&exact, Rule::new(*hits, *least)?, &path)?;
                 lines.last_mut().into_iter().for_each(|line| line.1.push((rate, found)));
             }

@@ -24,8 +24,8 @@ pub(crate) use members::Members;
 /// The minimizers of sequences, to screen reads by ([`Screening::by_index`](crate::Screening::by_index)).
 ///
 /// An index has one k-mer of each window of `w`, chosen as [`Minimizers::deacon`] does; an index of kind
-/// [`IndexKind::Sequences`] has all k-mers. It is made from sequences or other indexes ([`Indexing`]), or read from a file
-/// that [`save`](Index::save) or Deacon wrote.
+/// [`IndexKind::Sequences`] has all k-mers. It is made from sequences or other indexes ([`Indexing`]), or read from a
+/// file that [`save`](Index::save) or Deacon wrote.
 ///
 /// ```
 /// use warpset_kmers::{Index, IndexKind, Indexing};
@@ -75,8 +75,8 @@ impl Index {
     /// As of [`load`](Index::load).
     ///
     /// # Safety
-    /// No process changes or cuts the file until the index is dropped. To replace it, as `save` does, or to remove it is
-    /// allowed.
+    /// No process changes or cuts the file until the index is dropped. To replace it, as `save` does, or to remove it
+    /// is allowed.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Index, Error> {
         // SAFETY: the caller's promise.
         unsafe { format::map(path.as_ref()) }
@@ -133,8 +133,8 @@ impl Index {
         Minimizers::deacon(self.k, self.w).expect("an index has windows that minimizers have")
     }
 
-    /// Whether the index has each of these canonical k-mers, numbers as [`Minimizers`] gives them; of a filter it may say
-    /// so of others.
+    /// Whether the index has each of these canonical k-mers, numbers as [`Minimizers`] gives them; of a filter it may
+    /// say so of others.
     pub fn contains_bulk(&self, kmers: &[u64]) -> Vec<bool> {
         let mut found = vec![false; kmers.len()];
         self.contains_into(kmers, &mut found);

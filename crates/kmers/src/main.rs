@@ -101,8 +101,8 @@ struct IndexArgs {
     /// Bits of memory per k-mer of an index of kind sequences [default: 16]
     #[arg(long)]
     bits_per_kmer: Option<f64>,
-    /// Leave out the minimizers of this file, sequences or an exact index; for sequences its k-mers, and a table instead of
-    /// an index; may be given several times
+    /// Leave out the minimizers of this file, sequences or an exact index; for sequences its k-mers, and a table
+    /// instead of an index; may be given several times
     #[arg(long)]
     without: Vec<PathBuf>,
     /// Write an index that Deacon reads

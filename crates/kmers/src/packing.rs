@@ -5,8 +5,8 @@
 //! | gzip | one thread; blocked gzip by several | as blocked gzip (`bgzip`), by several threads |
 //! | Zstandard | one thread | in frames of a megabyte, by several threads |
 //!
-//! Blocked gzip is the form of the SAM specification, section 4.1: gzip members of at most 64 KiB, each with its size in
-//! its header, and an empty one at the end. Every program that reads gzip reads it.
+//! Blocked gzip is the form of the SAM specification, section 4.1: gzip members of at most 64 KiB, each with its size
+//! in its header, and an empty one at the end. Every program that reads gzip reads it.
 
 mod blocked;
 mod unpack;

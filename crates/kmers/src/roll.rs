@@ -15,8 +15,8 @@ impl K {
         if (1..=32).contains(&k) { Ok(K(k)) } else { Err(Error::InvalidK { k }) }
     }
 
-    /// A stand-in for code that only cuts sequences so that each window of `letters` letters stays whole in some piece; it may
-    /// be longer than a k-mer.
+    /// A stand-in for code that only cuts sequences so that each window of `letters` letters stays whole in some piece;
+    /// it may be longer than a k-mer.
     pub(crate) fn of_window(letters: usize) -> K {
         K(letters as u32)
     }

@@ -123,8 +123,8 @@ impl<'a> Screening<'a> {
         Screening::new_by(By::Table(table), Rule::ONE)
     }
 
-    /// By the minimizers of this index: a read matches if the index has two different minimizers of it, and 1 % of them,
-    /// unless [told otherwise](Screening::rule).
+    /// By the minimizers of this index: a read matches if the index has two different minimizers of it, and 1 % of
+    /// them, unless [told otherwise](Screening::rule).
     pub fn by_index(index: &'a Index) -> Screening<'a> {
         Screening::new_by(By::Index(index), Rule::DEACON)
     }
@@ -159,8 +159,8 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// The file for reads that match: `.gz` and `.zst` are compressed, `-` is the standard output. Default: they are only
-    /// counted.
+    /// The file for reads that match: `.gz` and `.zst` are compressed, `-` is the standard output. Default: they are
+    /// only counted.
     pub fn matched(self, path: impl Into<PathBuf>) -> Self {
         self.output(MATCHED, path)
     }
@@ -181,8 +181,8 @@ impl<'a> Screening<'a> {
         self.output(UNMATCHED + 1, path)
     }
 
-    /// The file for counts: a line per read or pair with its name, hits, all that was looked up, and whether it matches,
-    /// 1 or 0, with tabs between them. All minimizers are looked up then. Default: none.
+    /// The file for counts: a line per read or pair with its name, hits, all that was looked up, and whether it
+    /// matches, 1 or 0, with tabs between them. All minimizers are looked up then. Default: none.
     pub fn counts(self, path: impl Into<PathBuf>) -> Self {
         self.output(COUNTS, path)
     }
@@ -211,16 +211,16 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// What decides; all decide alike. Only an index of minimizers can be asked on a GPU. [`Backend::Auto`] takes one for
-    /// a gigabyte of files and an index of no more bytes than they have, if CUDA answers and its memory holds the index.
-    /// Default: [`Backend::Auto`].
+    /// What decides; all decide alike. Only an index of minimizers can be asked on a GPU. [`Backend::Auto`] takes one
+    /// for a gigabyte of files and an index of no more bytes than they have, if CUDA answers and its memory holds the
+    /// index. Default: [`Backend::Auto`].
     pub fn backend(mut self, backend: Backend) -> Self {
         self.place = Executor::Backend(backend);
         self
     }
 
-    /// Whether [`Backend::Auto`] looks for a GPU for an index of `index_bytes` bytes: whoever opens one while the index is
-    /// still being read finds it open then.
+    /// Whether [`Backend::Auto`] looks for a GPU for an index of `index_bytes` bytes: whoever opens one while the index
+    /// is still being read finds it open then.
     pub fn pays_on_device(index_bytes: u64, files: &[PathBuf]) -> bool {
         let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
         bytes_of(&texts).is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE.max(index_bytes))
@@ -232,8 +232,8 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Reads all files and writes each read, as it stands there, to one of the outputs. They get their names when all is
-    /// written; after an error none does.
+    /// Reads all files and writes each read, as it stands there, to one of the outputs. They get their names when all
+    /// is written; after an error none does.
     ///
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::Read`],
@@ -434,8 +434,8 @@ impl Drop for Panicking<'_, '_, '_, '_> {
     }
 }
 
-/// What goes to each output. Where text `may_move`, one that goes to an output as it stands is moved, not copied: the batch
-/// gets other memory for its next one, which is not in the cache of this core.
+/// What goes to each output. Where text `may_move`, one that goes to an output as it stands is moved, not copied: the
+/// batch gets other memory for its next one, which is not in the cache of this core.
 fn written(
     batch: &mut Batch,
     decisions: &[Decision],

@@ -23,7 +23,7 @@ pub(crate) struct Wide {
 
 impl Wide {
     /// # Errors
-    /// Those of asking where the file stands, and how long it is.
+    /// Errors of asking where the file stands, and how long it is.
     pub(crate) fn new(mut file: File) -> io::Result<Wide> {
         let (at, len) = (file.stream_position()?, file.metadata()?.len());
         Ok(Wide { file, at, len })

@@ -253,7 +253,7 @@ impl<S: SlotKind> Builder<S> {
     /// An empty filter. Checks every setting, then allocates.
     ///
     /// # Errors
-    /// As for [`Builder::layout`]; [`Error::OutOfMemory`].
+    /// The errors of [`Builder::layout`]; [`Error::OutOfMemory`].
     pub fn build(&self) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::with_layout(self.layout()?)
     }
@@ -261,7 +261,7 @@ impl<S: SlotKind> Builder<S> {
     /// A filter of these keys, built at once: hashed, sorted, laid out.
     ///
     /// # Errors
-    /// As for [`Builder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
+    /// The errors of [`Builder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
     /// [`Error::KeyTooWide`] if the filter is exact and a key has too many bits.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_keys(self.layout()?, keys)
@@ -270,7 +270,7 @@ impl<S: SlotKind> Builder<S> {
     /// A filter of these fingerprints, in any order.
     ///
     /// # Errors
-    /// As for [`Builder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
+    /// The errors of [`Builder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
     /// [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_fingerprints(self.layout()?, fingerprints)

@@ -118,7 +118,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::insert`] for a fingerprint.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert`], and [`Error::InvalidFingerprint`] if it has too many bits.
+    /// The errors of [`QuotientFilter::insert`], and [`Error::InvalidFingerprint`] if it has too many bits.
     pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
         self.layout.check_fingerprint(fingerprint)?;
         self.insert_own(fingerprint)

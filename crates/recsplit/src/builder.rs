@@ -246,7 +246,7 @@ impl<M: HashKind> Builder<M> {
     /// in memory.
     ///
     /// # Errors
-    /// As for [`Builder::build_from`].
+    /// The errors of [`Builder::build_from`].
     pub fn build_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         source: impl FnMut() -> I,

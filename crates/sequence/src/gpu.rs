@@ -195,8 +195,8 @@ impl Minimizers {
         let mut look_back = LookBack::new(stream, blocks)?;
         let (words, ticket): (_, GlobalMut<u32>) = (look_back.words(), look_back.ticket());
         let (positions, kmers, count) = (positions.global_mut(), kmers.global_mut(), count.global_mut());
-        // SAFETY: the grid covers the positions; there is a look-back word per block; the outputs have room; the rest is
-        // the caller's promise.
+        // SAFETY: the grid covers the positions; there is a look-back word per block; the outputs have room; the rest
+        // is the caller's promise.
         unsafe {
             match text {
                 DeviceText::Letters(letters) => sequence_minimizers_letters {

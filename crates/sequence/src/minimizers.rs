@@ -16,10 +16,10 @@ use crate::{Error, Packed};
 
 /// Finds the canonical minimizers of sequences.
 ///
-/// A window is `w` consecutive k-mers. Of each window one k-mer is taken, and neighbouring windows mostly take the same:
-/// of random bases two k-mers in `w + 1` are minimizers. Equal stretches of two sequences have equal minimizers, on
-/// either strand if `k + w - 1` is odd. The least k-mer by a hash is taken; of several least ones the leftmost if more
-/// than half of the window's bases are G or T, and otherwise the rightmost ([`warpset_core::minimizer`]).
+/// A window is `w` consecutive k-mers. Of each window one k-mer is taken, and neighbouring windows mostly take the
+/// same: of random bases two k-mers in `w + 1` are minimizers. Equal stretches of two sequences have equal minimizers,
+/// on either strand if `k + w - 1` is odd. The least k-mer by a hash is taken; of several least ones the leftmost if
+/// more than half of the window's bases are G or T, and otherwise the rightmost ([`warpset_core::minimizer`]).
 ///
 /// Letters are A, C, G, T in either case. No window has another letter in it, so line ends have to be taken out before.
 /// A sequence shorter than a window has no minimizers.

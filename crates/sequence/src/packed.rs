@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 
 use warpset_core::minimizer::codes_of_eight;
 
-/// Sequences, packed: 32 positions per word of 64 bits, the first lowest, 2 bits each: A 0, C 1, T 2, G 3; and a bit per
-/// position beside it, set where there is no base.
+/// Sequences, packed: 32 positions per word of 64 bits, the first lowest, 2 bits each: A 0, C 1, T 2, G 3; and a bit
+/// per position beside it, set where there is no base.
 ///
 /// Each sequence begins with a word of its own, and after its last base there is at least one position without a base:
 /// no window has bases of two sequences. A sequence of `n` letters takes `n / 32 + 1` words, rounded down, of 12 bytes.

@@ -176,8 +176,8 @@ fn decisions_are_those_of_the_host() {
     }
 }
 
-/// A batch is packed while the one before is decided; one has many more minimizers than those before it, one is begun and
-/// forgotten.
+/// A batch is packed while the one before is decided; one has many more minimizers than those before it, one is begun
+/// and forgotten.
 #[test]
 fn batches_overlap() {
     for device in devices(6) {

@@ -45,7 +45,7 @@ impl<K: StaticKey> Builder<K, ()> {
 
 impl<K: StaticKey, V: MapValue> Builder<K, V> {
     /// Builds the map of these keys and values, of which there are as many, on all threads of the current rayon pool.
-    /// Of equal keys the last one counts. Takes 32 bytes per key besides the map, 16 of them for a time.
+    /// The last one of equal keys counts. Takes 32 bytes per key besides the map, 16 of them for a time.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::OutOfMemory`]; [`Error::TooManyKeys`] for more than 2^34;

@@ -28,7 +28,7 @@ impl<'a, K: StaticKey, V: Value> Keys<'a, K, V> {
         None
     }
 
-    /// As many as there are slots left, at most.
+    /// At most the number of slots that are left.
     fn hint(&self) -> (usize, Option<usize>) {
         let most = self.view.slots().saturating_sub(self.next);
         (0, usize::try_from(most).ok())

@@ -60,8 +60,8 @@ pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<Rec
     }
 }
 
-/// A session with the functions: what a scheduler makes for a client. After `SET warpset_joins.subqueries = true` its joins
-/// are screened ([`screen_by_subquery`]).
+/// A session with the functions: what a scheduler makes for a client. After `SET warpset_joins.subqueries = true` its
+/// joins are screened ([`screen_by_subquery`]).
 pub fn session_state(config: SessionConfig) -> Result<SessionState> {
     let mut state = default_session_builder(config)?;
     register_all(&mut state)?;

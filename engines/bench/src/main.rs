@@ -1,6 +1,6 @@
 //! What Warpset's functions cost in Apache DataFusion, Ballista and `datafusion-distributed`, beside the engines' own:
-//! `cargo run --release -p warpset-engines-bench`, after `cargo build --release -p warpset-ballista -p warpset-distributed`
-//! for the queries on other processes. Set `RAYON_NUM_THREADS=1` for rates per core.
+//! `cargo run --release -p warpset-engines-bench`, after `cargo build --release -p warpset-ballista -p
+//! warpset-distributed` for the queries on other processes. Set `RAYON_NUM_THREADS=1` for rates per core.
 
 mod aggregates;
 mod duplicates;

@@ -31,7 +31,7 @@ pub(crate) fn check_type(column: &DataType) -> Result<(), Cause> {
     }
 }
 
-/// The same for what is neither a dictionary nor shared.
+/// Checks the type of a column that is neither a dictionary nor shared.
 fn check_plain_type(column: &DataType) -> Result<(), Cause> {
     match column {
         DataType::Null | DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(()),

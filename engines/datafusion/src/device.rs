@@ -22,8 +22,9 @@ const KEPT: usize = 4;
 /// [`register_all`](crate::register_all), whose function it replaces; its answers are the same.
 ///
 /// A batch has `datafusion.execution.batch_size` rows, 8192 unless set, which is less than what pays: set both to a
-/// million. The last four filters stay in device memory; where there is no room for a filter, and in binary fuse filters,
-/// the processor looks up. Other errors of the device are errors of the query. Strings and binaries are hashed on the processor.
+/// million. The last four filters stay in device memory; where there is no room for a filter, and in binary fuse
+/// filters, the processor looks up. Other errors of the device are errors of the query. Strings and binaries are hashed
+/// on the processor.
 ///
 /// ```
 /// use datafusion::prelude::{SessionConfig, SessionContext};

@@ -16,7 +16,7 @@ pub struct Error {
     pub cause: Cause,
 }
 
-/// As for users: engines that pass an error on to another machine pass this.
+/// Writes what users read: engines that pass an error on to another machine pass this form.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -59,7 +59,8 @@ const PUSHDOWN: &str = "FilterPushdown(Post)";
 /// It covers inner joins, semi joins, left joins, left anti joins (without the `NULL` rules of `NOT IN`) and left mark
 /// joins, as the engine's planner names them: those that give no row for a probe row without a partner. Keys are the
 /// columns that the table in `docs/engines.md` lists; a join on others beside them is screened by those that are.
-/// Answers are the same as without. [`JoinSettings`] has the settings; `SET warpset_joins.enabled = false` turns it off.
+/// Answers are the same as without. [`JoinSettings`] has the settings; `SET warpset_joins.enabled = false` turns it
+/// off.
 ///
 /// The context is replaced by one with the same catalogs, functions, settings and runtime, and with the same session;
 /// call it before other contexts are cloned from this one. A second call changes nothing.

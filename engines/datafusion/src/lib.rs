@@ -49,8 +49,8 @@
 //!
 //! **Keys**: see the table in `docs/engines.md`. Integers hash by their value, with XXH64 as in Parquet, strings and
 //! binaries by their bytes, dates, timestamps and decimals by the stored integer. Spark's functions of the same names
-//! hash otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: `might_contain` does not open them, and
-//! `spark_might_contain` opens no others.
+//! hash otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: `might_contain` does not open them,
+//! and `spark_might_contain` opens no others.
 //!
 //! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
 //! one call all have that size, whatever they hold. `bits` are those of a fingerprint, 8 unless given; a binary fuse

@@ -1,9 +1,9 @@
 //! `sized_filter_agg`: split-block Bloom filters that take the size of their keys, up to a limit.
 //!
-//! What a join's filter is made of where plans leave the process: how many keys a build side has is known at its end. So
-//! partial results are lists of hashes without copies, 8 bytes per different key. More keys than a filter of the largest
-//! size is worth building for are not kept, nor sent: the result is then a filter of one block that lets everything pass,
-//! which costs next to nothing to send and to ask.
+//! What a join's filter is made of where plans leave the process: how many keys a build side has is known at its end.
+//! So partial results are lists of hashes without copies, 8 bytes per different key. More keys than a filter of the
+//! largest size is worth building for are not kept, nor sent: the result is then a filter of one block that lets
+//! everything pass, which costs next to nothing to send and to ask.
 
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;

@@ -1,5 +1,5 @@
-//! Structures that are built from all of their keys at once: the aggregate gathers what they know of keys, and builds at
-//! the end.
+//! Structures that are built from all of their keys at once: the aggregate gathers what they know of keys, and builds
+//! at the end.
 //!
 //! One of them cannot be merged with another, so a partial result is what was gathered, without copies: 8 or 16 bytes
 //! per different key.

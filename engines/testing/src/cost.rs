@@ -48,8 +48,8 @@ fn number(printed: &str) -> u64 {
     digits.parse::<f64>().map_or(0, |digits| (digits * scale) as u64)
 }
 
-/// Writes tables of a join that is worth screening: `rows` facts in eight files, a tenth of that number of items, of which
-/// 1% are wanted.
+/// Writes tables of a join that is worth screening: `rows` facts in eight files, a tenth of that number of items, of
+/// which 1% are wanted.
 pub async fn write_star(folder: &Path, rows: u64) -> Result<()> {
     let context = SessionContext::new();
     let items = rows / 10;

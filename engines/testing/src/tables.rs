@@ -57,7 +57,8 @@ pub async fn table(context: &SessionContext, sql: &str) -> Result<String> {
     Ok(pretty_format_batches(&run(context, sql).await?)?.to_string())
 }
 
-/// The lines of what a query gives, in an order of their own: rows that an `ORDER BY` takes for equal come in any order.
+/// The lines of what a query gives, in an order of their own: rows that an `ORDER BY` takes for equal come in any
+/// order.
 pub async fn sorted_table(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let mut lines: Vec<String> = table(context, sql).await?.lines().map(str::to_owned).collect();
     lines.sort_unstable();

@@ -24,8 +24,8 @@ pub fn queries() -> Vec<&'static str> {
     all.collect()
 }
 
-/// Writes the tables into a folder each, as Parquet files with row groups of `group_rows` rows: all but the smallest two
-/// in `files` files, as many at a time as there are processors.
+/// Writes the tables into a folder each, as Parquet files with row groups of `group_rows` rows: all but the smallest
+/// two in `files` files, as many at a time as there are processors.
 pub fn write(folder: &Path, scale: f64, group_rows: usize, files: usize) -> Result<()> {
     let parts = |table: &&str| if ["region", "nation"].contains(table) { 1 } else { files.max(1) };
     // The largest first.

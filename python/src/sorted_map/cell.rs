@@ -14,7 +14,7 @@ use super::types::Types;
 use crate::device::{Adopted, DeviceKeys, Kept, SharedItem};
 use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, Sign};
-use crate::output::Output;
+use crate::output::{self, Output};
 
 /// A key or a value.
 pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
@@ -161,6 +161,18 @@ where
     })
 }
 
+/// [`Cell::array`] of items that NumPy has.
+pub fn filled<T: output::Item>(
+    py: Python<'_>,
+    n: usize,
+    out: Option<&Bound<'_, PyAny>>,
+    fill: impl FnOnce(&mut [T]) -> PyResult<()>,
+) -> PyResult<Py<PyAny>> {
+    let mut array = Output::new(py, n, out)?;
+    fill(array.items())?;
+    Ok(array.finish())
+}
+
 macro_rules! numbers {
     ($($number:ty)*) => {$(
         impl Cell for $number {
@@ -202,9 +214,7 @@ macro_rules! numbers {
                 out: Option<&Bound<'_, PyAny>>,
                 fill: impl FnOnce(&mut [Self]) -> PyResult<()>,
             ) -> PyResult<Py<PyAny>> {
-                let mut array = Output::new(py, n, out)?;
-                fill(array.items())?;
-                Ok(array.finish())
+                filled(py, n, out, fill)
             }
         }
     )*};

@@ -10,12 +10,12 @@ use pyo3::types::{PyByteArray, PyBytes};
 use warpset::gpu::{DeviceSlice, DeviceVec};
 
 use super::call::{Any, Call};
-use super::cell::{Cell, Value};
+use super::cell::{Cell, Value, filled};
 use super::types::Types;
 use crate::device::{Adopted, DeviceKeys};
 use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, Owner, is_one_key, one_key};
-use crate::output::{Item, Output};
+use crate::output::Item;
 
 /// Whether items of a buffer are bytes and nothing else: of `S`, `V`, structured and complex types, without objects.
 fn has_bytes(buffer: &PyUntypedBuffer) -> bool {
@@ -159,9 +159,7 @@ macro_rules! rows {
                 out: Option<&Bound<'_, PyAny>>,
                 fill: impl FnOnce(&mut [Self]) -> PyResult<()>,
             ) -> PyResult<Py<PyAny>> {
-                let mut array = Output::new(py, n, out)?;
-                fill(array.items())?;
-                Ok(array.finish())
+                filled(py, n, out, fill)
             }
         }
     )*};

@@ -49,9 +49,9 @@ pub(super) use {by_pair, each_pair, match_pair};
 
 /// Types of keys and values.
 pub trait Types: 'static {
-    /// Of keys.
+    /// The type of keys.
     type K: Key;
-    /// Of values.
+    /// The type of values.
     type V: Value;
 
     /// The dictionary with these types, if it has them.

@@ -6,7 +6,7 @@ use warpset::quotient::{
     Builder, Container, Duplicates, Error, FileError, QuotientFilter, RankSelect, RankSelectBuilder,
     RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, View,
 };
-use warpset_base::file::Saved;
+use warpset_base::file::{HEADER_BYTES, Saved};
 use warpset_tests::files::{self, fixture, to_words};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
@@ -64,7 +64,7 @@ where
 {
     files::damage(
         filter,
-        |_| (0..8).collect(),
+        |at| if at < HEADER_BYTES { (0..8).collect() } else { [0, 3, 6].map(|bit| (at as u32 + bit) % 8).into() },
         |sealed, place| {
             if let Ok(other) = QuotientFilter::<S>::from_bytes(sealed) {
                 let mut rebuilt = Builder::<S>::with_layout(*other.layout()).build().unwrap();

@@ -11,7 +11,7 @@ fn rates_are_load_times_two_to_the_minus_r() {
 }
 
 fn rates<S: SlotKind>(with_bits: impl Fn(u32, u32) -> Builder<S>) {
-    for (q, r) in [(20, 5), (18, 8), (16, 13)] {
+    for (q, r) in [(18, 5), (17, 8), (16, 13)] {
         for load in [0.1, 0.5, 0.75, 0.9, 0.95] {
             let n = (load * 2f64.powi(q as i32)) as u64;
             let keys: Vec<u64> = (0..n).collect();

@@ -1,5 +1,5 @@
-//! Minimizers of random bases, k = 31 and w = 15: one long sequence, and reads; beside the crate `simd-minimizers`, which
-//! has its instructions from the compiler's flags: its rows count in builds with `RUSTFLAGS=-Ctarget-cpu=native`.
+//! Minimizers of random bases, k = 31 and w = 15: one long sequence, and reads; beside the crate `simd-minimizers`,
+//! which has its instructions from the compiler's flags: its rows count in builds with `RUSTFLAGS=-Ctarget-cpu=native`.
 
 use simd_minimizers::packed_seq::{PackedNSeqVec, SeqVec};
 use simd_minimizers::seq_hash::NtHasher;
@@ -28,7 +28,7 @@ fn steps(effort: Effort) -> Vec<Step> {
     READS.iter().map(|&len| Step::new(format!("minimizers: {}", reads(len)), step(len))).collect()
 }
 
-/// The same on a device.
+/// The steps on a device.
 fn steps_on(device: &Device, effort: Effort) -> Vec<Step> {
     sizes_on(
         device,

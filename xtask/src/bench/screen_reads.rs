@@ -1,10 +1,11 @@
-//! Reads screened by an index of minimizers, as `kmers screen` does by default (k = 31, w = 15, two hits and 1 %): FASTQ in
-//! the page cache, decisions counted. Genome and reads are random bases, reads of 150 bases pieces of the genome or foreign.
+//! Reads screened by an index of minimizers, as `kmers screen` does by default (k = 31, w = 15, two hits and 1 %):
+//! FASTQ in the page cache, decisions counted. Genome and reads are random bases, reads of 150 bases pieces of the
+//! genome or foreign.
 //!
-//! The peer is what one would write for it: `needletail` parses, `simd-minimizers` finds, a hash set of the standard library
-//! is asked. Deacon, which is made of such parts, has no library that screens by an index in memory; `docs/kmers.md` has it
-//! beside `kmers` as programs. The limit is that of a random read of as much memory per minimizer of the reads; reads that
-//! match are decided before all of theirs are looked up, so their rates may pass it.
+//! The peer is what one would write for it: `needletail` parses, `simd-minimizers` finds, a hash set of the standard
+//! library is asked. Deacon, which is made of such parts, has no library that screens by an index in memory;
+//! `docs/kmers.md` has it beside `kmers` as programs. The limit is that of a random read of as much memory per
+//! minimizer of the reads; reads that match are decided before all of theirs are looked up, so their rates may pass it.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -63,7 +63,7 @@ fn name(row: &Record) -> String {
     }
 }
 
-/// Of rows of one set and operation on one place, the one of most keys.
+/// The row of most keys among those of one set and operation on one place.
 fn largest<'a>(rows: &[&'a Record], of: impl Fn(&Record) -> bool) -> Option<&'a Record> {
     let keys = |row: &&&Record| row.number("keys").unwrap_or(row.n as f64) as u64;
     rows.iter().filter(|row| of(row)).max_by_key(keys).copied()

@@ -96,8 +96,8 @@ impl<'a> View<'a, SplitBlockLayout> {
     /// [`SplitBlockLayout::for_milvus`]; integers must hash as eight bytes, which they do unless told otherwise.
     ///
     /// # Errors
-    /// [`Error::Milvus`] for a number of blocks that Milvus refuses, [`Error::ColumnMismatch`] for integers that hash as
-    /// four bytes.
+    /// [`Error::Milvus`] for a number of blocks that Milvus refuses, [`Error::ColumnMismatch`] for integers that hash
+    /// as four bytes.
     pub fn to_milvus(&self, header: MilvusHeader) -> Result<Vec<u8>, Error> {
         check_blocks(self.layout().blocks())?;
         self.layout().check_column(PhysicalType::Int64)?;

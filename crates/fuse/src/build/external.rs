@@ -58,9 +58,9 @@ impl<F: Width> External<F> {
         self
     }
 
-    /// Where the temporary file goes, which takes 8 bytes per key, and twice that for a time if a seed fails or keys are
-    /// equal. It has no name in the folder where the system allows that, and disappears with the build, however that
-    /// ends. Default: [`std::env::temp_dir`].
+    /// Where the temporary file goes, which takes 8 bytes per key, and twice that for a time if a seed fails or keys
+    /// are equal. It has no name in the folder where the system allows that, and disappears with the build, however
+    /// that ends. Default: [`std::env::temp_dir`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
@@ -69,7 +69,8 @@ impl<F: Width> External<F> {
     /// Builds the filter of these keys, which are read once; equal keys count once.
     ///
     /// # Errors
-    /// The errors of [`Builder::build_from`]; [`Error::Io`] if the keys or the temporary file cannot be read or written.
+    /// The errors of [`Builder::build_from`]; [`Error::Io`] if the keys or the temporary file cannot be read or
+    /// written.
     pub fn build_from<K: Key>(&self, keys: impl IntoIterator<Item = io::Result<K>>) -> Result<BinaryFuse<F>, Error> {
         let settings = self.builder.settings()?;
         let first = settings.layout::<F>(0, 0)?.seed;

@@ -80,8 +80,8 @@ impl Partitioned {
     }
 }
 
-/// Hashes keys, and gives `take` some hashes at a time. (Compiled once for all that take them, so that the hash function
-/// is part of the loop.)
+/// Hashes keys, and gives `take` some hashes at a time. (Compiled once for all that take them, so that the hash
+/// function is part of the loop.)
 #[inline(never)]
 fn in_blocks(keys: Range<usize>, hash: &impl Fn(usize) -> u64, take: &mut dyn FnMut(&[u64])) {
     let mut hashes = [0; 256];

@@ -28,7 +28,7 @@ impl<F: DeviceWidth> DeviceBuilder<F> {
     /// The parameters for `keys` different keys.
     ///
     /// # Errors
-    /// As for [`Builder::layout`].
+    /// The errors of [`Builder::layout`].
     pub fn layout(&self, keys: u64) -> Result<Layout, Error> {
         self.settings.layout(keys)
     }

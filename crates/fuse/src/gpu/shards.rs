@@ -24,8 +24,8 @@ pub(super) fn build<F: DeviceWidth>(
     let seeds = words.global_mut().at(layout.fingerprint_words() as usize).cast();
     let (hashes, out, failed_at) = (hashes.global(), words.global_mut().cast(), failed.global_mut());
     let config = LaunchConfig::new(shards as u32, BLOCK).shared(shared_bytes(layout.graph_slots() as u32));
-    // SAFETY: all memory is this build's own, used in the order of the stream alone: places for the shards' begins, their
-    // slots and their seeds.
+    // SAFETY: all memory is this build's own, used in the order of the stream alone: places for the shards' begins,
+    // their slots and their seeds.
     unsafe {
         fuse_shard_begins { hashes, n: layout.keys as usize, shards, begins: begins.global_mut() }
             .launch(stream, grid(shards as usize + 1))?;

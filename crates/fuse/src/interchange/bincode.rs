@@ -1,5 +1,5 @@
-//! The bytes that the crate `bincode` makes of filters of `xorf`: parameters, then the number of fingerprints and these,
-//! one after the other.
+//! The bytes that the crate `bincode` makes of filters of `xorf`: parameters, then the number of fingerprints and
+//! these, one after the other.
 
 use std::io::Read;
 
@@ -99,8 +99,8 @@ impl<F: Width> BinaryFuse<F> {
     /// A filter of `xorf` of what `bincode` made of it: all of the bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that no
-    /// filter has; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that
+    /// no filter has; [`Error::OutOfMemory`].
     pub fn from_xorf_bincode(bytes: &[u8], form: Bincode) -> Result<BinaryFuse<F>, Error> {
         let mut reader = Reader { bytes, form };
         let seed = reader.integer(8)?;

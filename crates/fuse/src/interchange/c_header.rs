@@ -63,8 +63,8 @@ impl<F: CWidth> BinaryFuse<F> {
     /// A filter that the C header serialized: all of the bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that no
-    /// filter has; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that
+    /// no filter has; [`Error::OutOfMemory`].
     pub fn from_c_bytes(bytes: &[u8]) -> Result<BinaryFuse<F>, Error> {
         let invalid = |what, value| Err(Error::InvalidArray { what, value });
         let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES) else {

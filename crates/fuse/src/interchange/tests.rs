@@ -112,8 +112,8 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(package.join("tests/data").join(name)).unwrap()
 }
 
-/// The files hold filters of the squares of 0 to 999, and the answers to 0 to 7999, one bit each, that the C header gave
-/// (its commit c482686, with gcc on x86-64).
+/// The files hold filters of the squares of 0 to 999, and the answers to 0 to 7999, one bit each, that the C header
+/// gave (its commit c482686, with gcc on x86-64).
 fn reads_the_header<F: CWidth>(name: &str) {
     let (bytes, answers) = (file(&format!("{name}.filter")), file(&format!("{name}.answers")));
     let filter = BinaryFuse::<F>::from_c_bytes(&bytes).unwrap();

@@ -76,8 +76,8 @@ impl Indexing {
     }
 
     /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k`, whatever their `w`. For
-    /// [`IndexKind::Sequences`] their k-mers: of sequences, or of tables of the same `k`; the `k - s` k-mers next to what
-    /// stays (four, if k is 31) may be found nevertheless. Default: none.
+    /// [`IndexKind::Sequences`] their k-mers: of sequences, or of tables of the same `k`; the `k - s` k-mers next to
+    /// what stays (four, if k is 31) may be found nevertheless. Default: none.
     pub fn without(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.without = files.into_iter().collect();
         self
@@ -102,8 +102,8 @@ impl Indexing {
     /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
     /// [`Error::OnlyFilter`] for indexes; [`Error::NoKmers`] if there is no minimizer; [`Error::Threads`];
     /// [`Error::Index`] if there is no memory; [`Error::Interrupted`]; for a sequence filter [`Error::Sequence`] if it
-    /// cannot have such `k` or bits, or there is no memory, [`Error::NotKmers`] for indexes, and [`Error::DifferentK`] and
-    /// the errors of [`count_files`](crate::count_files) for what is left out.
+    /// cannot have such `k` or bits, or there is no memory, [`Error::NotKmers`] for indexes, and [`Error::DifferentK`]
+    /// and the errors of [`count_files`](crate::count_files) for what is left out.
     pub fn run(&self, files: &[PathBuf]) -> Result<Index, Error> {
         if files.is_empty() {
             return Err(Error::NoInput);
@@ -167,8 +167,8 @@ impl Indexing {
         index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
     }
 
-    /// Hands parts of all sequences, letters without line ends, to the threads of the pool, each with what it gathers. Every
-    /// window of the index is whole in one of the parts.
+    /// Hands parts of all sequences, letters without line ends, to the threads of the pool, each with what it gathers.
+    /// Every window of the index is whole in one of the parts.
     pub(super) fn each_part<T: Default + Send>(
         &self,
         files: &[PathBuf],

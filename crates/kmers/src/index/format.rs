@@ -158,7 +158,7 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
 }
 
 /// # Safety
-/// As for [`Index::map`].
+/// The conditions of [`Index::map`].
 pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let (_, _, head) = open(path)?;
     let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
@@ -188,7 +188,7 @@ impl Index {
         match &self.members {
             Members::Lines(lines) => lines.len(),
             Members::Static(set) => set.len(),
-            // Those that come from Deacon's do not know it.
+            // Indexes that were made of one of Deacon's do not know it.
             Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => self.len,
         }
     }

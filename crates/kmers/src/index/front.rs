@@ -60,8 +60,8 @@ pub(super) fn prefetch<T>(items: &[T], index: usize) {
 
 /// A view of words as atomic ones.
 pub(super) fn shared(words: &mut [u64]) -> &[AtomicU64] {
-    // SAFETY: an atomic integer has the size and alignment of the integer, and the words are borrowed exclusively for as
-    // long as they are shared.
+    // SAFETY: an atomic integer has the size and alignment of the integer, and the words are borrowed exclusively for
+    // as long as they are shared.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU64>(), words.len()) }
 }
 

@@ -14,9 +14,9 @@
 //! and it goes to the next line, and so on. So a lookup ends at the first line that does not have the k-mer's mark.
 //!
 //! Lines are in the order of Deacon's hash table, in which its files are too: by the lowest bits of `rapidhash` of a
-//! k-mer, as many as the smallest table with a load of at most 7/8 needs. So what is read one after the other fills lines
-//! one after the other, and threads that read different parts of a file have different lines. A file in another order,
-//! such as one of ours, fills the lines at random.
+//! k-mer, as many as the smallest table with a load of at most 7/8 needs. So what is read one after the other fills
+//! lines one after the other, and threads that read different parts of a file have different lines. A file in another
+//! order, such as one of ours, fills the lines at random.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,8 +31,8 @@ const LINE: usize = 8;
 const PER_LINE: u64 = 7;
 /// Bits of a k-mer.
 const KEY_BITS: u32 = 62;
-/// The bits of a word that hold a k-mer, inverted. None of them is set in free ones, as if all bases were G, which is no
-/// canonical k-mer.
+/// The bits of a word that hold a k-mer, inverted. None of them is set in free ones, as if all bases were G, which is
+/// no canonical k-mer.
 const KEY: u64 = (1 << KEY_BITS) - 1;
 /// The fixed seed and the first secret of `rapidhash`, as Deacon 0.11 to 0.19 has them.
 const SEED: u64 = 0x4227_6556_7d8f_bfd6;
@@ -314,8 +314,8 @@ mod tests {
         warpset_core::hash::finalise(i) >> 2
     }
 
-    /// Sets of any size, also with many keys more than they were made for lines, filled by several threads that bring the
-    /// same keys.
+    /// Sets of any size, also with many keys more than they were made for lines, filled by several threads that bring
+    /// the same keys.
     #[test]
     fn lines_are_sets() {
         for len in [0u64, 1, 2, 7, 8, 9, 100, 5000, 100_000] {

@@ -23,9 +23,9 @@ pub enum IndexKind {
     Fuse16,
     /// With a rate of false positives of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
     Fuse32,
-    /// All k-mers instead of minimizers, in 16 bits per k-mer unless told otherwise, with a rate of false positives from
-    /// 10^-4 (a genome full of repeats) to 10^-6 (random bases) for k = 31: a [`SequenceFilter`]. Such an index has `w` =
-    /// 1: every k-mer counts, each time that it occurs in a read.
+    /// All k-mers instead of minimizers, in 16 bits per k-mer unless told otherwise, with a rate of false positives
+    /// from 10^-4 (a genome full of repeats) to 10^-6 (random bases) for k = 31: a [`SequenceFilter`]. Such an index
+    /// has `w` = 1: every k-mer counts, each time that it occurs in a read.
     Sequences,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for IndexKind {
 }
 
 pub(crate) enum Members {
-    /// Of an index of Deacon.
+    /// The k-mers of an index that Deacon made.
     Lines(Lines),
     Static(StaticSet<u64>),
     Fuse16(BinaryFuse16),
@@ -69,8 +69,8 @@ impl Mapped {
         Mapped { file, kind, front, copy: OnceLock::new(), asked: AtomicU64::new(0) }
     }
 
-    /// The words of [`front`](Mapped::front), or their copy, to look up `kmers` k-mers. A file has pages of 4 KiB, so each
-    /// lookup misses the translation of its address; making the copy takes as long as some lookups per ten words.
+    /// The words of [`front`](Mapped::front), or their copy, to look up `kmers` k-mers. A file has pages of 4 KiB, so
+    /// each lookup misses the translation of its address; making the copy takes as long as some lookups per ten words.
     pub(crate) fn front_for(&self, kmers: usize) -> &[u64] {
         if let Some(copy) = self.copy.get() {
             return copy.as_ref().map_or(self.front(), AlignedWords::as_slice);

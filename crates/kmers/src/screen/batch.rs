@@ -139,8 +139,8 @@ impl Batch {
         name_of(&self.text[begin..end])
     }
 
-    /// Appends the records that begin at `at` to those of the batch, `most` of them, and says where the first one begins
-    /// that is not whole. At the end of a file the last one needs no line end.
+    /// Appends the records that begin at `at` to those of the batch, `most` of them, and says where the first one
+    /// begins that is not whole. At the end of a file the last one needs no line end.
     pub(crate) fn parse(&mut self, format: Format, at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
         match format {
             Format::Fasta => self.parse_fasta(at, is_end, most),

@@ -1,7 +1,7 @@
 //! Who decides which reads match: the one place where a rule, and what is looked up, become decisions.
 //!
-//! A [`Decider`] is shared by all threads; each of them has a [`Worker`], with buffers of its own, to which it gives one
-//! batch after another. So two threads keep a device busy with one batch while another is on its way.
+//! A [`Decider`] is shared by all threads; each of them has a [`Worker`], with buffers of its own, to which it gives
+//! one batch after another. So two threads keep a device busy with one batch while another is on its way.
 
 use super::batch::Batch;
 use crate::Error;
@@ -46,13 +46,13 @@ pub(crate) trait Worker {
     /// order in which they came.
     ///
     /// # Errors
-    /// Those of a device, and those of `done`.
+    /// Errors of the device, and those of `done`.
     fn decide(&mut self, number: u64, batch: Batch, done: &mut Done<'_>) -> Result<(), Failure>;
 
     /// Hands over what it still has.
     ///
     /// # Errors
-    /// As for [`decide`](Worker::decide).
+    /// The errors of [`decide`](Worker::decide).
     fn finish(&mut self, _: &mut Done<'_>) -> Result<(), Failure> {
         Ok(())
     }

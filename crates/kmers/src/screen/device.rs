@@ -1,8 +1,8 @@
 //! Decisions by a GPU: the host's threads parse and pack, each with a stream of its own, and get decisions back.
 //!
-//! A batch of text is as large as a core's cache, so that reading, parsing and packing it takes its bytes from memory once.
-//! Several of them go to the device together, in 3 bits per base, and while it decides them the thread packs the next
-//! ones. Minimizers, lookups, the counting of different ones and the rule are kernels
+//! A batch of text is as large as a core's cache, so that reading, parsing and packing it takes its bytes from memory
+//! once. Several of them go to the device together, in 3 bits per base, and while it decides them the thread packs the
+//! next ones. Minimizers, lookups, the counting of different ones and the rule are kernels
 //! ([`warpset_sequence::gpu::Screener`]).
 
 use warpset_fuse::gpu::{BinaryFuse16, BinaryFuse32};

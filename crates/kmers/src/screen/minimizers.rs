@@ -4,8 +4,8 @@
 //! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
 //! enough of them to hide the time that memory takes.
 //!
-//! Of long reads only the beginning comes first. A read has no more minimizers than windows: hits that would suffice if each
-//! window had one suffice in any case. Only reads without that many hits are looked at to their end.
+//! Long reads are looked at by their beginning first. A read has no more minimizers than windows: hits that would
+//! suffice if each window had one suffice in any case. Only reads without that many hits are looked at to their end.
 
 use warpset_sequence::Minimizers;
 
@@ -134,7 +134,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The letters of a unit's first read from whose minimizers it may be decided, 0 if all are wanted; and its windows.
+    /// The letters of a unit's first read from whose minimizers it may be decided, 0 if all are wanted; and its
+    /// windows.
     fn beginning(&self, batch: &Batch, unit: usize) -> (usize, u64) {
         let scheme = self.minimizers.scheme();
         let window = scheme.window() as usize;
@@ -238,7 +239,7 @@ impl Finder<'_> {
             if unit.needed > FEW && (is_last || unit.hits >= unit.needed) {
                 unit.hits = different_first(&mut kmers[unit.begin..unit.begin + unit.hits as usize]);
             }
-            // Of a beginning the rest is not known.
+            // After the beginning of a read, its rest is not known.
             let may_match = by.counts || unit.part > 0 || unit.hits + (unit.end - unit.at) as u64 >= by.rule.hits();
             !is_last && unit.hits < unit.needed && may_match
         });

@@ -44,7 +44,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.insert_sorted(checked_and_sorted(&self.layout, fingerprints)?)
     }

@@ -29,7 +29,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// ```
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert`].
+    /// The errors of [`QuotientFilter::insert`].
     pub fn insert_counted(&mut self, key: impl Key, copies: u64) -> Result<u64, Error> {
         self.insert_counted_fingerprint(self.layout.expect_fingerprint(self.layout.fingerprint(key))?, copies)
     }
@@ -37,7 +37,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::insert_counted`] for a fingerprint.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_fingerprint`].
+    /// The errors of [`QuotientFilter::insert_fingerprint`].
     pub fn insert_counted_fingerprint(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
         let layout = &self.layout;
         layout.check_fingerprint(fingerprint)?;

@@ -12,7 +12,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// there, hence if the key surely was not.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert`].
+    /// The errors of [`QuotientFilter::insert`].
     pub fn test_and_insert(&mut self, key: impl Key) -> Result<bool, Error> {
         let fingerprint = self.layout.expect_fingerprint(self.layout.fingerprint(key))?;
         let is_new = !self.contains_fingerprint(fingerprint);
@@ -33,7 +33,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// ```
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_bulk`]; nothing has been changed then.
+    /// The errors of [`QuotientFilter::insert_bulk`]; nothing has been changed then.
     pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
         let there = self.contains_bitmap_bulk(keys);
         self.insert_bulk(keys)?;

@@ -29,7 +29,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// The other may be as for [`QuotientFilter::merge`].
     ///
     /// # Errors
-    /// As for [`QuotientFilter::merge`].
+    /// The errors of [`QuotientFilter::merge`].
     pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(Combination::Intersection, other)
     }
@@ -39,7 +39,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// The other may be as for [`QuotientFilter::merge`].
     ///
     /// # Errors
-    /// As for [`QuotientFilter::merge`].
+    /// The errors of [`QuotientFilter::merge`].
     pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(Combination::Difference, other)
     }

@@ -28,7 +28,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
     /// Checks every setting.
     ///
     /// # Errors
-    /// As for [`Builder::layout`].
+    /// The errors of [`Builder::layout`].
     pub fn layout(&self) -> Result<Layout, Error> {
         self.settings.layout()
     }
@@ -36,7 +36,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
     /// An empty filter. Checks every setting, then allocates.
     ///
     /// # Errors
-    /// As for [`Builder::layout`]; [`Error::Gpu`] if the device fails or has too little memory.
+    /// The errors of [`Builder::layout`]; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn build(&self) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::with_layout(&self.device, self.layout()?)
     }

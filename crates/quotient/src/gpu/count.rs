@@ -86,7 +86,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// - nothing else accesses the counts.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::count_device`].
+    /// The errors of [`QuotientFilter::count_device`].
     pub unsafe fn count_async<K: DeviceKeys>(
         &self,
         stream: &Stream,

@@ -63,7 +63,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::insert_counted_bulk`] for keys and numbers on the device.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_counted_bulk`]; memory of another device is refused.
+    /// The errors of [`QuotientFilter::insert_counted_bulk`]; memory of another device is refused.
     pub fn insert_counted_device<K: DeviceKeys>(
         &mut self,
         keys: K,

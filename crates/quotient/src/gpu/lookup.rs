@@ -76,7 +76,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`DeviceFilter::contains_device`] by a method of choice.
     ///
     /// # Errors
-    /// As for [`DeviceFilter::contains_device`].
+    /// The errors of [`DeviceFilter::contains_device`].
     pub fn contains_device_with<K: DeviceKeys>(
         &self,
         keys: K,
@@ -90,7 +90,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`DeviceFilter::count_contained_device`] by a method of choice.
     ///
     /// # Errors
-    /// As for [`DeviceFilter::count_contained_device`].
+    /// The errors of [`DeviceFilter::count_contained_device`].
     pub fn count_contained_device_with<K: DeviceKeys>(&self, keys: K, method: LookupMethod) -> Result<usize, Error> {
         self.device.waiting(|stream| {
             let mut count = stream.alloc_zeroed::<u64>(1)?;
@@ -104,10 +104,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`DeviceFilter::contains_async`] by a method of choice.
     ///
     /// # Safety
-    /// As for [`DeviceFilter::contains_async`].
+    /// The conditions of [`DeviceFilter::contains_async`].
     ///
     /// # Errors
-    /// As for [`DeviceFilter::contains_device`].
+    /// The errors of [`DeviceFilter::contains_device`].
     pub unsafe fn contains_async_with<K: DeviceKeys>(
         &self,
         stream: &Stream,
@@ -124,10 +124,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`DeviceFilter::count_contained_async`] by a method of choice.
     ///
     /// # Safety
-    /// As for [`DeviceFilter::count_contained_async`].
+    /// The conditions of [`DeviceFilter::count_contained_async`].
     ///
     /// # Errors
-    /// As for [`DeviceFilter::count_contained_device`].
+    /// The errors of [`DeviceFilter::count_contained_device`].
     pub unsafe fn count_contained_async_with<K: DeviceKeys>(
         &self,
         stream: &Stream,
@@ -147,7 +147,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`DeviceFilter::answer_async`] by a method of choice.
     ///
     /// # Safety
-    /// As for [`DeviceFilter::answer_async`].
+    /// The conditions of [`DeviceFilter::answer_async`].
     unsafe fn look_up_async<K: DeviceKeys>(
         &self,
         stream: &Stream,

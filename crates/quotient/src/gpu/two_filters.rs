@@ -31,7 +31,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The other may be as for [`QuotientFilter::merge`].
     ///
     /// # Errors
-    /// As for [`QuotientFilter::merge`].
+    /// The errors of [`QuotientFilter::merge`].
     pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         if self.layout.is_counted() {
             let (stream, theirs) = self.extract_other_counts(other)?;
@@ -51,7 +51,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The other may be as for [`QuotientFilter::merge`].
     ///
     /// # Errors
-    /// As for [`QuotientFilter::merge`].
+    /// The errors of [`QuotientFilter::merge`].
     pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(other, Change::Remove)
     }
@@ -83,7 +83,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// copies.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::intersection_count`].
+    /// The errors of [`QuotientFilter::intersection_count`].
     pub fn union_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         let Overlap { common, ours, theirs } = self.counts(other)?;
         Ok(ours + theirs - common)

@@ -49,7 +49,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// so there is no form that is only queued.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_bulk`]; memory of another device is refused.
+    /// The errors of [`QuotientFilter::insert_bulk`]; memory of another device is refused.
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         self.insert_device_with(keys, UpdateMethod::Auto)
     }
@@ -57,7 +57,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::insert_device`] by a method of choice.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_device`]. If the device fails while a batch that surely fits is
+    /// The errors of [`QuotientFilter::insert_device`]. If the device fails while a batch that surely fits is
     /// inserted in place, part of it may be stored.
     pub fn insert_device_with<K: DeviceKeys>(&mut self, keys: K, method: UpdateMethod) -> Result<u64, Error> {
         self.update_device(keys, Change::Insert, method)
@@ -66,7 +66,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Insert)
     }
@@ -85,7 +85,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::remove_bulk`] for keys on the device.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::remove_bulk`]; memory of another device is refused.
+    /// The errors of [`QuotientFilter::remove_bulk`]; memory of another device is refused.
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         self.remove_device_with(keys, UpdateMethod::Auto)
     }
@@ -93,7 +93,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::remove_device`] by a method of choice.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::remove_device`].
+    /// The errors of [`QuotientFilter::remove_device`].
     pub fn remove_device_with<K: DeviceKeys>(&mut self, keys: K, method: UpdateMethod) -> Result<u64, Error> {
         self.update_device(keys, Change::Remove, method)
     }
@@ -101,7 +101,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
     ///
     /// # Errors
-    /// As for [`QuotientFilter::remove_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`QuotientFilter::remove_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Remove)
     }

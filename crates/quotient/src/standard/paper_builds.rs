@@ -51,7 +51,7 @@ impl StandardBuilder {
     /// are executed step by step, on this thread.
     ///
     /// # Errors
-    /// As for [`Builder::build_from`](crate::Builder::build_from).
+    /// The errors of [`Builder::build_from`](crate::Builder::build_from).
     pub fn build_from_with<K: Key>(&self, keys: &[K], method: BuildMethod) -> Result<StandardQuotientFilter, Error> {
         let layout = self.layout()?;
         let mut sorted = sorted_fingerprints(&layout, keys)?;

@@ -83,7 +83,7 @@ impl<M: HashKind> External<M> {
     /// iterator over the keys, or any other [`KeySource`].
     ///
     /// # Errors
-    /// As for [`Builder::build_from`]; [`Error::Io`], those of the source, and [`Error::InputChanged`].
+    /// The errors of [`Builder::build_from`]; [`Error::Io`], those of the source, and [`Error::InputChanged`].
     pub fn build_from<S: KeySource + Send>(&self, mut source: S) -> Result<PerfectHash<M>, Error> {
         let settings = self.builder.settings()?;
         self.builder.run(u64::MAX, || self.build_here(settings, &mut source))?

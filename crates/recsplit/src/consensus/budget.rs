@@ -109,7 +109,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those for buckets of up to `largest` keys.
+    /// Rows for buckets of up to `largest` keys.
     pub(crate) fn new(largest: u32, slack: u32) -> Self {
         let entropies = Entropies::new(largest.max(LEAF) + 1);
         let mut next = split_share(&entropies, 0, slack);

@@ -21,7 +21,7 @@ const SOLUTIONS: f64 = 40.0;
 /// Nanoseconds for each key outside of the search, and for each unit of cost.
 const SORT: f64 = 36.0;
 const UNIT: f64 = 1.25;
-/// The same on an H100, in nanoseconds of the search on one core: for each key of many buckets, and for a bucket that
+/// The cost on an H100, in nanoseconds of the search on one core: for each key of many buckets, and for a bucket that
 /// has a warp for itself.
 const DEVICE_KEY: f64 = 0.14;
 const DEVICE_SHARE: f64 = 0.0134;

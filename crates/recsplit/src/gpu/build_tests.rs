@@ -15,11 +15,10 @@ use super::builder::{build_from_slice, build_there_or_here};
 use super::plan::{Plan, plan};
 use super::source::{HostKeys, KeysOnDevice};
 use super::test_kinds::{TestKind, for_each_kind};
-use crate::{Builder, Error, PerfectHash, Progress, RecSplit, Stage};
+use crate::{Builder, Error, Kind, PerfectHash, Progress, RecSplit, RecSplitKind, Stage};
 
 for_each_kind! {
     words_are_those_of_the_host
-    every_kind_of_key
     ranges_of_buckets_give_the_same_words
     duplicates_are_named
     colliding_hashes_lead_to_another_seed
@@ -65,10 +64,12 @@ fn words_are_those_of_the_host<M: TestKind>() {
     }
 }
 
-fn every_kind_of_key<M: TestKind>() {
-    let builder = M::small(20).seed(3);
+/// Which kind of function is built from their hashes makes no difference to keys.
+#[test]
+fn every_kind_of_key() {
+    let builder = RecSplitKind::small(20).seed(3);
     for device in devices(2) {
-        fn from_host<M: TestKind, K: Key>(device: &Device, builder: &Builder<M>, keys: &[K]) -> PerfectHash<M> {
+        fn from_host<K: Key>(device: &Device, builder: &Builder, keys: &[K]) -> RecSplit {
             let expected = builder.build_from(keys).unwrap();
             assert!(builder.on(device).build_from(keys).unwrap().to_host().unwrap() == expected);
             expected
@@ -305,7 +306,8 @@ fn lists_that_do_not_fit_lead_to_another_seed<M: TestKind>() {
     let builder = M::small(1);
     let expected = builder.build_from(&ready).unwrap();
     assert_ne!(expected.seed(), 0);
-    for device in devices(11) {
+    // The lists are the same for all kinds, and the emulator sorts so many keys in seconds.
+    for device in devices(11).into_iter().filter(|device| M::KIND == Kind::RecSplit || !device.is_emulator()) {
         assert!(builder.on(&device).build_from(&ready).unwrap().to_host().unwrap() == expected);
     }
 }

@@ -117,7 +117,7 @@ impl<M: DeviceHashKind> BackendBuilder<M> {
     /// Builds the function of `keys`, which must be distinct.
     ///
     /// # Errors
-    /// As for [`Builder::build_from`](crate::Builder::build_from).
+    /// The errors of [`Builder::build_from`](crate::Builder::build_from).
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::PerfectHash<M>, Error> {
         self.function_from(keys)
     }
@@ -127,7 +127,7 @@ impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilterOf<M>> {
     /// Builds the filter of `keys`, which must be distinct; its fingerprints are written by the host.
     ///
     /// # Errors
-    /// As for the host's builder.
+    /// The errors of the host's builder.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::StaticFilterOf<M>, Error> {
         self.settings.filter_of(keys, |_| self.function_from(keys))
     }

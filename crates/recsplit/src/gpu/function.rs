@@ -238,7 +238,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
     /// All lookups of keys on the device; `devices` are those of what else takes part.
     ///
     /// # Safety
-    /// As for [`gather_async`](Self::gather_async); `numbers` has room.
+    /// The conditions of [`gather_async`](Self::gather_async); `numbers` has room.
     unsafe fn look_up<K: DeviceKeys128>(
         &self,
         stream: &Stream,

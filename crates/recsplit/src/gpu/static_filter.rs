@@ -140,7 +140,7 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
     /// The errors of [`get_device`](Self::get_device).
     ///
     /// # Safety
-    /// As for [`DeviceFilter::contains_async`], `numbers` and `found` being the answers.
+    /// The conditions of [`DeviceFilter::contains_async`], `numbers` and `found` being the answers.
     pub unsafe fn get_async<K: DeviceKeys128, N: Number>(
         &self,
         stream: &Stream,
@@ -159,7 +159,7 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
     /// Queues answers and numbers; `devices` are those of all that the caller lends besides keys and stream.
     ///
     /// # Safety
-    /// As for the others; answers and numbers have room.
+    /// The conditions of the other methods; answers and numbers have room.
     unsafe fn look_up_async<K: DeviceKeys128>(
         &self,
         stream: &Stream,

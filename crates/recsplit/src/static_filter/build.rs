@@ -64,7 +64,7 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
     /// in the same order each time: three times as a rule. The keys themselves are never all in memory.
     ///
     /// # Errors
-    /// As for `build_from`.
+    /// The errors of `build_from`.
     pub fn build_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         mut source: impl FnMut() -> I,

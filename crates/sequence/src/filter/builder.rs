@@ -85,7 +85,7 @@ impl SequenceFilterBuilder {
     /// Checks every setting, then allocates: an empty filter.
     ///
     /// # Errors
-    /// Those of [`layout`](Self::layout), and [`Error::OutOfMemory`].
+    /// The errors of [`layout`](Self::layout), and [`Error::OutOfMemory`].
     pub fn build(&self) -> Result<SequenceFilter, Error> {
         SequenceFilter::with_layout(self.layout()?)
     }
@@ -93,7 +93,7 @@ impl SequenceFilterBuilder {
     /// Checks every setting, then makes a filter of the k-mers of these sequences.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     pub fn build_from<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<SequenceFilter, Error> {
         let mut filter = self.build()?;
         filter.insert_bulk(sequences);

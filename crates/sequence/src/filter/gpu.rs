@@ -70,7 +70,7 @@ impl DeviceSequenceFilterBuilder {
     /// Checks every setting, then allocates: an empty filter.
     ///
     /// # Errors
-    /// Those of [`SequenceFilterBuilder::layout`], and [`Error::Gpu`].
+    /// The errors of [`SequenceFilterBuilder::layout`], and [`Error::Gpu`].
     pub fn build(&self) -> Result<SequenceFilter, Error> {
         SequenceFilter::with_layout(&self.device, self.settings.layout()?)
     }
@@ -78,7 +78,7 @@ impl DeviceSequenceFilterBuilder {
     /// Checks every setting, then makes a filter of the k-mers of these sequences.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build), and of [`SequenceFilter::insert_bulk`].
+    /// The errors of [`build`](Self::build), and of [`SequenceFilter::insert_bulk`].
     pub fn build_from<S: crate::Sequences + ?Sized>(&self, sequences: &S) -> Result<SequenceFilter, Error> {
         let mut filter = self.build()?;
         filter.insert_bulk(sequences)?;
@@ -194,7 +194,7 @@ impl SequenceFilter {
     /// Queues [`merge`](Self::merge).
     ///
     /// # Errors
-    /// Those of [`merge`](Self::merge).
+    /// The errors of [`merge`](Self::merge).
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -224,7 +224,7 @@ impl SequenceFilter {
     /// Queues [`insert_device`](Self::insert_device).
     ///
     /// # Errors
-    /// Those of [`insert_device`](Self::insert_device).
+    /// The errors of [`insert_device`](Self::insert_device).
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -267,7 +267,7 @@ impl SequenceFilter {
     /// Queues [`insert_packed_device`](Self::insert_packed_device).
     ///
     /// # Errors
-    /// Those of [`insert_packed_device`](Self::insert_packed_device).
+    /// The errors of [`insert_packed_device`](Self::insert_packed_device).
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -315,7 +315,7 @@ impl SequenceFilter {
     /// Queues [`contains_windows_device`](Self::contains_windows_device).
     ///
     /// # Errors
-    /// Those of [`contains_windows_device`](Self::contains_windows_device).
+    /// The errors of [`contains_windows_device`](Self::contains_windows_device).
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -376,7 +376,7 @@ impl SequenceFilter {
     /// Queues [`contains_windows_packed_device`](Self::contains_windows_packed_device).
     ///
     /// # Errors
-    /// Those of [`contains_windows_packed_device`](Self::contains_windows_packed_device).
+    /// The errors of [`contains_windows_packed_device`](Self::contains_windows_packed_device).
     ///
     /// # Safety
     /// Until `stream` has passed this work:

@@ -130,7 +130,7 @@ mod tests {
                 // A break follows.
                 let end = 32 * packed.first_word(i) + packed.letters(i);
                 prop_assert!(packed.breaks()[end / 32] >> (end % 32) & 1 == 1);
-                // The same from words.
+                // Packed once more, from words.
                 let first = packed.first_word(i);
                 let words = first..first + sequence.len().div_ceil(32);
                 let mut again = PackedSequences::new();

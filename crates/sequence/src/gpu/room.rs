@@ -111,8 +111,8 @@ impl Room {
     /// Copies a batch to the device, and returns before it is there.
     ///
     /// # Safety
-    /// The stream has passed all work on this memory. The memory lives until the stream has passed the copy, and nothing
-    /// else is written into it.
+    /// The stream has passed all work on this memory. The memory lives until the stream has passed the copy, and
+    /// nothing else is written into it.
     pub(super) unsafe fn bring(&mut self, stream: &Stream, reads: &Packed, starts: &[u32]) -> Result<Sizes> {
         let sizes = Sizes { words: reads.words(), units: starts.len() };
         let Input { here, there } = &mut self.input;

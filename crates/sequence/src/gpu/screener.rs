@@ -54,7 +54,7 @@ pub struct Counts {
 }
 
 impl From<u64> for Counts {
-    /// Of what [`Answers::Counts`] has.
+    /// Takes apart a number that [`Answers::Counts`] has.
     fn from(both: u64) -> Counts {
         Counts { hits: (both >> 32) as u32, minimizers: both as u32 }
     }
@@ -63,8 +63,8 @@ impl From<u64> for Counts {
 /// What is wanted of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wanted {
-    /// Whether each unit matches: at least `hits` of its different minimizers are in the filter, and at least `share` of
-    /// them.
+    /// Whether each unit matches: at least `hits` of its different minimizers are in the filter, and at least `share`
+    /// of them.
     Decisions {
         /// Hits.
         hits: u64,
@@ -201,11 +201,11 @@ impl Screener {
     /// starts have been copied then. A batch that was begun before and not finished is forgotten.
     ///
     /// # Errors
-    /// As for [`decide`](Screener::decide); nothing is on its way then.
+    /// The errors of [`decide`](Screener::decide); nothing is on its way then.
     ///
     /// # Safety
-    /// The filter stays allocated, and nothing writes it, until [`finish`](Screener::finish) has returned, the next batch
-    /// is begun, or the screener is dropped.
+    /// The filter stays allocated, and nothing writes it, until [`finish`](Screener::finish) has returned, the next
+    /// batch is begun, or the screener is dropped.
     pub unsafe fn begin<F: MinimizerFilter>(
         &mut self,
         filter: &F,
@@ -240,7 +240,7 @@ impl Screener {
     /// Brings a batch to the device and queues all work on it. After an error something may be on its way.
     ///
     /// # Safety
-    /// As for [`begin`](Screener::begin), and nothing is on its way.
+    /// The conditions of [`begin`](Screener::begin), and nothing is on its way.
     unsafe fn send<F: MinimizerFilter>(
         &mut self,
         filter: &F,
@@ -262,7 +262,7 @@ impl Screener {
     /// the one that it was begun with.
     ///
     /// # Errors
-    /// As for [`decide`](Screener::decide).
+    /// The errors of [`decide`](Screener::decide).
     pub fn finish<F: MinimizerFilter>(&mut self, filter: &F) -> Result<Answers<'_>, Error> {
         let Some(mut flight) = self.flight else { return Ok(Answers::Decisions(&[])) };
         let Sizes { words, units } = flight.sizes;

@@ -62,11 +62,11 @@ struct Buffers {
 struct Group {
     /// Words of each lane, side by side.
     words: [[u32; LANES]; BEFORE + PIECE / WORD + 1],
-    /// The same bases lane by lane.
+    /// The bases of `words`, lane by lane.
     packed: [u8; (1 << 16) / 4 + 16],
     /// The places that windows take anew, in the order of steps.
     taken: [u32; PLACES],
-    /// The same, lane by lane.
+    /// The places of `taken`, lane by lane.
     places: [u16; PLACES],
     kmers: [u64; PLACES],
 }
@@ -330,7 +330,8 @@ impl Group {
         let before = BEFORE * WORD - k;
         let low = _mm_cvtsi32_si128(2 * (before % WORD) as i32);
         let high = _mm_cvtsi32_si128(32 - 2 * (before % WORD) as i32);
-        // Orders above places of the `w` k-mers before, least ones from each place on; of those from a multiple of `w` on.
+        // Orders above places of the `w` k-mers before, least ones from each place on; of those from a multiple of `w`
+        // on.
         let mut least_to_end = [largest; MOST_W as usize + 1];
         let (mut least, mut last, mut ties, mut counts) = (largest, largest, largest, _mm512_setzero_si512());
         let (mut count, mut at, mut step) = (0, 0, 0);

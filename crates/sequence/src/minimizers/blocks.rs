@@ -246,8 +246,8 @@ fn minima<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, windows: us
     }
 }
 
-/// The least of the values at `at`, and as many places further as `steps` say. No closure: those are compiled without the
-/// instructions.
+/// The least of the values at `at`, and as many places further as `steps` say. No closure: those are compiled without
+/// the instructions.
 #[inline(always)]
 fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3]) -> L::Vector {
     let [a, b, c] = steps;

@@ -7,8 +7,8 @@ const RING: usize = MOST_W as usize;
 
 /// Visits the positions of the minimizers of bases, ascending; every letter is a base.
 ///
-/// The leftmost and the rightmost least k-mer of a window stay what they are while they are in it; when the leftmost has
-/// left, which happens every `w / 2` windows of random bases, all of the window's are looked at again.
+/// The leftmost and the rightmost least k-mer of a window stay what they are while they are in it; when the leftmost
+/// has left, which happens every `w / 2` windows of random bases, all of the window's are looked at again.
 pub(super) fn positions(bases: &[u8], scheme: Scheme, mut visit: impl FnMut(usize)) {
     let (k, w, window) = (scheme.k as usize, scheme.w as usize, scheme.window() as usize);
     if bases.len() < window {

@@ -1,7 +1,7 @@
 //! Packing of 64 letters at a time.
 //!
-//! Bits 1 and 2 of a letter are its code. A test of each of them gives a bit per letter, and two deposits put those bits
-//! side by side.
+//! Bits 1 and 2 of a letter are its code. A test of each of them gives a bit per letter, and two deposits put those
+//! bits side by side.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;

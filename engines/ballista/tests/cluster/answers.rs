@@ -12,7 +12,15 @@ fn remote_reads() -> SessionConfig {
     LocalCluster::session_config().with_target_partitions(4)
 }
 
-/// What this engine is asked besides.
+/// Joins that are partitioned however small a side is, planned by the adaptive planner or by the other one.
+fn partitioned_joins(config: SessionConfig, adaptive: bool) -> SessionConfig {
+    config
+        .with_ballista_adaptive_query_planner(adaptive)
+        .with_ballista_broadcast_join_threshold_bytes(0)
+        .with_ballista_broadcast_join_threshold_rows(0)
+}
+
+/// Queries for this engine alone.
 const OWN: &[&str] = &[
     // Ballista's sort does not keep dictionaries.
     "SELECT kind, arrow_cast(bloom_filter_agg(id, 500), 'Binary') AS f FROM items GROUP BY kind ORDER BY kind",
@@ -42,11 +50,7 @@ async fn joins_are_screened_by_a_subquery_that_the_scheduler_writes() {
     let cluster = Cluster::start(2).await;
     let local = cluster.local().await;
     for adaptive in [true, false] {
-        let config = remote_reads()
-            .with_ballista_adaptive_query_planner(adaptive)
-            .with_ballista_broadcast_join_threshold_bytes(0)
-            .with_ballista_broadcast_join_threshold_rows(0);
-        let context = cluster.client(config).await;
+        let context = cluster.client(partitioned_joins(remote_reads(), adaptive)).await;
         let plan = async |sql: &str| table(&context, &format!("EXPLAIN {sql}")).await.unwrap();
         assert!(!plan(SCREENED_JOINS[0]).await.contains("might_contain"));
         for setting in SCREENED {
@@ -69,11 +73,7 @@ async fn tpch_has_the_same_answers_when_joins_are_screened() {
     let local = cluster.local().await;
     tpch::register(&local, cluster.folder.path()).await.unwrap();
     for adaptive in [true, false] {
-        let config = remote_reads()
-            .with_ballista_adaptive_query_planner(adaptive)
-            .with_ballista_broadcast_join_threshold_bytes(0)
-            .with_ballista_broadcast_join_threshold_rows(0);
-        let context = cluster.client(config).await;
+        let context = cluster.client(partitioned_joins(remote_reads(), adaptive)).await;
         tpch::register(&context, cluster.folder.path()).await.unwrap();
         for setting in SCREENED.iter().chain(&["SET warpset_joins.least_probe_rows = 0"]) {
             run(&context, setting).await.unwrap();
@@ -147,12 +147,8 @@ async fn what_a_screened_join_costs() {
     let cluster = Cluster::start(2).await;
     cost::write_star(cluster.folder.path(), 2_000_000).await.unwrap();
     for adaptive in [true, false] {
-        let config = LocalCluster::session_config()
-            .with_target_partitions(2)
-            .with_ballista_adaptive_query_planner(adaptive)
-            .with_ballista_broadcast_join_threshold_bytes(0)
-            .with_ballista_broadcast_join_threshold_rows(0);
-        let context = cluster.client(config).await;
+        let config = LocalCluster::session_config().with_target_partitions(2);
+        let context = cluster.client(partitioned_joins(config, adaptive)).await;
         for setting in SCREENED {
             run(&context, setting).await.unwrap();
         }

@@ -20,15 +20,16 @@ const FEW_ROWS: usize = 100_000;
 /// Whether a filter of this join's build side may pay.
 ///
 /// It does not if the probe side is small, or the filter would be too large to be worth building. Nor if nothing drops
-/// rows of a large build side: nearly every row of the probe side then has a partner. What is unknown speaks for it, but
-/// for the last: how many rows a filter drops is found out when it is asked.
+/// rows of a large build side: nearly every row of the probe side then has a partner. What is unknown speaks for it,
+/// but for the last: how many rows a filter drops is found out when it is asked.
 pub(crate) fn may_pay(join: &HashJoinExec, settings: &JoinSettings) -> bool {
     let few = |rows: Option<usize>, limit: usize| rows.is_some_and(|rows| rows <= limit);
     let (build, probe) = (rows(join.left()), rows(join.right()));
     if few(probe, settings.least_probe_rows.saturating_sub(1)) && settings.least_probe_rows > 0 {
         return false;
     }
-    // Statistics say how many rows there are, not how many keys; one in four is a guess that spares only hopeless cases.
+    // Statistics say how many rows there are, not how many keys; one in four is a guess that spares only hopeless
+    // cases.
     let most = 4 * rates::worthwhile_keys(settings.most_filter_bytes as u64);
     if build.is_some_and(|rows| rows as u64 > most) {
         return false;

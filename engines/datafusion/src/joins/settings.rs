@@ -19,11 +19,11 @@ pub struct JoinSettings {
     pub least_probe_rows: usize,
     /// Bytes that the filter of one join takes at most. Default: 32 MiB.
     pub most_filter_bytes: usize,
-    /// Whether joins are screened although nothing drops rows of their build sides, which is where nearly every row of a
-    /// probe side has a partner. Default: false.
+    /// Whether joins are screened although nothing drops rows of their build sides, which is where nearly every row of
+    /// a probe side has a partner. Default: false.
     pub every_build: bool,
-    /// Whether joins are screened by subqueries, where [`screen_by_subquery`](crate::screen_by_subquery) was called: for
-    /// engines whose plans leave the process. Default: false.
+    /// Whether joins are screened by subqueries, where [`screen_by_subquery`](crate::screen_by_subquery) was called:
+    /// for engines whose plans leave the process. Default: false.
     pub subqueries: bool,
 }
 
@@ -43,8 +43,8 @@ impl ConfigExtension for JoinSettings {
     const PREFIX: &'static str = "warpset_joins";
 }
 
-// By hand, because the engine's macro lists settings without their prefix: Ballista would send them to its scheduler under
-// names that mean nothing there.
+// By hand, because the engine's macro lists settings without their prefix: Ballista would send them to its scheduler
+// under names that mean nothing there.
 impl ExtensionOptions for JoinSettings {
     fn as_any(&self) -> &dyn Any {
         self

@@ -17,8 +17,8 @@
 //! side's table is read twice. So it is done for build sides that are one table with a condition on it, and where
 //! statistics say that this table is small beside the one that is screened.
 //!
-//! It is no optimizer rule, because rules may not wait, and the number of rows of a table is known to its files: it wraps
-//! the planner, which may.
+//! It is no optimizer rule, because rules may not wait, and the number of rows of a table is known to its files: it
+//! wraps the planner, which may.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,9 +58,9 @@ pub struct ScreenBySubquery {
 }
 
 /// Makes joins screen their larger sides on engines whose plans leave the process, such as Ballista (in the sessions of
-/// its scheduler) and `datafusion-distributed` (in those of clients): a subquery builds a split-block Bloom filter of the
-/// smaller side's keys, and rows of the larger side without a partner are dropped where they are read, before they are
-/// exchanged. Answers are the same as without.
+/// its scheduler) and `datafusion-distributed` (in those of clients): a subquery builds a split-block Bloom filter of
+/// the smaller side's keys, and rows of the larger side without a partner are dropped where they are read, before they
+/// are exchanged. Answers are the same as without.
 ///
 /// It is off until `SET warpset_joins.subqueries = true`; [`JoinSettings`] has the other settings. Every process needs
 /// the functions ([`register_all`](crate::register_all)). A second call changes nothing.
@@ -274,8 +274,8 @@ fn filtered(
     let result = aggregated.schema().columns().into_iter().map(Expr::Column).collect();
     let filter = aggregated.project([share::function().call(result).alias("filter")])?.alias(name)?.build()?;
     let found = Expr::Column(Column::new(Some(name), "filter"));
-    // A filter of no keys is NULL, and lets nothing pass. A semi join, because there may be several filters, of which each
-    // has some of the keys: datafusion-distributed 4.0 aggregates a small table of one file once per task.
+    // A filter of no keys is NULL, and lets nothing pass. A semi join, because there may be several filters, of which
+    // each has some of the keys: datafusion-distributed 4.0 aggregates a small table of one file once per task.
     let may_match = Lookup::function(MightContain).call(vec![found, key(keys)]);
     LogicalPlanBuilder::from(plan.clone()).join_on(filter, JoinType::LeftSemi, [may_match])?.build()
 }

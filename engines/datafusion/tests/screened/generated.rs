@@ -270,7 +270,8 @@ async fn every_type_of_key_and_every_safe_join_is_screened() {
         assert_eq!(found, expected, "{join}");
         screened.push(has);
     }
-    // The left side is built. The probe side's rows all count in right and full joins, and `NOT IN` has rules of its own.
+    // The left side is built. The probe side's rows all count in right and full joins, and `NOT IN` has rules of its
+    // own.
     let without = [2, 3, 8].map(|join| screened[join]);
     assert_eq!(without, [false; 3]);
     assert_eq!(screened.iter().filter(|has| **has).count(), JOINS.len() - without.len(), "{screened:?}");

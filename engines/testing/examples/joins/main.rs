@@ -1,9 +1,9 @@
 //! What screened joins cost and gain: `cargo run --release --example joins -- WHAT`, of which `WHAT` is
 //!
 //! - `write SCALE FOLDER [FILES]`: writes TPC-H's tables as Parquet files, the large ones in `FILES` files each;
-//! - `tpch FOLDER [--rounds N] [--partitions N] [--partitioned] [--ways NAME,NAME] [--answers FOLDER] [QUERY...]`: runs the
-//!   queries with and without screening, in turns, compares the answers, and prints medians of seconds on the clock and
-//!   of processor seconds, planning included. `--partitioned` exchanges both sides of every join, as clusters do;
+//! - `tpch FOLDER [--rounds N] [--partitions N] [--partitioned] [--ways NAME,NAME] [--answers FOLDER] [QUERY...]`: runs
+//!   the queries with and without screening, in turns, compares the answers, and prints medians of seconds on the clock
+//!   and of processor seconds, planning included. `--partitioned` exchanges both sides of every join, as clusters do;
 //!   `--answers` writes each answer as a text file, for `peers.py`;
 //! - `lookups [ROUNDS]`: what a lookup costs per row in filters of 1 to 100 MB, one thread (`RAYON_NUM_THREADS=1` for
 //!   builds, too).

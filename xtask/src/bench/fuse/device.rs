@@ -1,6 +1,6 @@
-//! Filters on a GPU (or, for small sizes, on the emulator), built and asked there: keys and answers are in device memory;
-//! lookups are timed on the device's clock, builds as the caller sees them. The limit is that of one random sector per
-//! key over as much memory, of which a lookup reads three, four-wise four.
+//! Filters on a GPU (or, for small sizes, on the emulator), built and asked there: keys and answers are in device
+//! memory; lookups are timed on the device's clock, builds as the caller sees them. The limit is that of one random
+//! sector per key over as much memory, of which a lookup reads three, four-wise four.
 
 use std::time::Instant;
 

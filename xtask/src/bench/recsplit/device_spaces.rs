@@ -1,5 +1,6 @@
-//! Both kinds of functions on a device, from the space of the fastest builds to nearly the least: whole builds from keys
-//! in device memory to words in device memory, by the host's clock, and lookups of the same functions by the device's.
+//! Both kinds of functions on a device, from the space of the fastest builds to nearly the least: whole builds from
+//! keys in device memory to words in device memory, by the host's clock, and lookups of the same functions by the
+//! device's.
 
 use std::ops::RangeInclusive;
 use std::time::Instant;

@@ -30,7 +30,7 @@ pub(super) fn free_after_quotients(layout: &Layout, tail: &[u64], first_slot: u6
 /// See [`DeviceSlots::change_round`](crate::gpu::slot_kind::DeviceSlots::change_round).
 ///
 /// # Safety
-/// As for [`DeviceSlots::change_round`](crate::gpu::slot_kind::DeviceSlots::change_round).
+/// The conditions of [`DeviceSlots::change_round`](crate::gpu::slot_kind::DeviceSlots::change_round).
 pub(super) unsafe fn change_round(round: Round<'_>) -> Result<(), Error> {
     let Round { stream, layout, words, batch, n, change, begins: out, left, changed } = round;
     let (blocks, parameters, removes) = (layout.blocks, parameters(layout), (change == Change::Remove) as u32);

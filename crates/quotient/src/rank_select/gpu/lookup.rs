@@ -40,7 +40,7 @@ macro_rules! launch {
 /// Queues the lookup of keys.
 ///
 /// # Safety
-/// As for [`DeviceSlots::look_up`](crate::gpu::slot_kind::DeviceSlots::look_up).
+/// The conditions of [`DeviceSlots::look_up`](crate::gpu::slot_kind::DeviceSlots::look_up).
 pub(super) unsafe fn look_up(
     filter: &Filter,
     asked: Asked<'_>,
@@ -72,7 +72,7 @@ pub(super) unsafe fn look_up(
 /// [`LookupMethod::Sorted`].
 ///
 /// # Safety
-/// As for [`look_up`], with fewer than 2^32 keys and at least one.
+/// The conditions of [`look_up`], with fewer than 2^32 keys and at least one.
 unsafe fn look_up_sorted(filter: &Filter, asked: Asked<'_>, answers: Answers) -> Result<(), Error> {
     let (Asked { stream, n, .. }, Answers { words: out, form }) = (asked, answers);
     let (layout, words) = (&filter.layout, filter.words.global());
@@ -102,7 +102,7 @@ unsafe fn look_up_sorted(filter: &Filter, asked: Asked<'_>, answers: Answers) ->
 /// Queues the count of the copies of fingerprints of keys, one at least.
 ///
 /// # Safety
-/// As for [`DeviceSlots::counts`](crate::gpu::slot_kind::DeviceSlots::counts).
+/// The conditions of [`DeviceSlots::counts`](crate::gpu::slot_kind::DeviceSlots::counts).
 pub(super) unsafe fn count(filter: &Filter, asked: Asked<'_>, out: GlobalMut<u64>) -> Result<(), Error> {
     // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
     unsafe {

@@ -1,5 +1,5 @@
-//! Crowded tiles, long shifts and changes in one pass: the same bytes as on the host; on CUDA too where there is a device.
-//! What holds of both kinds of slots is in `crate::gpu::tests`.
+//! Crowded tiles, long shifts and changes in one pass: the same bytes as on the host; on CUDA too where there is a
+//! device. What holds of both kinds of slots is in `crate::gpu::tests`.
 
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;

@@ -20,7 +20,7 @@ impl Filter {
     /// Queues the lookup of `n` keys.
     ///
     /// # Safety
-    /// As for [`DeviceSlots::look_up`](crate::gpu::slot_kind::DeviceSlots::look_up).
+    /// The conditions of [`DeviceSlots::look_up`](crate::gpu::slot_kind::DeviceSlots::look_up).
     pub(super) unsafe fn look_up_keys(
         &self,
         asked: Asked<'_>,
@@ -38,7 +38,7 @@ impl Filter {
     /// By one of the two methods; with `falls_back`, unsorted where there is no memory for sorting.
     ///
     /// # Safety
-    /// As for [`look_up_keys`](Self::look_up_keys).
+    /// The conditions of [`look_up_keys`](Self::look_up_keys).
     pub(crate) unsafe fn look_up_by(
         &self,
         asked: Asked<'_>,
@@ -85,7 +85,7 @@ impl Filter {
     /// [`LookupMethod::Sorted`].
     ///
     /// # Safety
-    /// As for [`look_up_keys`](Self::look_up_keys), with fewer than 2^32 keys.
+    /// The conditions of [`look_up_keys`](Self::look_up_keys), with fewer than 2^32 keys.
     unsafe fn look_up_sorted(&self, asked: Asked<'_>, answers: Answers) -> Result<(), Error> {
         let (Asked { stream, n, .. }, Answers { words: out, form }) = (asked, answers);
         let layout = &self.layout;

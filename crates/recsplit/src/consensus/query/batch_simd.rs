@@ -122,7 +122,7 @@ impl Lookup<'_> {
         }
         let x = seed ^ salt;
         let x = (x ^ x.shr::<16>()).times(vectors.splat(FACTORS[0].into())) & low_half;
-        // Of products the low half counts.
+        // Only the low half of a product counts.
         let multiplier = (x ^ x.shr::<15>()).times(vectors.splat(FACTORS[1].into()));
         let low = walks.low.get(vectors, v);
         (low.times(multiplier) + low.shr::<32>()) & low_half

@@ -186,7 +186,7 @@ fn find_with<M: SearchMix>(
 /// Solves the trees of all buckets at once, `known[k]` buckets of `k` keys.
 ///
 /// # Safety
-/// As for [`Work::new`].
+/// The conditions of [`Work::new`].
 unsafe fn all_buckets<M: SearchMix>(
     stream: &Stream,
     trees: &DeviceTrees,

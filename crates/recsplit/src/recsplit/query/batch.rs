@@ -56,7 +56,7 @@ unsafe fn batch_pdep(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
+pub(super) unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
     // SAFETY: the caller says so.
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
 }

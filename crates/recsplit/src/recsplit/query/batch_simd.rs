@@ -394,8 +394,9 @@ impl Lookup<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::batch::batch_avx2;
     use super::*;
-    use crate::batch::u64_vector::{avx2::Avx2, portable::Plain};
+    use crate::batch::u64_vector::portable::Plain;
     use crate::{Method, RecSplit};
     use warpset_base::key::Seed;
     use warpset_core::bits::Portable;
@@ -444,7 +445,7 @@ mod tests {
             values.fill(u64::MAX);
             if crate::processor::has_fast_pdep() {
                 // SAFETY: the processor has the instructions.
-                lookup.get_batch_simd(&hashes, &mut values, unsafe { Avx2::new() });
+                unsafe { batch_avx2(lookup.words, lookup.parameters, &hashes, &mut values) };
                 assert_eq!(values, expected, "{function:?}");
                 values.fill(u64::MAX);
             }

@@ -94,7 +94,7 @@ impl SequenceFilter {
     /// Inserts the k-mers of a sequence: of every window of `k` letters that are all bases.
     ///
     /// # Errors
-    /// Those of [`insert_bulk`](Self::insert_bulk).
+    /// The errors of [`insert_bulk`](Self::insert_bulk).
     pub fn insert(&mut self, letters: &[u8]) -> Result<(), Error> {
         self.insert_bulk(&[letters])
     }

@@ -26,7 +26,7 @@ struct OfSize<'a> {
 /// Solves the trees of all buckets, of which there are `known[k]` of `k` keys. `stream` waits for all of it.
 ///
 /// # Safety
-/// As for [`Work::new`], of this stream.
+/// The conditions of [`Work::new`], of this stream.
 pub(super) unsafe fn find<M: SearchMix>(
     stream: &Stream,
     trees: &DeviceTrees,

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
 use warpset_kmers::{
     Error, K, Progress, Screening, Settings, Table, canonical, count_bytes, count_files, count_sequences,
 };
+
+use crate::files::{Files, kmers, place, random};
+use crate::reads::reverse_complement;
 
 type Model = BTreeMap<String, u64>;
 
@@ -24,15 +25,10 @@ const REPEATED: usize = 500;
 fn add(model: &mut Model, sequence: &[u8], k: usize) {
     for window in sequence.to_ascii_uppercase().windows(k) {
         if window.iter().all(|letter| b"ACGT".contains(letter)) {
-            let kmer = String::from_utf8(window.to_vec()).unwrap();
-            let of = |letter| match letter {
-                'A' => 'T',
-                'C' => 'G',
-                'G' => 'C',
-                _ => 'A',
-            };
-            let other: String = kmer.chars().rev().map(of).collect();
-            *model.entry(kmer.min(other)).or_default() += 1;
+            let mut other = window.to_vec();
+            reverse_complement(&mut other);
+            let kmer = String::from_utf8(window.min(&other).to_vec()).unwrap();
+            *model.entry(kmer).or_default() += 1;
         }
     }
 }
@@ -42,14 +38,6 @@ fn listed(table: &Table) -> Model {
     let model: Model = all.iter().cloned().collect();
     assert_eq!(model.len(), all.len(), "a k-mer is listed twice");
     model
-}
-
-fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % below
-    }
 }
 
 /// Sequences with repeats, lower case, palindromes and letters that are no bases.
@@ -112,31 +100,12 @@ fn model(sequences: &[Vec<u8>], k: usize) -> Model {
     model
 }
 
-struct Files {
-    folder: TempDir,
-}
-
-impl Files {
-    fn new() -> Files {
-        Files { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        fs::write(self.path(name), bytes).unwrap();
-        self.path(name)
-    }
-}
-
 #[test]
 fn counts_are_those_of_a_map() {
     let files = Files::new();
     let (first, second) = (sequences(1, 60, 400), sequences(2, 200, 150));
-    let plain = files.write("a.fa", &fasta(&first, 60));
-    let zipped = files.write("b.fq.gz", &gzip(&fastq(&second)));
+    let plain = files.write("a.fa", fasta(&first, 60));
+    let zipped = files.write("b.fq.gz", gzip(&fastq(&second)));
     let both = [plain, zipped];
     for k in [1u32, 2, 16, 17, 31, 32] {
         let mut wanted = model(&first, k as usize);
@@ -258,7 +227,7 @@ fn tables_begin_empty_and_are_made_of_bytes() {
 fn callbacks_hear_of_all_bytes_and_stop() {
     let files = Files::new();
     let plain = fasta(&sequences(11, 3000, 700), 60);
-    let paths = [files.write("a.fa", &plain), files.write("b.fa.gz", &gzip(&plain))];
+    let paths = [files.write("a.fa", &plain), files.write("b.fa.gz", gzip(&plain))];
     let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
     let table = count_files(&paths, &Settings::new(21).unwrap()).unwrap();
     for threads in [1, 3] {
@@ -375,7 +344,7 @@ fn bad_input_is_an_error_that_names_it() {
     assert!(matches!(of(&files.write("cut.gz", &zipped[..zipped.len() - 9]), 5), Error::Read { .. }));
     assert!(matches!(of(&files.write("cut.fq", b"@a\nACGT\n+\nII"), 3), Error::NotSequence { .. }));
     // The second of two files, with threads that wait for the first.
-    let good = files.write("good", &fasta(&sequences(9, 50, 500), 60));
+    let good = files.write("good", fasta(&sequences(9, 50, 500), 60));
     let both = [good, files.path("text")];
     for threads in [1, 2, 4] {
         let counted = count_files(&both, &settings(5).threads(threads));
@@ -395,15 +364,6 @@ fn bad_input_is_an_error_that_names_it() {
     let other = warpset_quotient::RankSelectQuotientFilter::builder(10).build().unwrap();
     other.save(&path).unwrap();
     assert!(matches!(Table::load(&path), Err(Error::NotTable { .. })));
-}
-
-fn kmers(args: &[&str]) -> Output {
-    Command::new(place("CARGO_BIN_EXE_kmers", env!("CARGO_BIN_EXE_kmers"))).args(args).output().unwrap()
-}
-
-/// A place that Cargo names, asked at run time so that a packed test finds what was packed with it.
-fn place(variable: &str, compiled: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| compiled.to_owned())
 }
 
 /// What the program prints; it must succeed.
@@ -446,8 +406,8 @@ fn the_program_counts_merges_lists_and_screens() {
     let files = Files::new();
     let name = |name: &str| files.path(name).to_str().unwrap().to_owned();
     let sequences = sequences(10, 30, 300);
-    files.write("a.fa", &fasta(&sequences, 60));
-    files.write("b.fq.gz", &gzip(&fastq(&sequences)));
+    files.write("a.fa", fasta(&sequences, 60));
+    files.write("b.fq.gz", gzip(&fastq(&sequences)));
     done(&["count", "-k", "11", "--max-memory", "200M", "--threads", "2", "-o", &name("a"), &name("a.fa")]);
     done(&["count", "-k", "11", "-o", &name("b"), &name("b.fq.gz")]);
     done(&["merge", "-o", &name("sum"), &name("a"), &name("b")]);

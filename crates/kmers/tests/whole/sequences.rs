@@ -1,60 +1,17 @@
 //! Indexes of all k-mers: sequence filters, against a plain set of k-mers, from every file, and by the program.
 
-#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of files read alike, of one file or several")]
-
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
 
-use tempfile::TempDir;
 use warpset_gpu::testing::devices;
 use warpset_kmers::{Error, Index, IndexKind, Indexing, K, Pairing, Roll, Rule, Screening, Settings, count_files};
 
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Files {
-        Files(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.path(name), bytes).unwrap();
-        self.path(name)
-    }
-}
-
-fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % below
-    }
-}
-
-fn bases(seed: u64, len: usize) -> Vec<u8> {
-    let mut next = random(seed);
-    (0..len).map(|_| b"ACGT"[next(4) as usize]).collect()
-}
+use crate::files::{Files, bases, kmers, random};
+use crate::reads::{fastq, reverse_complement};
 
 fn fasta(sequences: &[&[u8]]) -> Vec<u8> {
     sequences.iter().flat_map(|letters| [b">x\n", *letters, b"\n"].concat()).collect()
-}
-
-fn fastq(reads: &[Vec<u8>]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (i, read) in reads.iter().enumerate() {
-        text.extend_from_slice(format!("@{i}\n").as_bytes());
-        text.extend_from_slice(read);
-        text.extend_from_slice(b"\n+\n");
-        text.resize(text.len() + read.len(), b'I');
-        text.push(b'\n');
-    }
-    text
 }
 
 /// Reads of a genome, of both strands, and in between of another one, of any length.
@@ -66,9 +23,7 @@ fn reads_of(seed: u64, genomes: [&[u8]; 2], count: usize) -> Vec<Vec<u8>> {
         let begin = next((genome.len() - len) as u64 + 1) as usize;
         let mut read = genome[begin..begin + len].to_vec();
         if next(2) == 0 {
-            read.reverse();
-            // A, C, T and G by bits 1 and 2.
-            read.iter_mut().for_each(|base| *base = b"TGAC"[usize::from(*base >> 1 & 3)]);
+            reverse_complement(&mut read);
         }
         if len > 0 && next(10) == 0 {
             read[len / 2] = b'N';
@@ -259,11 +214,6 @@ fn devices_decide_alike() {
             assert!(counted(screening.on(&device), &files, std::slice::from_ref(&reads)) == wanted);
         }
     }
-}
-
-fn kmers(args: &[&str]) -> Output {
-    let program = std::env::var("CARGO_BIN_EXE_kmers").unwrap_or_else(|_| env!("CARGO_BIN_EXE_kmers").to_owned());
-    Command::new(program).args(args).output().unwrap()
 }
 
 #[test]

@@ -1,60 +1,21 @@
 //! Screening by minimizers: against a plain model, against what Deacon decided, in every form of input and output, and
 //! with input that is not sound.
 
-#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of files read alike, of one file or several")]
-
 use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-use tempfile::TempDir;
 use warpset_kmers::{Error, Index, IndexKind, Indexing, Pairing, Rule, Screening};
 use warpset_sequence::Minimizers;
+
+use crate::files::{Files, kmers, place, random};
 
 type Read1 = (String, Vec<u8>);
 type Form = fn(&[Read1]) -> Vec<u8>;
 
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Files {
-        Files(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.path(name), bytes).unwrap();
-        self.path(name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(self.0.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-/// A place that Cargo names, asked at run time so that a packed test finds what was packed with it.
-fn place(variable: &str, compiled: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| compiled.to_owned())
-}
-
 fn deacon(name: &str) -> PathBuf {
     Path::new(&place("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))).join("tests/data/deacon").join(name)
-}
-
-fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % below
-    }
 }
 
 /// A genome, and reads of it, of other sequences, with errors, N, repeats, and short ones.
@@ -129,8 +90,8 @@ fn model(index: &Index, letters: &[&[u8]], rule: Rule, prefix: usize) -> (u64, u
     (hits, total, matches)
 }
 
-/// Every kind of index, read and mapped, saved and as Deacon has it, holds the minimizers of its sequences; exact ones no
-/// others.
+/// Every kind of index, read and mapped, saved and as Deacon has it, holds the minimizers of its sequences; exact ones
+/// no others.
 #[test]
 fn indexes_come_back_from_their_files() {
     let files = Files::new();
@@ -315,7 +276,7 @@ fn mates_match_together() {
     let is_match = |pair: &&[Read1; 2]| model(&index, &[&pair[0].1, &pair[1].1], rule, usize::MAX).2;
     let yes: Vec<[Read1; 2]> = pairs.iter().filter(is_match).cloned().collect();
     let first = files.write("first.fq", fastq(&of(&pairs, 0), "\n"));
-    // Of other lines, and without the last line end.
+    // With lines of another length, and without the last line end.
     let second = files.write("second.fa.gz", gzip(fasta(&of(&pairs, 1), "\n").trim_ascii_end()));
     let both = files.write("both.fq", fastq(&reads, "\n"));
     let screening = Screening::by_index(&index).rule(rule);
@@ -472,14 +433,10 @@ fn damaged_indexes_are_errors() {
     assert!(matches!(Index::load(&path), Err(Error::InvalidWindow { k: 41, w: 15 })));
     assert!(matches!(Index::load(&genome), Err(Error::NotIndex { .. })));
     assert!(matches!(Index::load(files.path("missing")), Err(Error::Read { .. })));
-    assert!(Index::load(files.0.path()).is_err());
+    assert!(Index::load(files.path("")).is_err());
     for (k, w) in [(0, 1), (2, 1), (31, 0), (31, 2), (33, 15), (31, 65)] {
         assert!(matches!(Indexing::new(k, w), Err(Error::InvalidWindow { .. })), "{k} {w}");
     }
-}
-
-fn kmers(args: &[&str]) -> Output {
-    Command::new(place("CARGO_BIN_EXE_kmers", env!("CARGO_BIN_EXE_kmers"))).args(args).output().unwrap()
 }
 
 /// The program, with every option.
