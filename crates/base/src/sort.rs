@@ -26,8 +26,13 @@ pub trait Rank: Copy + Ord + Send + Sync + BitOr<Output = Self> + BitXor<Output 
     const BITS: u32;
     /// The least.
     const ZERO: Self;
+    /// The bits from `shift` on, of which the lowest ones are there.
+    fn from_bit(self, shift: u32) -> usize;
     /// The eight bits from `shift` on.
-    fn digit(self, shift: u32) -> usize;
+    #[inline(always)]
+    fn digit(self, shift: u32) -> usize {
+        self.from_bit(shift) % DIGITS
+    }
     /// The number of bits up to the highest one that is set.
     fn significant_bits(self) -> u32;
 }
@@ -38,8 +43,8 @@ macro_rules! ranks {
             const BITS: u32 = <$rank>::BITS;
             const ZERO: Self = 0;
             #[inline(always)]
-            fn digit(self, shift: u32) -> usize {
-                (self >> shift) as usize % DIGITS
+            fn from_bit(self, shift: u32) -> usize {
+                (self >> shift) as usize
             }
             #[inline(always)]
             fn significant_bits(self) -> u32 {
@@ -191,7 +196,7 @@ fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank:
 
 /// Sorts few items, stable, on this thread; says where the result is. Where ranks are spread evenly, they go to about as many
 /// places as there are items by their highest bits that differ, and neighbours change places.
-fn few<T: Copy>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> u64) -> Home {
+fn few<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> R) -> Home {
     let compared = |here: &mut [T]| {
         here.sort_by_key(|&item| rank(item));
         Home::Here
@@ -200,10 +205,10 @@ fn few<T: Copy>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> u64) -> Ho
         return compared(here);
     }
     let first = rank(here[0]);
-    let differing = here.iter().fold(0, |bits, &item| bits | rank(item) ^ first);
+    let differing = here.iter().fold(R::ZERO, |bits, &item| bits | rank(item) ^ first);
     let places = here.len().next_power_of_two().min(FEW);
-    let shift = (u64::BITS - differing.leading_zeros()).saturating_sub(places.trailing_zeros());
-    let place = |item: T| (rank(item) >> shift) as usize & (places - 1);
+    let shift = differing.significant_bits().saturating_sub(places.trailing_zeros());
+    let place = |item: T| rank(item).from_bit(shift) & (places - 1);
     let mut next = [0u16; FEW];
     let mut most = 0;
     for &item in &*here {

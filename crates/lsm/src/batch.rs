@@ -86,12 +86,13 @@ pub(crate) fn mixed<K: OrderedKey, V: Value>(
     Ok(sorted)
 }
 
-/// Sorts items by their keys, stable; by long ones half by half, the lower first.
+/// Sorts items by their keys, stable.
 fn sort_by_key<T: Copy + Send + Sync, K: OrderedKey>(items: &mut [T], key: impl Fn(T) -> K + Sync) {
     let bits = 8 * size_of::<K>() as u32;
-    sort_by_rank(items, bits.min(u64::BITS), |item| key(item).to_u64());
-    if bits > u64::BITS {
-        sort_by_rank(items, bits - u64::BITS, |item| (key(item).to_u128() >> u64::BITS) as u64);
+    if bits <= u64::BITS {
+        sort_by_rank(items, bits, |item| key(item).to_u64());
+    } else {
+        sort_by_rank(items, bits, |item| key(item).to_u128());
     }
 }
 
