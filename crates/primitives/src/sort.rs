@@ -5,15 +5,16 @@
 //! host slices.
 //!
 //! Each digit of at most 8 bits takes one read and one write of the items; a digit that is the same in all keys takes
-//! none. How that is launched depends on how many items there are: up to [`ONE_BLOCK`] in one block (1024, if more
-//! than 64 bits decide); up to 2^20, or
-//! 2^21 of 4 bytes each, in one launch whose blocks hold everything and wait for each other
-//! ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that: one of an H200 takes
-//! 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144, with payloads of 8 bytes, of 4, without; more
-//! of them in one launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
+//! none. How that is launched depends on how many items there are:
+//! - up to [`ONE_BLOCK`], or 512 if more than 64 bits decide: in one block;
+//! - up to 2^20, or 2^21 of 4 bytes each: in one launch whose blocks hold everything and wait for each other
+//!   ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that. One of an H200
+//!   takes 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144: with payloads of 8 bytes, of 4, without;
+//! - more of them: in one launch that counts all digits and one per digit
+//!   ([`warpset_kernels::primitives::radix_sort`]).
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
-//! 2 KiB for each tile of 4,096 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
+//! 2 KiB for each tile of 4,608 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
 
 mod by;
 mod one_block;

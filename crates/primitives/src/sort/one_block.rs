@@ -17,7 +17,7 @@ pub(super) fn most(bits: &Range<u32>) -> usize {
 }
 
 /// Items with more than eight digits that one block sorts sooner.
-pub(super) const MANY_DIGITS: usize = 1024;
+pub(super) const MANY_DIGITS: usize = 512;
 
 /// # Safety
 /// As [`sort_items`](super::sort_items).
