@@ -5,14 +5,16 @@
 //! host slices.
 //!
 //! Each digit of at most 8 bits takes one read and one write of the items; a digit that is the same in all keys takes
-//! none. How that is launched depends on how many items there are: up to [`ONE_BLOCK`] in one block; up to 2^20, or
-//! 2^21 of 4 bytes each, in one launch whose blocks hold everything and wait for each other
-//! ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that: one of an H200 takes
-//! 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144, with payloads of 8 bytes, of 4, without; more
-//! of them in one launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
+//! none. How that is launched depends on how many items there are:
+//! - up to [`ONE_BLOCK`], or 512 if more than 64 bits decide: in one block;
+//! - up to 2^20, or 2^21 of 4 bytes each: in one launch whose blocks hold everything and wait for each other
+//!   ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that. One of an H200
+//!   takes 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144: with payloads of 8 bytes, of 4, without;
+//! - more of them: in one launch that counts all digits and one per digit
+//!   ([`warpset_kernels::primitives::radix_sort`]).
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
-//! 2 KiB for each tile of 4,096 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
+//! 2 KiB for each tile of 4,608 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
 
 mod by;
 mod one_block;
@@ -112,11 +114,15 @@ pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     check_pairs(stream, keys, values, &out_keys, &out_values)?;
     let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
     let widths = Widths::pairs::<K, V>();
-    if n <= ONE_BLOCK || by.is_reversed() {
+    let bits = by.range::<K>()?;
+    if n == 0 || by.is_reversed() {
         // SAFETY: the caller's promise; lengths are checked.
         return unsafe { sort_items::<K>(stream, widths, source, target, n, by, false) };
     }
-    let bits = by.range::<K>()?;
+    if n <= ONE_BLOCK {
+        // SAFETY: as above.
+        return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
+    }
     // SAFETY: as above.
     unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }
 }
@@ -200,7 +206,7 @@ pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
 }
 
 fn scratch(widths: Widths, n: usize) -> usize {
-    if n <= ONE_BLOCK {
+    if n <= one_block::most(&(0..8 * widths.key_bytes() as u32)) {
         return 0;
     }
     if n > 1 << 56 {
@@ -266,12 +272,13 @@ unsafe fn sort_items<K: SortKey>(
             sort_items::<K>(stream, widths, copy.as_source(), target, n, by.of_reversed(), false)
         };
     }
-    if n <= ONE_BLOCK && !reversed {
+    let in_one_block = one_block::most(&bits);
+    if n <= in_one_block && !reversed {
         // SAFETY: the caller's promise is the same.
         return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
     let device = stream.device();
-    if n > ONE_BLOCK
+    if n > in_one_block
         && n <= resident::most(widths)
         && let Some(grid) = resident::Grid::new(device, widths, n, &bits)?
     {
@@ -285,6 +292,10 @@ unsafe fn sort_items<K: SortKey>(
             reverse_items::<K>(stream, widths, source, target, n)?;
             sort_items::<K>(stream, widths, target.as_source(), target, n, by.of_reversed(), true)
         };
+    }
+    if n <= ONE_BLOCK {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
     // SAFETY: the caller's promise is the same.
     unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS) }

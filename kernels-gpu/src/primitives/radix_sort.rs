@@ -352,6 +352,6 @@ pass_kernels! {
     radix_sort_pass_u64_u32, PASS_U64_U32: u64, u32, true, 512 x 16, 2;
     radix_sort_pass_u64_u64, PASS_U64_U64: u64, u64, true, 512 x 12, 2;
     radix_sort_pass_u128, PASS_U128: u128, u32, false, 512 x 9, 2;
-    radix_sort_pass_u128_u32, PASS_U128_U32: u128, u32, true, 512 x 8, 2;
-    radix_sort_pass_u128_u64, PASS_U128_U64: u128, u64, true, 512 x 8, 2;
+    radix_sort_pass_u128_u32, PASS_U128_U32: u128, u32, true, 512 x 10, 2;
+    radix_sort_pass_u128_u64, PASS_U128_U64: u128, u64, true, 512 x 10, 2;
 }

@@ -10,6 +10,15 @@ use super::operands::{SortInput, SortOutput};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
+/// The most items that one block sorts sooner than many blocks in one launch: it takes a pass for each digit, many
+/// blocks none. A device that does not run so many blocks at once sorts all up to [`ONE_BLOCK`](super::ONE_BLOCK) so.
+pub(super) fn most(bits: &Range<u32>) -> usize {
+    if bits.end - bits.start > 64 { MANY_DIGITS } else { super::ONE_BLOCK }
+}
+
+/// Items with more than eight digits that one block sorts sooner.
+pub(super) const MANY_DIGITS: usize = 512;
+
 /// # Safety
 /// As [`sort_items`](super::sort_items).
 pub(super) unsafe fn sort_in_one_block(

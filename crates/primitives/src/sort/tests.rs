@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use warpset_kernels::primitives::onesweep_tile::PassShape;
 
+use super::one_block::MANY_DIGITS;
 use super::passes::Limits;
 use super::*;
 use crate::{Error, cpu};
@@ -144,7 +145,8 @@ fn widest(n: usize) -> [(Vec<u128>, Range<u32>); 5] {
 
 #[test]
 fn u128_keys() {
-    for (i, n) in [0, 1, 2, 33, ONE_BLOCK, ONE_BLOCK + 1, 2 * kernels::PASS_U128.tile + 1].into_iter().enumerate() {
+    let sizes = [0, 1, 33, MANY_DIGITS, MANY_DIGITS + 1, ONE_BLOCK, ONE_BLOCK + 1, 2 * kernels::PASS_U128.tile + 1];
+    for (i, n) in sizes.into_iter().enumerate() {
         for device in devices(70 + i as u64) {
             for (kind, (keys, bits)) in widest(n).into_iter().enumerate() {
                 // Each kind of keys is sorted alone or with either kind of payloads, of all lengths one or the other.
@@ -353,6 +355,11 @@ fn as_many_blocks_as_the_device_runs() {
         let device = Device::emulator_with(options);
         let keys = random(n, 12, |x| x as u32);
         check_pairs(&device, &keys, &places(n), &By::ascending());
+        if n < 5000 {
+            // Fewer than one block takes, and yet too many for these, or not.
+            let (widest, bits) = &widest(2500)[0];
+            check_pairs(&device, widest, &places(2500), &By::ascending().bits(bits.clone()));
+        }
     }
 }
 
