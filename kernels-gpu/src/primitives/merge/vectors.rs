@@ -169,7 +169,8 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
         if len == items && a.inside(a_vectors) && b.inside(b_vectors) {
             let (from_a, from_b) = (a.run.at(a.start - a.skew() as usize), b.run.at(b.start - b.skew() as usize));
             let vectors = a_vectors + b_vectors;
-            // Whatever the distances, a tile has at least that many vectors, and at most three more: none of single keys.
+            // Whatever the distances, a tile has at least that many vectors, and at most three more: none of single
+            // keys.
             let least = items / K::LANES;
             let rounds =
                 const { (THREADS * ITEMS as u32 / K::LANES + if K::LANES == 1 { 0 } else { 3 }).div_ceil(THREADS) };
