@@ -156,8 +156,8 @@ fn by_digits<T: Copy>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn
     home
 }
 
-/// Sorts few items, stable, on this thread; says where the result is. Where ranks are spread evenly, they go to about as many
-/// places as there are items by their highest bits that differ, and neighbours change places.
+/// Sorts few items, stable, on this thread; says where the result is. Where ranks are spread evenly, they go to about
+/// as many places as there are items by their highest bits that differ, and neighbours change places.
 fn few<T: Copy>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> u64) -> Home {
     let compared = |here: &mut [T]| {
         here.sort_by_key(|&item| rank(item));

@@ -20,7 +20,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Room for vectors that take these bytes together, by [`Arena::bytes_of`], allocated and freed in the order of `stream`.
+    /// Room for vectors that take these bytes together, by [`Arena::bytes_of`], allocated and freed in the order of
+    /// `stream`.
     ///
     /// # Errors
     /// Those of an allocation.

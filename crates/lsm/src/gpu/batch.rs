@@ -37,8 +37,8 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     Ok(sorted)
 }
 
-/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the value of
-/// each is, for [`fetch`]. There is at least one.
+/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the
+/// value of each is, for [`fetch`]. There is at least one.
 ///
 /// # Safety
 /// As for [`insertions`].
