@@ -40,8 +40,8 @@ pub fn beside<R>(helpers: usize, task: &(dyn Fn() + Sync), own: impl FnOnce() ->
     })
 }
 
-/// Lets helper number `caller`, of which 0 is the caller, wake up the next ones. To wake up a thread takes microseconds: so each
-/// does so for three.
+/// Lets helper number `caller`, of which 0 is the caller, wake up the next ones. To wake up a thread takes
+/// microseconds: so each does so for three.
 fn wake<'s>(scope: &rayon::Scope<'s>, caller: usize, helpers: usize, task: &'s (dyn Fn() + Sync)) {
     for helper in 3 * caller + 1..=(3 * caller + 3).min(helpers) {
         scope.spawn(move |scope| {

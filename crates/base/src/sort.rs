@@ -194,8 +194,8 @@ fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank:
     home
 }
 
-/// Sorts few items, stable, on this thread; says where the result is. Where ranks are spread evenly, they go to about as many
-/// places as there are items by their highest bits that differ, and neighbours change places.
+/// Sorts few items, stable, on this thread; says where the result is. Where ranks are spread evenly, they go to about
+/// as many places as there are items by their highest bits that differ, and neighbours change places.
 fn few<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> R) -> Home {
     let compared = |here: &mut [T]| {
         here.sort_by_key(|&item| rank(item));

@@ -20,7 +20,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Room for vectors that take these bytes together, by [`Arena::bytes_of`], allocated and freed in the order of `stream`.
+    /// Room for vectors that take these bytes together, by [`Arena::bytes_of`], allocated and freed in the order of
+    /// `stream`.
     ///
     /// # Errors
     /// Those of an allocation.
@@ -65,8 +66,9 @@ mod tests {
     #[test]
     fn vectors_share_what_the_last_one_frees() {
         for device in devices(11) {
-            let used = || device.budget().left();
-            let before = used();
+            // Other tests use the same CUDA device.
+            let left = || if device.is_emulator() { device.budget().left() } else { 0 };
+            let before = left();
             let stream = device.new_stream().unwrap();
             let bytes = Arena::bytes_of::<u32>(70).unwrap() + Arena::bytes_of::<u64>(3).unwrap();
             let mut arena = Arena::new(&stream, bytes).unwrap();
@@ -80,12 +82,13 @@ mod tests {
             assert_eq!(first.to_vec().unwrap(), [7; 70]);
             assert!(first.follows(&stream) && second.as_slice().as_raw().is_multiple_of(256));
             drop(first);
-            assert_eq!((second.to_vec().unwrap(), before - used()), (vec![1, 2, 3], bytes));
+            assert_eq!(second.to_vec().unwrap(), [1, 2, 3]);
+            assert!(!device.is_emulator() || before - left() == bytes);
             // SAFETY: nothing else uses it.
             unsafe { second.free_behind(&stream) };
             drop(second);
             stream.synchronize().unwrap();
-            assert_eq!(used(), before);
+            assert_eq!(left(), before);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Large copies between host and device by several threads, through pinned memory. They come after what the caller's stream
-//! holds, and have all ended when a call returns, so memory that is freed in the order of that stream stays so.
+//! Large copies between host and device by several threads, through pinned memory. They come after what the caller's
+//! stream holds, and have all ended when a call returns, so memory that is freed in the order of that stream stays so.
 //!
-//! Uploads are [`upload`]'s. Of a download each thread takes chunks, on two streams of its own ([`Lane`]): while one chunk
-//! crosses the bus, it empties another.
+//! Uploads are [`upload`]'s. Of a download each thread takes chunks, on two streams of its own ([`Lane`]): while one
+//! chunk crosses the bus, it empties another.
 //!
 //! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory
 //! that is new, which costs ten times the copy.
@@ -41,8 +41,9 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
     upload_parts(stream, vec![moves], |_| Ok(()))
 }
 
-/// Copies several parts as [`upload_many`] does, one after the other. Once all of a part is on its way, `then` is called with its
-/// places: what it queues on `stream` comes after the part, beside the copies of the next ones. Waits for all copies.
+/// Copies several parts as [`upload_many`] does, one after the other. Once all of a part is on its way, `then` is
+/// called with its places: what it queues on `stream` comes after the part, beside the copies of the next ones. Waits
+/// for all copies.
 ///
 /// # Errors
 /// A failed copy or allocation, or what `then` returns; some places may have been written by then.
@@ -84,8 +85,8 @@ fn threads() -> usize {
     rayon::current_num_threads().min(THREADS)
 }
 
-/// Threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one comes from memory,
-/// not from caches, at 5 GB/s per thread.
+/// Threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one comes from
+/// memory, not from caches, at 5 GB/s per thread.
 fn uploading(bytes: usize) -> usize {
     let wanted = match bytes >> 20 {
         ..32 => 6,

@@ -1,6 +1,7 @@
-//! Large copies to the device: threads fill a ring of pinned memory piece by piece, and the caller's sends what they have
-//! filled across the bus. The others call no function of the driver, which lets in one thread at a time. After each copy
-//! the bus is idle for 2.5 us, what it takes for 128 KiB: so while copies are on their way the next one grows.
+//! Large copies to the device: threads fill a ring of pinned memory piece by piece, and the caller's sends what they
+//! have filled across the bus. The others call no function of the driver, which lets in one thread at a time. After
+//! each copy the bus is idle for 2.5 us, what it takes for 128 KiB: so while copies are on their way the next one
+//! grows.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub(crate) type Move<'h, 'd, T> = (&'h [T], DeviceSliceMut<'d, T>);
 
 /// Copies that are queued at a time: while one crosses the bus, the next one waits.
 const QUEUED: usize = 2;
-/// As [`QUEUED`], of copies that cannot grow by waiting.
+/// As [`QUEUED`], of copies that stay short however long they wait.
 const MOST_QUEUED: usize = 16;
 /// Pieces that are worth a copy behind another one, unless no more lie beside them.
 const TOGETHER: usize = 4;
@@ -262,7 +263,8 @@ impl Sender<'_, '_> {
                 there += 1;
             }
             let least = if self.queued.is_empty() { 1 } else { TOGETHER.min(run - self.sent) };
-            let most_queued = if there == run { MOST_QUEUED } else { QUEUED };
+            let is_short = run - self.sent < TOGETHER;
+            let most_queued = if is_short { MOST_QUEUED } else { QUEUED };
             if self.queued.len() < most_queued && there - self.sent >= least {
                 self.queue(self.sent..there, &mut places[filling.pieces[self.sent].of - first])?;
                 copies += 1;

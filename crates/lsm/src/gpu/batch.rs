@@ -37,8 +37,11 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     Ok(sorted)
 }
 
-/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the value of
-/// each is, for [`fetch`]. There is at least one.
+/// Elements without their values, and where these are, unless the elements have addresses themselves.
+pub(super) type Ordered<K, V> = (DeviceElements<K, V>, Option<DeviceVec<u64>>);
+
+/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the
+/// value of each is, for [`fetch`]. There is at least one.
 ///
 /// # Safety
 /// As for [`insertions`].
@@ -46,7 +49,7 @@ pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     first: u64,
-) -> Result<(DeviceElements<K, V>, Option<DeviceVec<u64>>), Error> {
+) -> Result<Ordered<K, V>, Error> {
     let n = keys.len();
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
     let mut addresses = stream.alloc_uninit::<u64>(n)?;

@@ -1,6 +1,6 @@
-//! Short batches of insertions from host slices. What they take are fixed costs of calls of the driver, a microsecond for an
-//! allocation and two to four for a copy or a launch: so the host sorts them, one copy brings them and the new table,
-//! one allocation holds everything, and the merge with the newest levels is the only launch.
+//! Short batches of insertions from host slices. What they take are fixed costs of calls of the driver, a microsecond
+//! for an allocation and two to four for a copy or a launch: so the host sorts them, one copy brings them and the new
+//! table, one allocation holds everything, and the merge with the newest levels is the only launch.
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         let batch = DeviceElements::<K::Stored, V>::within(&mut arena, n, false)?;
         let runs: Vec<_> = std::iter::once(&batch).chain(newer.iter().map(|(_, elements)| &**elements)).collect();
         let Some(out) = Arc::get_mut(&mut levels[0].1) else { unreachable!("no one else has it yet") };
-        // SAFETY: the output is new; levels are never written, and those that are replaced are freed in the order of the
-        // stream; so is the arena, with the table.
+        // SAFETY: the output is new; levels are never written, and those that are replaced are freed in the order of
+        // the stream; so is the arena, with the table.
         unsafe { V::merge(&stream, &runs, out)? };
         Ok(Made { levels, table })
     }

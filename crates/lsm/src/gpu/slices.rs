@@ -179,8 +179,8 @@ impl Batch {
         unsafe { batch::insertions(stream, keys, values) }
     }
 
-    /// Does what [`Batch::insertions`] does with values that are brought after the keys: these are sorted meanwhile, with the
-    /// addresses of the values.
+    /// Does what [`Batch::insertions`] does with values that are brought after the keys: these are sorted meanwhile,
+    /// with the addresses of the values.
     fn insertions_by_keys<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
@@ -197,8 +197,8 @@ impl Batch {
         let mut sorted = None;
         let moves = vec![vec![(bytemuck::cast_slice(&keys), to_keys)], vec![(bytemuck::cast_slice(values), to_values)]];
         upload_parts(stream, moves, |places| {
-            // SAFETY: the output is new, and what was brought stays until the caller has waited. The second time the values
-            // are there.
+            // SAFETY: the output is new, and what was brought stays until the caller has waited. The second time the
+            // values are there.
             unsafe {
                 match (&mut sorted, &places[..]) {
                     (None, [keys]) => sorted = Some(batch::order(stream, keys.as_slice().cast()?, first)?),
@@ -214,8 +214,8 @@ impl Batch {
         }
     }
 
-    /// Does what [`Batch::insertions`] does with keys alone, in `parts` parts: each is sorted while the next one is on its
-    /// way.
+    /// Does what [`Batch::insertions`] does with keys alone, in `parts` parts: each is sorted while the next one is on
+    /// its way.
     fn keys_in_parts<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
