@@ -239,13 +239,19 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     if launches == Launches::OneShort {
         by_widths!(
             widths,
-            kernels::{merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short, merge_u64_u64_short, merge_u128_short, merge_u128_u32_short, merge_u128_u64_short},
+            kernels::{
+                merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short,
+                merge_u64_u64_short, merge_u128_short, merge_u128_u32_short, merge_u128_u64_short
+            },
             |kernel| launch!(kernel)
         );
     } else {
         by_widths!(
             widths,
-            kernels::{merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64, merge_u128, merge_u128_u32, merge_u128_u64},
+            kernels::{
+                merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64, merge_u128,
+                merge_u128_u32, merge_u128_u64
+            },
             |kernel| launch!(kernel)
         );
     }

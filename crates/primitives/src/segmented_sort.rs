@@ -113,7 +113,10 @@ impl ScratchLayout {
     fn new(widths: Widths, n: usize, passes: u32) -> ScratchLayout {
         let shape = by_widths!(
             widths,
-            kernels::{LONG_U32, LONG_U32_U32, LONG_U32_U64, LONG_U64, LONG_U64_U32, LONG_U64_U64, LONG_U128, LONG_U128_U32, LONG_U128_U64},
+            kernels::{
+                LONG_U32, LONG_U32_U32, LONG_U32_U64, LONG_U64, LONG_U64_U32, LONG_U64_U64, LONG_U128, LONG_U128_U32,
+                LONG_U128_U64
+            },
             |shape| shape
         );
         let long = n / (SHORT + 1);
@@ -203,7 +206,11 @@ unsafe fn sort_segments<K: SortKey>(
         let config = LaunchConfig::new(windows, SHORT_BLOCK).shared(shared);
         by_widths!(
             widths,
-            kernels::{segmented_sort_short_u32, segmented_sort_short_u32_u32, segmented_sort_short_u32_u64, segmented_sort_short_u64, segmented_sort_short_u64_u32, segmented_sort_short_u64_u64, segmented_sort_short_u128, segmented_sort_short_u128_u32, segmented_sort_short_u128_u64},
+            kernels::{
+                segmented_sort_short_u32, segmented_sort_short_u32_u32, segmented_sort_short_u32_u64,
+                segmented_sort_short_u64, segmented_sort_short_u64_u32, segmented_sort_short_u64_u64,
+                segmented_sort_short_u128, segmented_sort_short_u128_u32, segmented_sort_short_u128_u64
+            },
             |kernel| kernel {
                 keys: source.keys.cast(),
                 values: source.values.cast(),
@@ -277,7 +284,11 @@ unsafe fn sort_long(
             let ticket = words.at(layout.tickets_at() + pass as usize).cast();
             by_widths!(
                 widths,
-                kernels::{segmented_sort_pass_u32, segmented_sort_pass_u32_u32, segmented_sort_pass_u32_u64, segmented_sort_pass_u64, segmented_sort_pass_u64_u32, segmented_sort_pass_u64_u64, segmented_sort_pass_u128, segmented_sort_pass_u128_u32, segmented_sort_pass_u128_u64},
+                kernels::{
+                    segmented_sort_pass_u32, segmented_sort_pass_u32_u32, segmented_sort_pass_u32_u64,
+                    segmented_sort_pass_u64, segmented_sort_pass_u64_u32, segmented_sort_pass_u64_u64,
+                    segmented_sort_pass_u128, segmented_sort_pass_u128_u32, segmented_sort_pass_u128_u64
+                },
                 |kernel| kernel {
                     keys: from.keys.cast(),
                     values: from.values.cast(),

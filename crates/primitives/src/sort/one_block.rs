@@ -36,7 +36,11 @@ pub(super) unsafe fn sort_in_one_block(
     unsafe {
         by_widths!(
             widths,
-            kernels::{radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64, radix_sort_small_u64_u32, radix_sort_small_u64_u64, radix_sort_small_u128, radix_sort_small_u128_u32, radix_sort_small_u128_u64},
+            kernels::{
+                radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64,
+                radix_sort_small_u64_u32, radix_sort_small_u64_u64, radix_sort_small_u128, radix_sort_small_u128_u32,
+                radix_sort_small_u128_u64
+            },
             |kernel| kernel {
                 keys: source.keys.cast(),
                 values: source.values.cast(),

@@ -43,7 +43,10 @@ impl Passes {
     pub(super) fn new(widths: Widths, n: usize, bits: Range<u32>, in_place: bool, limit: usize) -> Passes {
         let shape = by_widths!(
             widths,
-            kernels::{PASS_U32, PASS_U32_U32, PASS_U32_U64, PASS_U64, PASS_U64_U32, PASS_U64_U64, PASS_U128, PASS_U128_U32, PASS_U128_U64},
+            kernels::{
+                PASS_U32, PASS_U32_U32, PASS_U32_U64, PASS_U64, PASS_U64_U32, PASS_U64_U64, PASS_U128, PASS_U128_U32,
+                PASS_U128_U64
+            },
             |shape| shape
         );
         let mut passes = (bits.end - bits.start).div_ceil(DIGIT_BITS);
@@ -151,7 +154,11 @@ pub(super) unsafe fn sort_in_passes(
                 let to = starts(passes + portion % 2);
                 by_widths!(
                     widths,
-                    kernels::{radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64, radix_sort_pass_u64_u32, radix_sort_pass_u64_u64, radix_sort_pass_u128, radix_sort_pass_u128_u32, radix_sort_pass_u128_u64},
+                    kernels::{
+                        radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64,
+                        radix_sort_pass_u64_u32, radix_sort_pass_u64_u64, radix_sort_pass_u128,
+                        radix_sort_pass_u128_u32, radix_sort_pass_u128_u64
+                    },
                     |kernel| kernel {
                         keys: source.keys.cast(),
                         values: source.values.cast(),

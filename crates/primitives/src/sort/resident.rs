@@ -23,7 +23,10 @@ pub(super) fn most(widths: Widths) -> usize {
 pub(super) fn kernel(widths: Widths) -> &'static KernelInfo {
     by_widths!(
         widths,
-        kernels::{resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64, resident_sort_u64_u32, resident_sort_u64_u64, resident_sort_u128, resident_sort_u128_u32, resident_sort_u128_u64},
+        kernels::{
+            resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64, resident_sort_u64_u32,
+            resident_sort_u64_u64, resident_sort_u128, resident_sort_u128_u32, resident_sort_u128_u64
+        },
         |kernel| kernel::INFO
     )
 }
@@ -31,7 +34,10 @@ pub(super) fn kernel(widths: Widths) -> &'static KernelInfo {
 fn shape(widths: Widths) -> ResidentShape {
     by_widths!(
         widths,
-        kernels::{RESIDENT_U32, RESIDENT_U32_U32, RESIDENT_U32_U64, RESIDENT_U64, RESIDENT_U64_U32, RESIDENT_U64_U64, RESIDENT_U128, RESIDENT_U128_U32, RESIDENT_U128_U64},
+        kernels::{
+            RESIDENT_U32, RESIDENT_U32_U32, RESIDENT_U32_U64, RESIDENT_U64, RESIDENT_U64_U32, RESIDENT_U64_U64,
+            RESIDENT_U128, RESIDENT_U128_U32, RESIDENT_U128_U64
+        },
         |shape| shape
     )
 }
@@ -132,7 +138,11 @@ pub(super) unsafe fn sort_resident(
     unsafe {
         by_widths!(
             widths,
-            kernels::{resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64, resident_sort_u64_u32, resident_sort_u64_u64, resident_sort_u128, resident_sort_u128_u32, resident_sort_u128_u64},
+            kernels::{
+                resident_sort_u32, resident_sort_u32_u32, resident_sort_u32_u64, resident_sort_u64,
+                resident_sort_u64_u32, resident_sort_u64_u64, resident_sort_u128, resident_sort_u128_u32,
+                resident_sort_u128_u64
+            },
             |kernel| kernel {
                 keys: source.keys.cast(),
                 values: source.values.cast(),

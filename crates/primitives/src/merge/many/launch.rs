@@ -163,7 +163,10 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
     unsafe {
         by_widths!(
             widths,
-            kernels::{merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32, merge_many_u64_u64, merge_many_u128, merge_many_u128_u32, merge_many_u128_u64},
+            kernels::{
+                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+                merge_many_u64_u64, merge_many_u128, merge_many_u128_u32, merge_many_u128_u64
+            },
             |kernel| {
                 let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
                 let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
@@ -202,7 +205,10 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
     unsafe {
         by_widths!(
             widths,
-            newest::{merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32, merge_newest_u64_u64, merge_newest_u128, merge_newest_u128_u32, merge_newest_u128_u64},
+            newest::{
+                merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
+                merge_newest_u64_u64, merge_newest_u128, merge_newest_u128_u32, merge_newest_u128_u64
+            },
             |kernel| {
                 let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
                 let mut look_back = LookBack::new(stream, prepared.tiles as usize)?;
