@@ -25,7 +25,7 @@ fn rates<S: SlotKind>(with_bits: impl Fn(u32, u32) -> Builder<S>) {
             let deviation = (n as f64).sqrt() / 2f64.powi((q + r) as i32);
             assert!((filter.fpr() - expected).abs() <= 4.0 * deviation, "{} {expected}", filter.fpr());
 
-            let samples = ((20_000.0 / expected) as u64).min(1_000_000);
+            let samples = ((5_000.0 / expected) as u64).min(250_000);
             let measured = filter.measured_fpr(samples, 0xfeed);
             let deviation = (filter.fpr() / samples as f64).sqrt();
             assert!((measured - filter.fpr()).abs() <= 4.0 * deviation, "{filter:?}: {measured}");
