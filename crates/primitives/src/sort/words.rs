@@ -7,7 +7,9 @@ use sealed::KeyWidth;
 /// What can be sorted by: `u32`, `u64` and `u128`. Sealed.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be sorted by", note = "use `u32`, `u64` or `u128`")]
 pub trait SortKey: Pod + Ord + sealed::Word + sealed::Key {}
-impl<K: Pod + Ord + sealed::Word + sealed::Key> SortKey for K {}
+impl SortKey for u32 {}
+impl SortKey for u64 {}
+impl SortKey for u128 {}
 
 /// What can travel with a key: integers of 4 or 8 bytes. Sealed.
 #[diagnostic::on_unimplemented(
