@@ -885,12 +885,13 @@ class SortedMap:
     updates in batches: a GPU LSM.
 
     - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
-      None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`. With None it is an ordered set: all values
-      are `None`. Integers of any array are taken if the type has them; `OverflowError` tells which one it has not.
-    - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are values of up to 16
-      and 32 bytes: items of NumPy's structured, void, string and complex types, rows of `uint8`, or `bytes`, to
-      which zeros are added. Answers are arrays of that type, `.view(dtype)` makes items again, or give an `out=` of
-      yours.
+      None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`; `"V16"` to `"uint64"`. With None it is an
+      ordered set: all values are `None`. Integers of any array are taken if the type has them; `OverflowError`
+      tells which one it has not.
+    - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are up to 16 and 32
+      bytes, as keys in their order (UUIDs by their `bytes`, addresses by `packed`): items of NumPy's structured,
+      void, string and complex types, rows of `uint8`, or `bytes`, to which zeros are added. Answers are arrays of
+      that type, `.view(dtype)` makes items again, or give an `out=` of yours.
     - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
       unless given.
     - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
