@@ -27,11 +27,11 @@ pub trait Rank: Copy + Ord + Send + Sync + BitOr<Output = Self> + BitXor<Output 
     /// The least.
     const ZERO: Self;
     /// The bits from `shift` on, of which the lowest ones are there.
-    fn from_bit(self, shift: u32) -> usize;
+    fn above_bit(self, shift: u32) -> usize;
     /// The eight bits from `shift` on.
     #[inline(always)]
     fn digit(self, shift: u32) -> usize {
-        self.from_bit(shift) % DIGITS
+        self.above_bit(shift) % DIGITS
     }
     /// The number of bits up to the highest one that is set.
     fn significant_bits(self) -> u32;
@@ -43,7 +43,7 @@ macro_rules! ranks {
             const BITS: u32 = <$rank>::BITS;
             const ZERO: Self = 0;
             #[inline(always)]
-            fn from_bit(self, shift: u32) -> usize {
+            fn above_bit(self, shift: u32) -> usize {
                 (self >> shift) as usize
             }
             #[inline(always)]
@@ -208,7 +208,7 @@ fn few<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> R
     let differing = here.iter().fold(R::ZERO, |bits, &item| bits | rank(item) ^ first);
     let places = here.len().next_power_of_two().min(FEW);
     let shift = differing.significant_bits().saturating_sub(places.trailing_zeros());
-    let place = |item: T| rank(item).from_bit(shift) & (places - 1);
+    let place = |item: T| rank(item).above_bit(shift) & (places - 1);
     let mut next = [0u16; FEW];
     let mut most = 0;
     for &item in &*here {

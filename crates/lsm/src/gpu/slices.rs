@@ -40,25 +40,22 @@ struct Asked<'a, K, S> {
 /// Where parts are in the memory of a lane, in bytes.
 struct Places {
     keys: Range<usize>,
-    values: Range<usize>,
+    /// Up to where values begin, so that one copy brings both and nothing else.
     found: Range<usize>,
+    values: Range<usize>,
 }
 
 impl Places {
-    fn of<K, S>(keys: usize, values: usize) -> Places {
-        let mut end = 0;
-        let mut part = |bytes: usize| {
-            let begin = end;
-            end = (begin + bytes).next_multiple_of(ALIGNMENT);
-            begin..begin + bytes
-        };
-        let (keys, found) = (part(keys * size_of::<K>()), 8 * keys.div_ceil(64));
-        Places { keys, values: part(values * size_of::<S>()), found: part(found) }
+    /// Of so many keys, values, and bits that say which keys were found.
+    fn of<K, S>(keys: usize, values: usize, bits: usize) -> Places {
+        let (keys, found) = (keys * size_of::<K>(), 8 * bits.div_ceil(64));
+        let begin = (keys + found).next_multiple_of(ALIGNMENT);
+        Places { keys: 0..keys, found: begin - found..begin, values: begin..begin + values * size_of::<S>() }
     }
 
     /// Words of 64 bits of all parts.
     fn words(&self) -> usize {
-        self.found.end.div_ceil(8)
+        self.values.end.div_ceil(8)
     }
 
     /// Bytes of keys and values, so that others may come after them.
@@ -79,7 +76,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.device.synchronize()?;
         let threads = rayon::current_num_threads().min(THREADS);
         let chunk = (keys.len() / (4 * threads)).clamp(CHUNK.start, CHUNK.end).next_multiple_of(64);
-        let places = Places::of::<K::Stored, V::Stored>(chunk.min(keys.len()), chunk.min(values.len()));
+        let places =
+            Places::of::<K::Stored, V::Stored>(chunk.min(keys.len()), chunk.min(values.len()), chunk.min(keys.len()));
         if keys.len() <= chunk {
             let mut lane = Lane::new(&self.device, places.words(), places.words())?;
             let asked = Asked { keys, values, found };
@@ -117,15 +115,15 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Queues one chunk on an idle lane: keys there, the lookup, answers back.
     fn ask(&self, lane: &mut Lane, asked: &Asked<'_, K, V::Stored>, flips: bool) -> Result<(), Error> {
         let n = asked.keys.len();
-        let Places { keys, values, found } = Places::of::<K::Stored, V::Stored>(n, asked.values.len());
+        let Places { keys, found, values } = Places::of::<K::Stored, V::Stored>(n, asked.values.len(), n);
         K::store(asked.keys, bytemuck::cast_slice_mut(&mut lane.host()?[keys.clone()]));
         lane.send(keys.clone())?;
         let method = if flips && asked.keys.is_sorted() { LookupMethod::Flipped } else { LookupMethod::Auto };
         let stream = lane.stream().clone();
-        let (queries, rest) = lane.device()?.split_at_mut(values.start);
-        let (mut to, mut bits) = rest.split_at_mut(found.start - values.start);
+        let (queries, rest) = lane.device()?.split_at_mut(found.start);
+        let (mut bits, mut to) = rest.split_at_mut(found.len());
         let queries = queries.slice(..keys.len()).cast::<K::Stored>()?;
-        let mut bits = bits.slice_mut(..found.len()).cast::<u64>()?;
+        let mut bits = bits.slice_mut(..).cast::<u64>()?;
         // SAFETY: a bit and a place for each key, in memory of the lane, which waits before it is used again.
         unsafe {
             if values.is_empty() {
@@ -137,13 +135,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 answers.finish(&stream)?;
             }
         }
-        Ok(lane.fetch(if values.is_empty() { found } else { values.start..found.end })?)
+        Ok(lane.fetch(found.start..values.end)?)
     }
 }
 
 /// Waits for a lane, and copies the answers that have arrived.
 fn take<K: DeviceKey, S: bytemuck::Pod>(lane: &mut Lane, asked: Asked<'_, K, S>) -> Result<(), Error> {
-    let places = Places::of::<K::Stored, S>(asked.keys.len(), asked.values.len());
+    let places = Places::of::<K::Stored, S>(asked.keys.len(), asked.values.len(), asked.keys.len());
     let host = lane.host()?;
     if !places.values.is_empty() {
         bytemuck::cast_slice_mut::<S, u8>(asked.values).copy_from_slice(&host[places.values]);
@@ -188,7 +186,7 @@ impl Batch {
         values: &[V],
     ) -> Result<DeviceElements<K::Stored, V>, Error> {
         let (keys, values) = (K::stored(keys), V::stored(values));
-        let places = Places::of::<K::Stored, V::Stored>(keys.len(), values.len());
+        let places = Places::of::<K::Stored, V::Stored>(keys.len(), values.len(), 0);
         let memory = self.memory.insert(stream.alloc_uninit::<u8>(places.end())?);
         let (to_keys, rest) = memory.as_mut_slice().split_at_mut(places.keys.end);
         let (_, to_values) = rest.split_at_mut(places.values.start - places.keys.end);
@@ -260,7 +258,7 @@ impl Batch {
         values: &[V],
     ) -> Result<Brought<'_, K, V>, Error> {
         let values = V::stored(values);
-        let places = Places::of::<K::Stored, V::Stored>(keys.len(), values.len());
+        let places = Places::of::<K::Stored, V::Stored>(keys.len(), values.len(), 0);
         let all = places.values.end.max(places.keys.end);
         if all < LARGE {
             let lane = self.lane.insert(Lane::on(stream, all.div_ceil(8), all.div_ceil(8))?);
