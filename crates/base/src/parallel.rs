@@ -67,8 +67,8 @@ pub fn is_serial(len: usize, task: usize) -> bool {
     len < 2 * task || rayon::current_num_threads() == 1
 }
 
-/// Runs `work` on items in tasks of `task` items, with the answers of each task: one answer for every `per_answer` items,
-/// of which a task is a multiple.
+/// Runs `work` on items in tasks of `task` items, with the answers of each task: one answer for every `per_answer`
+/// items, of which a task is a multiple.
 pub fn answer<Q: Sync, A: Send>(
     items: &[Q],
     answers: &mut [A],

@@ -271,8 +271,8 @@ impl Stream {
         unsafe { self.upload_unordered(to, from) }
     }
 
-    /// Queues a copy to the device as [`upload_async`](Self::upload_async) does, without waiting for the allocation of `to`,
-    /// which is as long as `from` and on this device.
+    /// Queues a copy to the device as [`upload_async`](Self::upload_async) does, without waiting for the allocation of
+    /// `to`, which is as long as `from` and on this device.
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing changes or frees `from`, and nothing else accesses `to`. When the
@@ -306,8 +306,8 @@ impl Stream {
         unsafe { self.download_unordered(from, to) }
     }
 
-    /// Queues a copy from the device as [`download_async`](Self::download_async) does, without waiting for the allocation of
-    /// `from`, which is as long as `to` and on this device.
+    /// Queues a copy from the device as [`download_async`](Self::download_async) does, without waiting for the
+    /// allocation of `from`, which is as long as `to` and on this device.
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing writes `from`, and nothing else accesses or frees `to`. When the

@@ -67,7 +67,8 @@ pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceM
     upload_parts(stream, vec![vec![(from, to)]], |_| Ok(()))
 }
 
-/// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and waits.
+/// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and
+/// waits.
 ///
 /// # Errors
 /// A failed copy or allocation; then a part of `to` may have been written.

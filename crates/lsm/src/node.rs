@@ -139,8 +139,8 @@ mod x86 {
             let mut passed = 0;
             for (chunk, hashes) in hashes.chunks_exact(8).enumerate() {
                 let asked = (asked >> (8 * chunk)) as u8;
-                // SAFETY: `self` says that there are these instructions; a place is the upper half of a product with the
-                // number of words, so it is below that.
+                // SAFETY: `self` says that there are these instructions; a place is the upper half of a product with
+                // the number of words, so it is below that.
                 unsafe {
                     let (hash, len) = (_mm512_loadu_si512(hashes.as_ptr().cast()), _mm512_set1_epi64(len.into()));
                     // `filter_word`: the upper 64 bits of hash * len, from the halves of the hash.

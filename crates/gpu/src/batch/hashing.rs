@@ -54,8 +54,8 @@ impl Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
-    /// Takes integers by their value in 64 bits and other keys by XXH64 with seed 0, for structures whose kernels hash that
-    /// word again.
+    /// Takes integers by their value in 64 bits and other keys by XXH64 with seed 0, for structures whose kernels hash
+    /// that word again.
     pub const fn word() -> Hashing {
         Hashing { function: Function::Word, strings: None }
     }

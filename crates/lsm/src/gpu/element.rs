@@ -63,8 +63,8 @@ const LARGE: usize = 1 << 18;
             strings of other lengths too"
 )]
 pub trait DeviceKey: OrderedKey {
-    /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, a string of bytes as
-    /// the number whose highest byte is its first; so the order is kept.
+    /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, a string of bytes
+    /// as the number whose highest byte is its first; so the order is kept.
     type Stored: StoredKey;
 
     /// The key as it is stored.

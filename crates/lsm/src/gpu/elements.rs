@@ -188,8 +188,8 @@ fn carried_mut<'a, S: Pod, T: Pod>(
     }
 }
 
-/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for. A level
-/// alone is as fast to search as its filter to ask.
+/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for. A
+/// level alone is as fast to search as its filter to ask.
 pub(super) fn publish<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],

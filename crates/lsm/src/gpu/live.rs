@@ -143,8 +143,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             stream.copy(carried, live.carried::<u8>()?)?;
             live = exact;
         }
-        // SAFETY: rows are in the runs, which the levels keep until the stream has been waited for, and the batch in its
-        // order.
+        // SAFETY: rows are in the runs, which the levels keep until the stream has been waited for, and the batch in
+        // its order.
         unsafe { live.settle(stream, 0)? };
         Ok(live)
     }

@@ -1,4 +1,5 @@
-//! The order of a tree's elements, which ranges are found and listed by: made from one merge of all levels, never saved.
+//! The order of a tree's elements, which ranges are found and listed by: made from one merge of all levels, never
+//! saved.
 
 use std::sync::atomic::Ordering;
 
@@ -35,8 +36,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Queues the making for these levels, which have at least one and fewer than 2^32 elements; `all_visible` says that
-    /// every element is visible.
+    /// Queues the making for these levels, which have at least one and fewer than 2^32 elements; `all_visible` says
+    /// that every element is visible.
     fn new<K: StoredKey, V: DeviceValue>(
         stream: &Stream,
         levels: &[Placed<K, V>],

@@ -27,8 +27,8 @@ const ELEMENTS_PER_LOOKUP: usize = 8;
 const BLOCKS: u32 = 8;
 /// What counting finds of the levels is kept for listing, if it takes no more words than this.
 const MOST_KEPT: usize = 1 << 26;
-/// Where [`Kept::totals`] has the number of long queries and of their tasks, and after it that of their elements; before
-/// it, that of all results.
+/// Where [`Kept::totals`] has the number of long queries and of their tasks, and after it that of their elements;
+/// before it, that of all results.
 const LONG_COUNT: usize = 1;
 
 /// What counting finds, for listing.
@@ -212,8 +212,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             let mut owners = stream.alloc_uninit::<u32>(if tasks == long_len { 0 } else { tasks as usize })?;
             let mut own = stream.alloc_uninit::<u64>(if tasks == 0 { totals[2] as usize } else { 0 })?;
             let long_config = self.warps_for(if tasks == 0 { long_len } else { tasks } as usize);
-            // SAFETY: the outputs are new and as long as the counts add up to; an order is that of the tree, or made for
-            // these queries, with a word for each of their elements; the caller answers for the rest.
+            // SAFETY: the outputs are new and as long as the counts add up to; an order is that of the tree, or made
+            // for these queries, with a word for each of their elements; the caller answers for the rest.
             unsafe {
                 if tasks > long_len {
                     lsm_owners { long, long_len, tasks, owners: owners.global_mut() }

@@ -223,8 +223,9 @@ pub enum LookupMethod {
     /// `Flipped`.
     #[default]
     Auto,
-    /// As `Auto`, but never sorted; and in a dictionary of one level, where `Auto` searches at once, its filter is asked
-    /// before: for keys most of which are absent. Calls that wait build what is missing of it, 1.5 bytes per element.
+    /// As `Auto`, but never sorted; and in a dictionary of one level, where `Auto` searches at once, its filter is
+    /// asked before: for keys most of which are absent. Calls that wait build what is missing of it, 1.5 bytes per
+    /// element.
     Filtered,
     /// Halves each level, as the paper does (section IV-B).
     Halving,
@@ -241,10 +242,10 @@ pub enum LookupMethod {
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level an eighth of a byte per
-    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements are
-    /// visible, a quarter of a
-    /// byte per element that says which are; and for a tree of several levels about three bytes per element that say how
-    /// they interleave, by which ranges are counted and listed. Waits. Answers do not change.
+    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements
+    /// are visible, a quarter of a byte per element that says which are; and for a tree of several levels about three
+    /// bytes per element that say how they interleave, by which ranges are counted and listed. Waits. Answers do not
+    /// change.
     ///
     /// Calls that wait do this by themselves, the last part when ranges are asked for, once the tree has been asked for
     /// one key, range or element per 32 elements; those that are queued use what is there.

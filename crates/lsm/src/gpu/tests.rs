@@ -1,7 +1,7 @@
 //! Trees on the emulator, and on a CUDA device where there is one, against those on the host: same answers, same bytes.
 //!
-//! A pair of types takes seconds to compile, so there are few: each width of keys, and values of 0, 4 and 8 bytes and in
-//! rows. `tests/everywhere` has the other types.
+//! A pair of types takes seconds to compile, so there are few: each width of keys, and values of 0, 4 and 8 bytes and
+//! in rows. `tests/everywhere` has the other types.
 
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
@@ -221,8 +221,8 @@ fn methods_agree() {
 }
 
 /// Trees whose visible elements are known: hidden ones and tombstones in all levels, ranges around the lengths of a
-/// window and of a piece of the order, and of several; then one level, of which everything is visible. And trees that are
-/// prepared for lookups alone, until ranges have asked for enough.
+/// window and of a piece of the order, and of several; then one level, of which everything is visible. And trees that
+/// are prepared for lookups alone, until ranges have asked for enough.
 #[test]
 fn ranges_of_prepared_trees() {
     fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(

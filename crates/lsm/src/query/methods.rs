@@ -36,8 +36,8 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         Ok(found)
     }
 
-    /// [`get_bulk_into`](Dictionary::get_bulk_into) with the memory of an earlier answer: allocates none for the answers
-    /// where `found` was for as many keys.
+    /// [`get_bulk_into`](Dictionary::get_bulk_into) with the memory of an earlier answer: allocates none for the
+    /// answers where `found` was for as many keys.
     ///
     /// ```
     /// use warpset_lsm::{Bitmap, Lsm};

@@ -133,8 +133,8 @@ fn all_bits_of_u64_keys() {
     }
 }
 
-/// Keys of 128 bits that differ in both halves, in the lower one alone, in the upper one alone, in the highest bit alone,
-/// in bits on both sides of the middle; and the bits by which they are sorted.
+/// Keys of 128 bits that differ in both halves, in the lower one alone, in the upper one alone, in the highest bit
+/// alone, in bits on both sides of the middle; and the bits by which they are sorted.
 fn widest(n: usize) -> [(Vec<u128>, Range<u32>); 5] {
     let keys = |key: fn(u128) -> u128| random(n, 16, |x| key(u128::from(x)));
     [
