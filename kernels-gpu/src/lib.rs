@@ -9,7 +9,8 @@
 //! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty file each in `ptx/` and
 //! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
 //! folder. Modules whose kernels only the feature `papers` needs are left out of the host's library without it; the
-//! device build compiles them always.
+//! device build compiles them always. Files of device code stay empty for modules that `cargo xtask ptx` names as such:
+//! a registry takes 10 MiB.
 //!
 //! There is no promise of stability: any release may change kernels, their arguments and their modules. A program that
 //! names this crate pins its version with `=`.
