@@ -24,7 +24,7 @@ fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
         0 => K::MIN,
         1 => K::MAX,
         2..300 => K::from_u128(few),
-        300..400 => K::from_u128(few % 50 << 64 | few % 3),
+        300..400 => K::from_u128((few % 50) << 64 | (few % 3)),
         _ => K::from_u128(u128::from(mix(i, !seed)) << (few % 65)),
     }
 }
