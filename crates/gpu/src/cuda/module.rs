@@ -181,7 +181,8 @@ impl CudaDevice {
 
     /// The device code of a module; `None` if it has none for this device that the driver takes.
     fn code_of(&self, module: &Module) -> Result<Option<Arc<Library>>> {
-        let Some(container) = module.code else { return Ok(None) };
+        // What is empty may have an address in common with another module's code.
+        let Some(container) = module.code.filter(|code| !code.is_empty()) else { return Ok(None) };
         let mut codes = self.modules.codes.lock().unwrap_or_else(PoisonError::into_inner);
         let address = container.as_ptr().addr();
         if let Some(known) = codes.get(&address) {
