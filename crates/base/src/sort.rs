@@ -265,7 +265,7 @@ mod tests {
                 wanted.sort_by_key(|item| item.0);
                 sort_by_rank(&mut items, bits, |item: (u64, usize)| item.0);
                 assert!(items == wanted, "{len} of {bits} bits, most below 2^{}", bits - alike);
-                // The same bits at the other end of a wider rank.
+                // Ranks of 128 bits, of which the highest ones hold what the ranks above have in their lowest.
                 items.sort_by_key(|item| item.1);
                 let wide = |item: (u64, usize)| u128::from(item.0) << (128 - bits.max(1));
                 sort_by_rank(&mut items, 128, wide);

@@ -24,7 +24,7 @@ impl Arena {
     /// `stream`.
     ///
     /// # Errors
-    /// Those of an allocation.
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory), and other errors of the driver's allocation.
     pub fn new(stream: &Stream, bytes: usize) -> Result<Arena> {
         Ok(Arena { memory: Arc::new(Memory::on_stream(stream, bytes)?), bytes, taken: 0 })
     }

@@ -25,7 +25,7 @@ pub const VECTORS: u32 = 2;
 const WARPS: u32 = 8;
 /// Items of a thread.
 const ITEMS: usize = 8;
-/// Quads of a thread, of items of so many words.
+/// How many groups of four words a thread loads, if an item has `words` words.
 #[doc(hidden)]
 pub const fn quads(words: usize) -> usize {
     ITEMS * words / 4

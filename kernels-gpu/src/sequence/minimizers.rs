@@ -11,8 +11,8 @@
 //!
 //! The hash of a k-mer comes from two prefixes, so a tile takes one scan, and no thread rolls through the bases of
 //! others. Minima of windows come from those of four windows of a fourth of the length. A tile finds the k-mers that
-//! its windows take anew; look-back over the tiles before says where they go, so the output has no gaps and does not
-//! depend on the order of blocks.
+//! one of its windows takes and the window before does not; look-back over earlier tiles says where they go, so the
+//! output has no gaps and does not depend on the order of blocks.
 //!
 //! A tile begins with the 32 positions before its first window, of which the last tells what the window before takes.
 

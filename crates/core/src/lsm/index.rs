@@ -16,8 +16,8 @@
 use super::Number;
 
 /// Elements per bucket, on average, of keys that are spread evenly: few enough that a place that is interpolated
-/// between its ends is hardly ever wrong by more than eight, and so many that the index of a large level stays in the
-/// L2 cache.
+/// between the ends of its bucket is hardly ever wrong by more than eight, and enough that the index of a large level
+/// stays in the L2 cache.
 pub const ELEMENTS_PER_BUCKET: u64 = 32;
 
 /// How keys are mapped to buckets.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of files read alike, of one file or several")]
 
+mod damage;
 mod files;
 mod reads;
 mod runs;

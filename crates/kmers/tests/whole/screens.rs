@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use warpset_kmers::{Error, Index, IndexKind, Indexing, Pairing, Rule, Screening};
 use warpset_sequence::Minimizers;
 
+use crate::damage;
 use crate::files::{Files, kmers, place, random};
 
 type Read1 = (String, Vec<u8>);
@@ -382,29 +383,11 @@ fn damaged_indexes_are_errors() {
     let (genome, _) = genome_and_reads(7, 0);
     let genome = files.write("genome.fa", fasta(&[("genome".to_owned(), genome)], "\n"));
     let path = files.path("damaged");
-    let refused = |bytes: &[u8]| {
-        fs::write(&path, bytes).unwrap();
-        let error = Index::load(&path).map(|_| ()).unwrap_err();
-        assert!(error.to_string().contains("damaged"), "{error}");
-        error
-    };
+    let refused = |bytes: &[u8]| damage::refused(&path, bytes);
     for kind in [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32] {
         let index = Indexing::new(31, 15).unwrap().kind(kind).run(&[genome.clone()]).unwrap();
         index.save(&path).unwrap();
-        let bytes = fs::read(&path).unwrap();
-        for len in [0, 1, 10, 127, 128, 200, bytes.len() / 2, bytes.len() - 1] {
-            refused(&bytes[..len]);
-        }
-        refused(&[&bytes[..], b"x"].concat());
-        for at in (0..256).chain((256..bytes.len()).step_by(101)) {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x11;
-            refused(&damaged);
-            // SAFETY: nobody changes the file while it is mapped.
-            if let Ok(mapped) = unsafe { Index::map(&path) } {
-                mapped.contains_bulk(&[1, 2, 3]);
-            }
-        }
+        damage::is_refused_when_damaged(&path);
         index.save_for_deacon(&path).unwrap();
         let bytes = fs::read(&path).unwrap();
         for len in [0, 1, 3, 10, 11, 14, 15, 30, bytes.len() / 2, bytes.len() - 1] {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use warpset_gpu::testing::devices;
 use warpset_kmers::{Error, Index, IndexKind, Indexing, K, Pairing, Roll, Rule, Screening, Settings, count_files};
 
+use crate::damage;
 use crate::files::{Files, bases, kmers, random};
 use crate::reads::{fastq, reverse_complement};
 
@@ -167,29 +168,12 @@ fn damaged_files_are_errors() {
     let path = files.path("damaged");
     index.save(&path).unwrap();
     let bytes = fs::read(&path).unwrap();
-    let refused = |bytes: &[u8]| {
-        fs::write(&path, bytes).unwrap();
-        let error = Index::load(&path).map(|_| ()).unwrap_err();
-        assert!(error.to_string().contains("damaged"), "{error}");
-    };
-    for len in [0, 1, 10, 127, 128, 200, 256, bytes.len() / 2, bytes.len() - 1] {
-        refused(&bytes[..len]);
-    }
-    refused(&[&bytes[..], b"x"].concat());
-    for at in (0..256).chain((256..bytes.len()).step_by(101)) {
-        let mut damaged = bytes.clone();
-        damaged[at] ^= 0x11;
-        refused(&damaged);
-        // SAFETY: nobody changes the file while it is mapped.
-        if let Ok(mapped) = unsafe { Index::map(&path) } {
-            mapped.contains_bulk(&[1, 2, 3]);
-        }
-    }
+    damage::is_refused_when_damaged(&path);
     // The header of one index, the filter of another.
     let file = files.write("genome.fa", fasta(&[&bases(9, 3000)]));
     Indexing::new(21, 15).unwrap().kind(IndexKind::Sequences).run(&[file]).unwrap().save(&path).unwrap();
     let other = fs::read(&path).unwrap();
-    refused(&[&bytes[..128], &other[128..]].concat());
+    damage::refused(&path, &[&bytes[..128], &other[128..]].concat());
     // SAFETY: nobody changes the file while it is mapped.
     assert!(unsafe { Index::map(&path) }.is_err());
 }

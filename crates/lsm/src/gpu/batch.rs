@@ -44,7 +44,7 @@ pub(super) type Ordered<K, V> = (DeviceElements<K, V>, Option<DeviceVec<u64>>);
 /// value of each is, for [`fetch`]. There is at least one.
 ///
 /// # Safety
-/// As for [`insertions`].
+/// `keys` stay allocated and are not written until `stream` has come to this work.
 pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -53,7 +53,7 @@ pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
     let n = keys.len();
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
     let mut addresses = stream.alloc_uninit::<u64>(n)?;
-    // Those of rows stay.
+    // Elements whose values lie in rows keep the addresses themselves.
     let mut order = if V::IN_ROWS { None } else { Some(stream.alloc_uninit::<u64>(n)?) };
     // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
     // answers for the rest.
@@ -74,7 +74,7 @@ pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
 /// Queues the copying of values, which begin at address `first`, to where [`order`] says.
 ///
 /// # Safety
-/// As for [`order`], for the values too.
+/// The values are there when `stream` comes to this work, and stay allocated and are not written until it has been done.
 pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     order: Option<DeviceVec<u64>>,

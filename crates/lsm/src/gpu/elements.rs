@@ -67,7 +67,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     /// Lets their memory be freed in the order of `stream`.
     ///
     /// # Safety
-    /// As for [`DeviceVec::free_behind`].
+    /// All other work on that memory comes before what `stream` holds at the drop.
     pub(super) unsafe fn free_behind(&self, stream: &Stream) {
         // SAFETY: the caller's promise.
         unsafe {

@@ -117,7 +117,7 @@ impl<K: StoredKey, V: DeviceValue> Retired<K, V> {
     /// Lets what a later drop frees be freed in the order of `stream`.
     ///
     /// # Safety
-    /// As for [`DeviceVec::free_behind`].
+    /// All other work on that memory comes before what `stream` holds at the drop.
     unsafe fn free_behind(&self, stream: &Stream) {
         // SAFETY: the caller's promise.
         unsafe {

@@ -46,7 +46,7 @@ struct Places {
 }
 
 impl Places {
-    /// Of so many keys, values, and bits that say which keys were found.
+    /// Places for the given numbers of keys, of values, and of bits that say which keys were found.
     fn of<K, S>(keys: usize, values: usize, bits: usize) -> Places {
         let (keys, found) = (keys * size_of::<K>(), 8 * bits.div_ceil(64));
         let begin = (keys + found).next_multiple_of(ALIGNMENT);

@@ -95,8 +95,8 @@ fn streams_of_batches_as_on_the_host() {
     }
 }
 
-/// Batches of so many bytes that several threads bring them: their values arrive while keys are sorted, and keys
-/// without values in parts.
+/// Batches that are long enough for several threads to upload: values arrive while keys are sorted; keys without values
+/// are uploaded and sorted in parts.
 #[test]
 fn long_batches_as_on_the_host() {
     for device in testing::devices(15) {

@@ -11,7 +11,8 @@ use super::words::{Widths, by_widths};
 use crate::Result;
 
 /// The most items that one block sorts sooner than many blocks in one launch: it takes a pass for each digit, many
-/// blocks none. A device that does not run so many blocks at once sorts all up to [`ONE_BLOCK`](super::ONE_BLOCK) so.
+/// blocks none. A device that cannot run all these blocks at once sorts up to [`ONE_BLOCK`](super::ONE_BLOCK) items in
+/// one block, whatever the number of digits.
 pub(super) fn most(bits: &Range<u32>) -> usize {
     if bits.end - bits.start > 64 { MANY_DIGITS } else { super::ONE_BLOCK }
 }

@@ -306,7 +306,7 @@ fn lists_that_do_not_fit_lead_to_another_seed<M: TestKind>() {
     let builder = M::small(1);
     let expected = builder.build_from(&ready).unwrap();
     assert_ne!(expected.seed(), 0);
-    // The lists are the same for all kinds, and the emulator sorts so many keys in seconds.
+    // Lists are made by the code that all kinds share, and sorting them takes the emulator seconds: one kind there.
     for device in devices(11).into_iter().filter(|device| M::KIND == Kind::RecSplit || !device.is_emulator()) {
         assert!(builder.on(&device).build_from(&ready).unwrap().to_host().unwrap() == expected);
     }
