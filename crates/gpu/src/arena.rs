@@ -84,8 +84,6 @@ mod tests {
             drop(first);
             assert_eq!(second.to_vec().unwrap(), [1, 2, 3]);
             assert!(!device.is_emulator() || before - left() == bytes);
-            // SAFETY: nothing else uses it.
-            unsafe { second.free_behind(&stream) };
             drop(second);
             stream.synchronize().unwrap();
             assert_eq!(left(), before);

@@ -132,7 +132,7 @@ impl Device {
         match &self.0 {
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => device.trim(),
-            Executor::Emulator(_) => Ok(()),
+            Executor::Emulator(device) => device.synchronize(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Device {
         match &self.0 {
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => device.synchronize(),
-            Executor::Emulator(_) => Ok(()),
+            Executor::Emulator(device) => device.synchronize(),
         }
     }
 

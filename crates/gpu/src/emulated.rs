@@ -1,9 +1,13 @@
-//! The emulator executor: device memory in host memory, and launches that run at once.
+//! The emulator executor: device memory in host memory, and launches that run at once or as late as a program allows.
+
+mod deferred;
+mod stream;
+mod work;
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use warpset_simt::emulator::{Config, Emulator, MAX_BLOCK_THREADS, MAX_SHARED_BYTES};
+use warpset_simt::emulator::{Config, Emulator, MAX_BLOCK_THREADS, MAX_SHARED_BYTES, OutOfMemory};
 use warpset_simt::{KernelInfo, LaunchConfig};
 
 use crate::error::{GpuError, Result};
@@ -12,6 +16,11 @@ use crate::loaded::Asked;
 use crate::memory::Budget;
 use crate::pinned_pool::PinnedPool;
 use crate::properties::{DeviceProperties, MemoryInfo};
+
+use self::deferred::Deferred;
+pub(crate) use self::deferred::Point;
+pub(crate) use self::stream::EmulatedStream;
+use self::work::Work;
 
 /// What an emulated device is like; [`Device::emulator`](crate::Device::emulator) takes the defaults.
 #[derive(Clone, Debug)]
@@ -23,11 +32,14 @@ pub struct EmulatorOptions {
     pub multiprocessors: u32,
     /// Bytes of L2 cache, as code that sizes its parts sees them. Default: 1 MiB.
     pub l2_bytes: usize,
+    /// Whether streams run as late as the program allows, and operations of several streams that nothing orders are
+    /// faults ([`GpuError::Emulator`] of a later call that waits). Default: false, each call has run when it returns.
+    pub deferred: bool,
 }
 
 impl Default for EmulatorOptions {
     fn default() -> Self {
-        Self { config: Config::default(), multiprocessors: 4, l2_bytes: 1 << 20 }
+        Self { config: Config::default(), multiprocessors: 4, l2_bytes: 1 << 20, deferred: false }
     }
 }
 
@@ -51,6 +63,12 @@ impl EmulatorOptions {
         Self { multiprocessors, ..self }
     }
 
+    /// Whether streams run as late as the program allows; see [`EmulatorOptions::deferred`].
+    #[must_use]
+    pub fn deferred(self, deferred: bool) -> Self {
+        Self { deferred, ..self }
+    }
+
     /// Bytes of L2 cache, at most 2^40.
     #[must_use]
     pub fn l2_bytes(self, l2_bytes: usize) -> Self {
@@ -68,6 +86,8 @@ pub(crate) struct EmulatedDevice {
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     emulator: Emulator,
+    /// Queues of its streams, unless calls execute what they queue.
+    deferred: Option<Deferred>,
     resident_blocks: u32,
     pub(crate) asked: Asked,
 }
@@ -103,6 +123,7 @@ impl EmulatedDevice {
             pinned: PinnedPool::new(),
             properties,
             resident_blocks: options.config.resident_blocks.max(1),
+            deferred: options.deferred.then(|| Deferred::new(options.config.seed)),
             emulator: Emulator::new(options.config),
             asked: Asked::new(),
         }
@@ -117,75 +138,95 @@ impl EmulatedDevice {
         MemoryInfo { free, total, pool_reserved: total - free, pool_used: total - free }
     }
 
-    /// Poisoned memory. `bytes > 0`.
+    /// Poisoned memory that every stream may use. `bytes > 0`.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<usize> {
-        let pointer = self.emulator.alloc(bytes).map_err(|refused| GpuError::OutOfMemory {
+        let refused = |refused: OutOfMemory| GpuError::OutOfMemory {
             place: self.properties.name.clone(),
             asked: refused.asked,
             free: refused.free,
-        })?;
+        };
+        let Some(deferred) = &self.deferred else {
+            return Ok(self.emulator.alloc(bytes).map_err(refused)?.expose_provenance());
+        };
+        let pointer = match self.emulator.reuse(bytes) {
+            Some(pointer) => pointer,
+            None => match self.emulator.alloc(bytes) {
+                Ok(pointer) => pointer,
+                // Frees may be queued behind other work.
+                Err(_) => {
+                    deferred.synchronize_all(self)?;
+                    self.emulator.alloc(bytes).map_err(refused)?
+                }
+            },
+        };
+        self.emulator.forget_accesses(pointer.addr(), bytes);
         Ok(pointer.expose_provenance())
     }
 
-    /// Frees what [`allocate`](Self::allocate) gave, once.
-    pub(crate) fn free(&self, address: usize) {
+    /// Frees what [`allocate`](Self::allocate) gave, once, after everything that the device holds.
+    pub(crate) fn free(&self, address: usize, bytes: usize) {
+        match &self.deferred {
+            Some(deferred) => deferred.free_behind_everything(self, Work::Free { address, bytes }),
+            None => self.release(address),
+        }
+    }
+
+    fn release(&self, address: usize) {
         let freed = self.emulator.free(ptr::with_exposed_provenance_mut(address));
         debug_assert!(freed.is_ok(), "an allocation is freed once, by its owner");
+    }
+
+    /// Executes an operation now, after everything that the device holds.
+    fn perform_now(&self, work: Work) -> Result<()> {
+        let Some(deferred) = &self.deferred else { return self.perform(work, None).map_err(GpuError::Emulator) };
+        deferred.synchronize_all(self)?;
+        deferred.queue(self, deferred::OF_HOST, work)?;
+        deferred.synchronize(self, &deferred.end(deferred::OF_HOST))
     }
 
     /// # Safety
     /// `address..` is within an allocation of this device, and `from` valid for `bytes` reads.
     pub(crate) unsafe fn write(&self, address: usize, from: *const u8, bytes: usize) -> Result<()> {
-        // SAFETY: both ranges are valid (the caller's promise), and no kernel accesses them (the launch's promise).
-        unsafe { ptr::copy_nonoverlapping(from, ptr::with_exposed_provenance_mut(address), bytes) };
-        Ok(())
+        self.perform_now(Work::Upload { to: address, from: from.expose_provenance(), bytes })
     }
 
     /// # Safety
     /// `address..` is within an allocation of this device, and `to` valid for `bytes` writes.
     pub(crate) unsafe fn read(&self, address: usize, to: *mut u8, bytes: usize) -> Result<()> {
-        // SAFETY: both ranges are valid (the caller's promise), and no kernel accesses them (the launch's promise).
-        unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance(address), to, bytes) };
-        Ok(())
-    }
-
-    /// # Safety
-    /// `to..` is within an allocation of this device, `from..` within one of any emulated device.
-    pub(crate) unsafe fn copy(&self, to: usize, from: usize, bytes: usize) -> Result<()> {
-        let (from, to) = (ptr::with_exposed_provenance::<u8>(from), ptr::with_exposed_provenance_mut(to));
-        // SAFETY: both ranges are valid (the caller's promise), and no kernel accesses them (the launch's promise).
-        unsafe { ptr::copy(from, to, bytes) };
-        Ok(())
+        self.perform_now(Work::Download { to: to.expose_provenance(), from: address, bytes })
     }
 
     /// # Safety
     /// `address..` is within an allocation of this device.
     pub(crate) unsafe fn set(&self, address: usize, byte: u8, bytes: usize) -> Result<()> {
-        // SAFETY: the range is valid (the caller's promise), and no kernel accesses it (the launch's promise).
-        unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(address), byte, bytes) };
-        Ok(())
+        self.perform_now(Work::FillBytes { address, byte, bytes })
     }
 
-    /// # Safety
-    /// `address..` is within an allocation of this device, and a multiple of 4.
-    pub(crate) unsafe fn set_words(&self, address: usize, word: u32, words: usize) -> Result<()> {
-        // SAFETY: the range is valid and aligned (the caller's promise), and no kernel accesses them (the launch's
-        // promise).
-        let target = unsafe { std::slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut::<u32>(address), words) };
-        target.fill(word);
-        Ok(())
+    /// Executes everything that the device holds.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.deferred.as_ref().map_or(Ok(()), |deferred| deferred.synchronize_all(self))
     }
 
-    /// Runs a launch to its end.
-    pub(crate) fn launch(
-        &self,
-        info: &'static KernelInfo,
-        config: LaunchConfig,
-        thread: &(dyn Fn() + Sync),
-    ) -> Result<()> {
+    /// Executes everything before a point of one of its streams.
+    pub(crate) fn pass(&self, point: &Point) -> Result<()> {
+        self.deferred.as_ref().map_or(Ok(()), |deferred| deferred.synchronize(self, point))
+    }
+
+    /// Whether a point of one of its streams has been passed.
+    pub(crate) fn has_passed(&self, point: &Point) -> Result<bool> {
+        self.deferred.as_ref().map_or(Ok(true), |deferred| deferred.is_done(self, point))
+    }
+
+    /// Whether streams run late, so that memory which is given back too early may be overwritten to show it.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferred.is_some()
+    }
+
+    /// Checks a launch against the device's limits.
+    fn check_launch(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<()> {
         launch::check(info, config, &self.properties, None)?;
         self.asked.note_launch(info);
-        self.emulator.launch(info, config, thread).map_err(GpuError::Emulator)
+        Ok(())
     }
 
     /// Blocks of this shape that fit on the device: by threads and shared memory alone, and no more than the emulator

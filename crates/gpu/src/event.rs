@@ -1,12 +1,13 @@
 //! Events: points in a stream that can be waited for, and timed.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 #[cfg(feature = "cuda")]
 use crate::cuda::CudaEvent;
 use crate::device::{Device, Executor};
+use crate::emulated::{EmulatedDevice, Point};
 use crate::error::{GpuError, Result};
 use crate::stream::Stream;
 
@@ -23,7 +24,8 @@ pub struct Event {
 enum Kind {
     #[cfg(feature = "cuda")]
     Cuda(CudaEvent),
-    Emulator,
+    /// The point at which it was last recorded on a deferred device.
+    Emulator(Arc<EmulatedDevice>, Mutex<Option<Point>>),
 }
 
 impl Event {
@@ -31,7 +33,7 @@ impl Event {
         let kind = match &device.0 {
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => Kind::Cuda(CudaEvent::new(device.clone())?),
-            Executor::Emulator(_) => Kind::Emulator,
+            Executor::Emulator(device) => Kind::Emulator(device.clone(), Mutex::new(None)),
         };
         Ok(Self { device: device.clone(), kind, recorded: Mutex::new(None) })
     }
@@ -42,19 +44,26 @@ impl Event {
     /// [`GpuError::OtherDevice`] if the stream is another device's; [`GpuError::Driver`] with the driver's code.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.device.expect_same(stream.device(), "recording an event")?;
-        #[cfg(feature = "cuda")]
-        if let Kind::Cuda(event) = &self.kind {
-            stream.cuda().record(event)?;
+        match &self.kind {
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(event) => stream.cuda().record(event)?,
+            Kind::Emulator(_, point) => *locked(point) = stream.emulated().end(),
         }
-        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *locked(&self.recorded) = Some(Instant::now());
         Ok(())
     }
 
     pub(crate) fn make_wait(&self, stream: &Stream) -> Result<()> {
-        let _ = stream; // on the emulator everything is past already
         match &self.kind {
             #[cfg(feature = "cuda")]
             Kind::Cuda(event) if !stream.device().is_emulator() => stream.cuda().wait(event),
+            Kind::Emulator(device, point) if stream.device().is_emulator() => {
+                let point = locked(point).clone();
+                point.map_or(Ok(()), |point| stream.emulated().wait(device, point))
+            }
+            #[cfg(feature = "cuda")]
+            _ => self.synchronize(),
+            #[cfg(not(feature = "cuda"))]
             _ => Ok(()),
         }
     }
@@ -67,7 +76,10 @@ impl Event {
         match &self.kind {
             #[cfg(feature = "cuda")]
             Kind::Cuda(event) => event.synchronize(),
-            Kind::Emulator => Ok(()),
+            Kind::Emulator(device, point) => {
+                let point = locked(point).clone();
+                point.map_or(Ok(()), |point| device.pass(&point))
+            }
         }
     }
 
@@ -79,7 +91,10 @@ impl Event {
         match &self.kind {
             #[cfg(feature = "cuda")]
             Kind::Cuda(event) => event.is_done(),
-            Kind::Emulator => Ok(true),
+            Kind::Emulator(device, point) => {
+                let point = locked(point).clone();
+                point.map_or(Ok(true), |point| device.has_passed(&point))
+            }
         }
     }
 
@@ -93,13 +108,22 @@ impl Event {
         match (&self.kind, &start.kind) {
             #[cfg(feature = "cuda")]
             (Kind::Cuda(end), Kind::Cuda(start)) => end.elapsed_ms(start),
-            _ => Ok(to.saturating_duration_since(from).as_secs_f32() * 1e3),
+            _ => {
+                start.synchronize()?;
+                self.synchronize()?;
+                Ok(to.saturating_duration_since(from).as_secs_f32() * 1e3)
+            }
         }
     }
 
     fn recorded_at(&self) -> Result<Instant> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).ok_or(GpuError::EventNotRecorded)
+        locked(&self.recorded).ok_or(GpuError::EventNotRecorded)
     }
+}
+
+/// Locks what is only ever replaced as a whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Event {

@@ -1,7 +1,7 @@
 //! One allocation, whoever executes: owned by vectors, seen through slices.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
@@ -17,8 +17,6 @@ pub(crate) struct Memory {
     home: Option<Stream>,
     /// Whether another stream than `home` has used it, through a call that we saw.
     foreign: AtomicBool,
-    /// The stream in whose order it is freed, if its owner has named one.
-    last: OnceLock<Stream>,
     address: usize,
     bytes: usize,
     owner: Owner,
@@ -48,7 +46,6 @@ impl Memory {
             device: device.clone(),
             home: None,
             foreign: AtomicBool::new(false),
-            last: OnceLock::new(),
             address,
             bytes,
             owner: Owner::Own,
@@ -57,8 +54,8 @@ impl Memory {
 
     /// Memory of another owner, who frees it after this is dropped.
     pub(crate) fn adopted(device: &Device, address: usize, bytes: usize) -> Self {
-        let (foreign, last) = (AtomicBool::new(false), OnceLock::new());
-        Self { device: device.clone(), home: None, foreign, last, address, bytes, owner: Owner::Other }
+        let foreign = AtomicBool::new(false);
+        Self { device: device.clone(), home: None, foreign, address, bytes, owner: Owner::Other }
     }
 
     /// `bytes` bytes of this memory from byte `begin` on, which stays as long as one of its parts.
@@ -67,8 +64,8 @@ impl Memory {
         if bytes > 0 {
             self.check(address, bytes);
         }
-        let (foreign, last, owner) = (AtomicBool::new(false), OnceLock::new(), Owner::Whole(self.clone()));
-        Self { device: self.device.clone(), home: None, foreign, last, address, bytes, owner }
+        let (foreign, owner) = (AtomicBool::new(false), Owner::Whole(self.clone()));
+        Self { device: self.device.clone(), home: None, foreign, address, bytes, owner }
     }
 
     /// The allocation, of which this may be a part.
@@ -79,23 +76,17 @@ impl Memory {
         }
     }
 
-    /// Lets it be freed in the order of `stream`, which comes after all other work on it.
-    pub(crate) fn free_behind(&self, stream: &Stream) {
-        let _ = self.whole().last.set(stream.clone());
-    }
-
     /// Memory that comes and goes in the order of `stream`.
     pub(crate) fn on_stream(stream: &Stream, bytes: usize) -> Result<Self> {
         let address = within_budget(stream.device(), bytes, || {
             Ok(match &stream.device().0 {
                 #[cfg(feature = "cuda")]
                 Executor::Cuda(_) => stream.cuda().allocate(bytes)? as usize,
-                Executor::Emulator(device) => device.allocate(bytes)?,
+                Executor::Emulator(_) => stream.emulated().allocate(bytes)?,
             })
         })?;
-        let (device, home) = (stream.device().clone(), Some(stream.clone()));
-        let (foreign, last) = (AtomicBool::new(false), OnceLock::new());
-        Ok(Self { device, home, foreign, last, address, bytes, owner: Owner::Own })
+        let (device, home, foreign) = (stream.device().clone(), Some(stream.clone()), AtomicBool::new(false));
+        Ok(Self { device, home, foreign, address, bytes, owner: Owner::Own })
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -179,14 +170,14 @@ impl Drop for Memory {
         if self.bytes == 0 || !matches!(self.owner, Owner::Own) {
             return;
         }
-        match &self.device.0 {
+        let home = self.home.as_ref().filter(|_| !*self.foreign.get_mut());
+        match (&self.device.0, home) {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(device) => match (self.last.get(), &self.home) {
-                (Some(last), _) => last.cuda().free(self.address as u64),
-                (None, Some(home)) if !*self.foreign.get_mut() => home.cuda().free(self.address as u64),
-                _ => device.free(self.address as u64),
-            },
-            Executor::Emulator(device) => device.free(self.address),
+            (Executor::Cuda(_), Some(home)) => home.cuda().free(self.address as u64),
+            #[cfg(feature = "cuda")]
+            (Executor::Cuda(device), None) => device.free(self.address as u64),
+            (Executor::Emulator(_), Some(home)) => home.emulated().free(self.address, self.bytes),
+            (Executor::Emulator(device), None) => device.free(self.address, self.bytes),
         }
         self.device.budget().give_back(self.bytes);
     }

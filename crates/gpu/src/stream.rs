@@ -6,11 +6,12 @@ use std::sync::Arc;
 use warpset_base::filter::LengthMismatch;
 
 use bytemuck::Pod;
-use warpset_simt::{KernelInfo, LaunchConfig, Launcher};
+use warpset_simt::{KernelInfo, LaunchConfig, Launcher, ThreadBody};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{CudaDevice, CudaStream};
 use crate::device::{Device, Executor};
+use crate::emulated::EmulatedStream;
 use crate::error::{GpuError, Result};
 use crate::event::Event;
 use crate::faults;
@@ -21,29 +22,31 @@ use crate::vector::DeviceVec;
 
 /// A queue of work for a device. Clones are handles to the same stream, usable from any thread.
 ///
-/// On the emulator everything has run when the call that queued it returns.
+/// On the emulator everything has run when the call that queued it returns, unless the device is
+/// [deferred](crate::EmulatorOptions::deferred).
 #[derive(Clone)]
 pub struct Stream(Arc<Inner>);
 
 struct Inner {
     device: Device,
+    queue: Queue,
+}
+
+enum Queue {
     #[cfg(feature = "cuda")]
-    cuda: Option<CudaStream>,
+    Cuda(CudaStream),
+    Emulated(EmulatedStream),
 }
 
 impl Stream {
     pub(crate) fn new(device: &Device, priority: i32) -> Result<Self> {
-        #[cfg(feature = "cuda")]
-        let cuda = match &device.0 {
-            Executor::Cuda(device) => Some(CudaStream::new(device.clone(), priority)?),
-            Executor::Emulator(_) => None,
-        };
         let _ = priority; // the emulator has none
-        Ok(Self(Arc::new(Inner {
-            device: device.clone(),
+        let queue = match &device.0 {
             #[cfg(feature = "cuda")]
-            cuda,
-        })))
+            Executor::Cuda(device) => Queue::Cuda(CudaStream::new(device.clone(), priority)?),
+            Executor::Emulator(device) => Queue::Emulated(EmulatedStream::new(device.clone())),
+        };
+        Ok(Self(Arc::new(Inner { device: device.clone(), queue })))
     }
 
     /// # Safety
@@ -52,13 +55,25 @@ impl Stream {
     pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
         // SAFETY: the caller's promise.
         let stream = unsafe { CudaStream::adopt(cuda.clone(), raw)? };
-        Ok(Self(Arc::new(Inner { device: device.clone(), cuda: Some(stream) })))
+        Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream) })))
     }
 
     /// The stream of the driver. Only for streams of a CUDA device.
     #[cfg(feature = "cuda")]
     pub(crate) fn cuda(&self) -> &CudaStream {
-        self.0.cuda.as_ref().expect("asked of streams of CUDA devices only")
+        match &self.0.queue {
+            Queue::Cuda(stream) => stream,
+            Queue::Emulated(_) => unreachable!("asked of streams of CUDA devices only"),
+        }
+    }
+
+    /// The stream of the emulated device. Only for streams of one.
+    pub(crate) fn emulated(&self) -> &EmulatedStream {
+        match &self.0.queue {
+            Queue::Emulated(stream) => stream,
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(_) => unreachable!("asked of streams of emulated devices only"),
+        }
     }
 
     /// The device that it belongs to.
@@ -68,10 +83,11 @@ impl Stream {
 
     /// The driver's handle (`CUstream`), for other libraries; `None` on the emulator. It lives as long as the stream.
     pub fn as_raw(&self) -> Option<*mut c_void> {
-        #[cfg(feature = "cuda")]
-        return self.0.cuda.as_ref().map(CudaStream::as_raw);
-        #[cfg(not(feature = "cuda"))]
-        None
+        match &self.0.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => Some(stream.as_raw()),
+            Queue::Emulated(_) => None,
+        }
     }
 
     /// Waits for everything queued so far, and reports the error if some of it failed.
@@ -79,10 +95,10 @@ impl Stream {
     /// # Errors
     /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn synchronize(&self) -> Result<()> {
-        match &self.0.device.0 {
+        match &self.0.queue {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => self.cuda().synchronize(),
-            Executor::Emulator(_) => Ok(()),
+            Queue::Cuda(stream) => stream.synchronize(),
+            Queue::Emulated(stream) => stream.synchronize(),
         }
     }
 
@@ -100,10 +116,10 @@ impl Stream {
     /// # Errors
     /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn is_idle(&self) -> Result<bool> {
-        match &self.0.device.0 {
+        match &self.0.queue {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => self.cuda().is_idle(),
-            Executor::Emulator(_) => Ok(true),
+            Queue::Cuda(stream) => stream.is_idle(),
+            Queue::Emulated(stream) => stream.is_idle(),
         }
     }
 
@@ -113,10 +129,10 @@ impl Stream {
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
     pub fn is_non_blocking(&self) -> Result<bool> {
-        match &self.0.device.0 {
+        match &self.0.queue {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => self.cuda().is_non_blocking(),
-            Executor::Emulator(_) => Ok(true),
+            Queue::Cuda(stream) => stream.is_non_blocking(),
+            Queue::Emulated(_) => Ok(true),
         }
     }
 
@@ -141,10 +157,12 @@ impl Stream {
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
-        match (&self.0.device.0, &other.0.device.0) {
+        match (&self.0.queue, &other.0.queue) {
             #[cfg(feature = "cuda")]
-            (Executor::Cuda(_), Executor::Cuda(_)) => self.cuda().wait_for(other.cuda()),
-            _ => Ok(()),
+            (Queue::Cuda(stream), Queue::Cuda(other)) => stream.wait_for(other),
+            (Queue::Emulated(stream), Queue::Emulated(other)) => stream.wait_for(other),
+            #[cfg(feature = "cuda")]
+            _ => other.synchronize(),
         }
     }
 
@@ -278,15 +296,13 @@ impl Stream {
     /// Until the stream has passed this copy, nothing changes or frees `from`, and nothing else accesses `to`. When the
     /// stream comes to the copy, `to` is allocated.
     pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
-        match &self.0.device.0 {
+        match &self.0.queue {
             _ if to.byte_len() == 0 => Ok(()),
             // SAFETY: `from` is valid for as long as the caller promises, and `to` is a range of its allocation.
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => unsafe {
-                self.cuda().upload(to.address() as u64, from.as_ptr().cast(), to.byte_len())
-            },
-            // SAFETY: both ranges are valid, and the copy is done on return.
-            Executor::Emulator(device) => unsafe { device.write(to.address(), from.as_ptr().cast(), to.byte_len()) },
+            Queue::Cuda(stream) => unsafe { stream.upload(to.address() as u64, from.as_ptr().cast(), to.byte_len()) },
+            // SAFETY: as above.
+            Queue::Emulated(stream) => unsafe { stream.upload(to.address(), from.as_ptr().cast(), to.byte_len()) },
         }
     }
 
@@ -313,16 +329,16 @@ impl Stream {
     /// Until the stream has passed this copy, nothing writes `from`, and nothing else accesses or frees `to`. When the
     /// stream comes to the copy, `from` is allocated.
     pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
-        match &self.0.device.0 {
+        match &self.0.queue {
             _ if from.byte_len() == 0 => Ok(()),
             // SAFETY: `to` is valid for as long as the caller promises, and `from` is a range of its allocation.
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => unsafe {
-                self.cuda().download(to.as_mut_ptr().cast(), from.address() as u64, from.byte_len())
+            Queue::Cuda(stream) => unsafe {
+                stream.download(to.as_mut_ptr().cast(), from.address() as u64, from.byte_len())
             },
-            // SAFETY: both ranges are valid, and the copy is done on return.
-            Executor::Emulator(device) => unsafe {
-                device.read(from.address(), to.as_mut_ptr().cast(), from.byte_len())
+            // SAFETY: as above.
+            Queue::Emulated(stream) => unsafe {
+                stream.download(to.as_mut_ptr().cast(), from.address(), from.byte_len())
             },
         }
     }
@@ -392,18 +408,21 @@ impl Stream {
         let (to, from) = (to.into(), from.into());
         same_len(from.len(), to.len())?;
         to.memory().prepare_for(self, "a copy")?;
-        match (&self.0.device.0, &from.device().0) {
-            _ if to.byte_len() == 0 => Ok(()),
+        if to.byte_len() == 0 {
+            return Ok(());
+        }
+        match (&self.0.queue, &from.device().0) {
             #[cfg(feature = "cuda")]
-            (Executor::Cuda(_), Executor::Cuda(source)) => {
+            (Queue::Cuda(stream), Executor::Cuda(source)) => {
                 from.memory().order_behind_home(self)?;
                 // SAFETY: both are ranges of live allocations, and frees come after this stream's work.
-                unsafe { self.cuda().copy(to.address() as u64, source, from.address() as u64, to.byte_len()) }
+                unsafe { stream.copy(to.address() as u64, source, from.address() as u64, to.byte_len()) }
             }
-            // SAFETY: both are ranges of live allocations, and a borrow for writing overlaps no other.
-            (Executor::Emulator(device), Executor::Emulator(_)) => unsafe {
-                device.copy(to.address(), from.address(), to.byte_len())
-            },
+            (Queue::Emulated(stream), Executor::Emulator(source)) => {
+                from.memory().order_behind_home(self)?;
+                // SAFETY: as above, and a borrow for writing overlaps no other.
+                unsafe { stream.copy(to.address(), source, from.address(), to.byte_len()) }
+            }
             #[cfg(feature = "cuda")]
             _ => self.device().expect_same(from.device(), "a copy"),
         }
@@ -417,13 +436,13 @@ impl Stream {
     pub fn fill_bytes<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, byte: u8) -> Result<()> {
         let to = to.into();
         to.memory().prepare_for(self, "a fill")?;
-        match &self.0.device.0 {
+        match &self.0.queue {
             _ if to.byte_len() == 0 => Ok(()),
             // SAFETY: a range of a live allocation, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => unsafe { self.cuda().set_bytes(to.address() as u64, byte, to.byte_len()) },
+            Queue::Cuda(stream) => unsafe { stream.set_bytes(to.address() as u64, byte, to.byte_len()) },
             // SAFETY: as above.
-            Executor::Emulator(device) => unsafe { device.set(to.address(), byte, to.byte_len()) },
+            Queue::Emulated(stream) => unsafe { stream.set_bytes(to.address(), byte, to.byte_len()) },
         }
     }
 
@@ -435,13 +454,13 @@ impl Stream {
     pub fn fill_words<'a>(&self, to: impl Into<DeviceSliceMut<'a, u32>>, word: u32) -> Result<()> {
         let to = to.into();
         to.memory().prepare_for(self, "a fill")?;
-        match &self.0.device.0 {
+        match &self.0.queue {
             _ if to.is_empty() => Ok(()),
             // SAFETY: a range of a live allocation, aligned for words, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => unsafe { self.cuda().set_words(to.address() as u64, word, to.len()) },
+            Queue::Cuda(stream) => unsafe { stream.set_words(to.address() as u64, word, to.len()) },
             // SAFETY: as above.
-            Executor::Emulator(device) => unsafe { device.set_words(to.address(), word, to.len()) },
+            Queue::Emulated(stream) => unsafe { stream.set_words(to.address(), word, to.len()) },
         }
     }
 }
@@ -454,20 +473,18 @@ impl Launcher for Stream {
         info: &'static KernelInfo,
         config: LaunchConfig,
         args: &mut [*mut c_void],
-        thread: &(dyn Fn() + Sync),
+        thread: &dyn Fn() -> ThreadBody,
     ) -> Result<()> {
         if faults::strikes() {
             let reason = "a test wants this launch to fail".to_owned();
             return Err(GpuError::InvalidLaunch { kernel: info.name, reason });
         }
-        match &self.0.device.0 {
-            // SAFETY: the caller's promise is the same.
+        match &self.0.queue {
+            // SAFETY: the caller keeps the kernel's contract until the launch has ended.
             #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => unsafe { self.cuda().launch(info, config, args) },
-            Executor::Emulator(device) => {
-                let _ = args;
-                device.launch(info, config, thread)
-            }
+            Queue::Cuda(stream) => unsafe { stream.launch(info, config, args) },
+            // SAFETY: as above.
+            Queue::Emulated(stream) => unsafe { stream.launch(info, config, thread()) },
         }
     }
 }

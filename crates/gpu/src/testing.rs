@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::emulator::Config;
-use crate::{Backend, Device, Devices, faults};
+use crate::{Backend, Device, Devices, EmulatorOptions, faults};
 
 /// The environment variable that makes it a failure if there is no CUDA device to test on.
 pub const REQUIRE_VARIABLE: &str = "WARPSET_REQUIRE_CUDA";
@@ -42,15 +42,20 @@ pub fn cuda() -> Option<Device> {
     }
 }
 
-/// An emulator with this seed, and the CUDA device if one answers.
+/// An emulated device with this seed, on which streams run as late as a program allows.
+pub fn deferred(seed: u64) -> Device {
+    Device::emulator_with(EmulatorOptions::default().config(Config::seeded(seed)).deferred(true))
+}
+
+/// A [`deferred`] device with this seed, and the CUDA device if one answers.
 pub fn devices(seed: u64) -> Vec<Device> {
-    std::iter::once(Device::emulator(Config::seeded(seed))).chain(cuda()).collect()
+    std::iter::once(deferred(seed)).chain(cuda()).collect()
 }
 
 /// Lists of several devices: two emulators with this seed, three, and the CUDA devices if there are several.
 pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
     let some = devices(seed);
-    let emulators = |count: u64| (0..count).map(move |i| Device::emulator(Config::seeded(seed + i)));
+    let emulators = |count: u64| (0..count).map(move |i| deferred(seed + i));
     let mut lists = vec![Devices::new(emulators(2)), Devices::new(emulators(3))];
     if some.len() > 1 {
         lists.push(Devices::cuda_all());

@@ -41,15 +41,6 @@ impl<T: Pod> DeviceVec<T> {
         Self { memory, len, items: PhantomData }
     }
 
-    /// Lets a later drop free the items after what `stream` holds by then, which is cheaper than after everything.
-    ///
-    /// # Safety
-    /// All other work on the items comes before what `stream` holds at the drop.
-    #[doc(hidden)]
-    pub unsafe fn free_behind(&self, stream: &Stream) {
-        self.memory.free_behind(stream);
-    }
-
     /// Number of items.
     pub fn len(&self) -> usize {
         self.len

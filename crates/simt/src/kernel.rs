@@ -186,7 +186,7 @@ pub trait Launcher {
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
     /// `args` has one pointer per argument, to the value as the device takes it;
-    /// `thread` is what one emulated thread runs.
+    /// `thread` makes the code of an emulated thread, with the arguments in it.
     ///
     /// # Safety
     /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's
@@ -196,9 +196,16 @@ pub trait Launcher {
         info: &'static KernelInfo,
         config: LaunchConfig,
         args: &mut [*mut c_void],
-        thread: &(dyn Fn() + Sync),
+        thread: &dyn Fn() -> ThreadBody,
     ) -> Result<(), Self::Error>;
 }
+
+/// Code of an emulated thread. It owns its arguments, so that a launch can run after the call that queued it.
+#[cfg(not(target_arch = "nvptx64"))]
+pub type ThreadBody = Box<dyn Fn() + Send + Sync>;
+/// Placeholder: device code launches nothing.
+#[cfg(target_arch = "nvptx64")]
+pub type ThreadBody = ();
 
 /// The segment after the crate's name in `path`, a `module_path!()`; the crate's own name where there is none.
 #[doc(hidden)]
@@ -456,13 +463,13 @@ macro_rules! kernel_item {
 macro_rules! launch_entry {
     ($launcher:ident, $config:ident, $info:expr, $thread:expr, $($arg:ident),*) => {{
         // SAFETY: the caller keeps the kernel's contract.
-        let thread = || unsafe { $thread($($arg),*) };
+        let thread = move || unsafe { $thread($($arg),*) };
         $(let mut $arg = $arg;)*
         let mut args: [*mut ::core::ffi::c_void; { <[&str]>::len(&[$(stringify!($arg)),*]) }] =
             [$((&raw mut $arg).cast()),*];
         // SAFETY: one pointer per argument, in order, and the same arguments in `thread`; the caller keeps the kernel's
         // contract.
-        unsafe { $launcher.launch_raw($info, $config, &mut args, &thread) }
+        unsafe { $launcher.launch_raw($info, $config, &mut args, &|| $crate::macro_support::Box::new(thread)) }
     }};
 }
 

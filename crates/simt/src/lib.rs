@@ -63,7 +63,7 @@ pub mod emulator;
 use emulator::vocabulary as target;
 
 pub use hint::{multiply_high, opaque};
-pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module};
+pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module, ThreadBody};
 pub use memory::{Global, GlobalMut};
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
 
@@ -73,4 +73,6 @@ pub mod macro_support {
     #[cfg(target_arch = "nvptx64")]
     pub use crate::device::launch_bounds;
     pub use crate::kernel::{no_module, top_module};
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub use std::boxed::Box;
 }

@@ -64,20 +64,6 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         })
     }
 
-    /// Lets their memory be freed in the order of `stream`.
-    ///
-    /// # Safety
-    /// All other work on that memory comes before what `stream` holds at the drop.
-    pub(super) unsafe fn free_behind(&self, stream: &Stream) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.keys.free_behind(stream);
-            self.values.free_behind(stream);
-            self.addresses.iter().for_each(|addresses| addresses.free_behind(stream));
-            self.tombstones.iter().for_each(|words| words.free_behind(stream));
-        }
-    }
-
     /// Elements of which each has a key of its own and none is a tombstone; values are in no rows.
     pub(super) fn of_distinct(keys: DeviceVec<K>, values: DeviceVec<V::Stored>) -> Self {
         let (addresses, search_index) = (None, OnceLock::new());

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use warpset_gpu::arena::Arena;
 use warpset_gpu::lane::Lane;
-use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::lsm::table::TABLE_WORDS;
 
 use super::elements::{DeviceElements, table_words};
 use super::update::Made;
-use super::{DeviceKey, DeviceValue, Dictionary, Retired, StoredKey, rows};
+use super::{DeviceKey, DeviceValue, Dictionary, StoredKey, rows};
 use crate::level::LevelIndex;
 use crate::policy::MergePolicy;
 use crate::run::Elements;
@@ -38,12 +37,12 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         // A lane that ends early waits for what was queued.
         let mut lane = Lane::new(&self.device, Sent::of::<K::Stored, V>(n)?.end.div_ceil(8), 0)?;
         let made = self.queue_few(&mut lane, &sorted, index, merged)?;
-        for replaced in self.take(made) {
-            // SAFETY: all work before this call has ended, and what it has queued is on the lane's stream.
-            unsafe { replaced.free_behind(lane.stream()) };
-        }
-        self.retired.clear();
+        let replaced = self.take(made);
+        // The merge reads what was replaced, so that goes after it. Waiting first costs a microsecond per free; frees
+        // beside the merge would need the order of its stream, which other parts of an arena may not have.
         lane.wait()?;
+        drop(replaced);
+        self.retired.clear();
         self.clean_up_if_due();
         Ok(true)
     }
@@ -87,8 +86,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         let batch = DeviceElements::<K::Stored, V>::within(&mut arena, n, false)?;
         let runs: Vec<_> = std::iter::once(&batch).chain(newer.iter().map(|(_, elements)| &**elements)).collect();
         let Some(out) = Arc::get_mut(&mut levels[0].1) else { unreachable!("no one else has it yet") };
-        // SAFETY: the output is new; levels are never written, and those that are replaced are freed in the order of
-        // the stream; so is the arena, with the table.
+        // SAFETY: the output is new; levels are never written, and the caller keeps those that are replaced until it
+        // has waited for the stream; the arena, with batch and table, is freed in the stream's order.
         unsafe { V::merge(&stream, &runs, out)? };
         Ok(Made { levels, table })
     }
@@ -110,23 +109,5 @@ impl Sent {
         let addresses = values + Arena::bytes_of::<V::Stored>(if V::WORDS == 0 { 0 } else { n })?;
         let end = addresses + Arena::bytes_of::<u64>(if V::IN_ROWS { n } else { 0 })?;
         Ok(Sent { keys, values, addresses, end })
-    }
-}
-
-impl<K: StoredKey, V: DeviceValue> Retired<K, V> {
-    /// Lets what a later drop frees be freed in the order of `stream`.
-    ///
-    /// # Safety
-    /// All other work on that memory comes before what `stream` holds at the drop.
-    unsafe fn free_behind(&self, stream: &Stream) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Retired::Level(elements) => elements.free_behind(stream),
-                Retired::Table(table) => DeviceVec::free_behind(table, stream),
-                // Nothing that was queued reads it.
-                Retired::Indexed(_) => {}
-            }
-        }
     }
 }

@@ -225,6 +225,9 @@ impl Engine {
             let me = self.current;
             self.commit_where(|w| w.owner == me && w.address < address + size && address < w.address + w.size);
         }
+        if let Some((operation, accesses)) = &mut self.order {
+            accesses.access(operation, address, size, access, place, &self.memory)?;
+        }
         let who = self.who();
         match &mut self.races {
             Some(races) => races

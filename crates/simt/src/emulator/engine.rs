@@ -6,6 +6,7 @@
 use super::block::Block;
 use super::fault::{CallSite, Fault, FaultKind, Other};
 use super::memory::{Memory, Region};
+use super::order::{Accesses, Operation};
 use super::races::Races;
 use super::random::Random;
 use super::weak::Weak;
@@ -80,6 +81,8 @@ pub struct Engine {
     pub(super) regions: Vec<Arc<Region>>,
     pub(super) races: Option<Races>,
     pub(super) weak: Option<Weak>,
+    /// Accesses of earlier operations, and the operation that this launch is, where their order is checked.
+    pub(super) order: Option<(Operation, Accesses)>,
     policy: Policy,
 }
 
@@ -118,6 +121,7 @@ pub fn run(
     launch_config: LaunchConfig,
     body: &(dyn Fn() + Sync),
     launch: u64,
+    order: Option<(&Operation, &mut Accesses)>,
 ) -> Result<(), Fault> {
     let refuse =
         |kind| Fault { kernel: info.name, block: None, thread: None, location: None, seed: config.seed, launch, kind };
@@ -134,6 +138,13 @@ pub fn run(
     // The detector numbers the threads of a launch with 32 bits.
     let numbered = blocks.saturating_mul(u64::from(threads)) <= u64::from(u32::MAX);
     let zero = Dim3::new(0, 0, 0);
+    let (in_order, lender) = match order {
+        Some((operation, accesses)) => {
+            let taken = std::mem::replace(accesses, Accesses::new());
+            (Some((operation.clone(), taken)), Some(accesses))
+        }
+        None => (None, None),
+    };
     let mut engine = Engine {
         shape: Shape {
             thread_idx: zero,
@@ -165,6 +176,7 @@ pub fn run(
         regions: Vec::new(),
         races: (config.detect_races && numbered).then(|| Races::new(resident as usize, threads)),
         weak: config.reorder_relaxed.then(|| Weak::new(resident as usize, threads as usize)),
+        order: in_order,
         policy: Policy::Uniform,
     };
     engine.policy = match engine.random.below(4) {
@@ -182,6 +194,9 @@ pub fn run(
     // SAFETY: `schedule` has returned, so nothing else borrows the engine.
     let engine = unsafe { &mut *engine_pointer };
     engine.commit_where(|_| true);
+    if let (Some(lender), Some((_, accesses))) = (lender, engine.order.take()) {
+        *lender = accesses;
+    }
     engine.fault.take().map_or(Ok(()), Err)
 }
 

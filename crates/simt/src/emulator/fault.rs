@@ -69,6 +69,61 @@ impl fmt::Display for AccessKind {
     }
 }
 
+impl AccessKind {
+    /// Whether it writes, and whether it is atomic.
+    pub(super) fn parts(self) -> (bool, bool) {
+        match self {
+            AccessKind::Read => (false, false),
+            AccessKind::Write => (true, false),
+            AccessKind::AtomicRead => (false, true),
+            AccessKind::AtomicWrite => (true, true),
+        }
+    }
+
+    /// Returns the access with these [`parts`](Self::parts).
+    pub(super) fn of_parts(writes: bool, atomic: bool) -> Self {
+        match (writes, atomic) {
+            (false, false) => AccessKind::Read,
+            (true, false) => AccessKind::Write,
+            (false, true) => AccessKind::AtomicRead,
+            (true, true) => AccessKind::AtomicWrite,
+        }
+    }
+}
+
+/// Two operations of different streams that access the same byte, one of them writing, while no event, wait or
+/// synchronisation orders them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unordered {
+    /// Byte of the buffer.
+    pub byte: usize,
+    /// Access by the operation that the fault names.
+    pub mine: AccessKind,
+    /// Stream of that operation.
+    pub stream: u32,
+    /// Access by the other operation.
+    pub theirs: AccessKind,
+    /// Name of the other operation.
+    pub other: &'static str,
+    /// Stream of the other operation.
+    pub other_stream: u32,
+    /// Place in the source of the other operation's kernel, if it is one.
+    pub other_location: Option<&'static Location<'static>>,
+}
+
+impl fmt::Display for Unordered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { byte, mine, stream, theirs, other, other_stream, other_location } = self;
+        write!(f, "{mine} of byte {byte} of a buffer on stream {stream}; unordered {theirs} by `{other}`")?;
+        if let Some(location) = other_location {
+            write!(f, " ({location})")?;
+        }
+        write!(f, " on stream {other_stream}: let one stream wait for the other, or the host for one of them")
+    }
+}
+
+impl std::error::Error for Unordered {}
+
 /// Another thread that has a part in a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Other {
@@ -209,6 +264,9 @@ pub enum FaultKind {
         /// Who made it.
         other: Other,
     },
+    /// Two operations of different streams accessed the same byte, one of them writing, with nothing that orders them.
+    #[error("operations without order: {0}")]
+    Unordered(Box<Unordered>),
     /// All threads wait, and nothing that they wait for can happen any more.
     #[error("deadlock: {waiting} thread(s) spin, and no thread has written anything for {polls} polls")]
     Deadlock {

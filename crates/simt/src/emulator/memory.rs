@@ -112,6 +112,25 @@ impl Memory {
         Ok(pointer)
     }
 
+    /// Gives the buffer of exactly this size that was freed last, filled with poison, if there is one.
+    pub fn reuse(&self, bytes: usize) -> Option<*mut u8> {
+        let mut accounts = self.accounts.lock().unwrap();
+        let regions = self.regions.read().unwrap();
+        let is_fit = |address: &usize| regions.get(address).is_some_and(|region| region.bytes == bytes);
+        let at = accounts.quarantine.iter().rposition(is_fit)?;
+        if accounts.used + bytes > self.capacity {
+            return None;
+        }
+        let region = regions.get(&accounts.quarantine.remove(at)?)?;
+        let (pointer, layout) = region.owned?;
+        accounts.quarantined -= bytes;
+        accounts.used += bytes;
+        // SAFETY: the region owns `layout.size()` bytes; it was freed, so no kernel or copy may access them.
+        unsafe { pointer.write_bytes(POISON, layout.size()) };
+        region.freed.store(false, Ordering::Relaxed);
+        Some(pointer)
+    }
+
     pub fn free(&self, pointer: *mut u8) -> Result<(), NotABuffer> {
         let address = pointer.addr();
         let mut accounts = self.accounts.lock().unwrap();

@@ -32,6 +32,7 @@ pub(crate) mod engine;
 mod fault;
 mod meeting;
 mod memory;
+mod order;
 mod races;
 mod random;
 mod shadow;
@@ -40,13 +41,14 @@ pub mod vocabulary;
 mod weak;
 mod worker;
 
-use crate::{KernelInfo, LaunchConfig, Launcher, Word};
+use crate::{KernelInfo, LaunchConfig, Launcher, ThreadBody, Word};
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use fault::{AccessKind, Fault, FaultKind, Other, Space, Whereabouts};
+pub use fault::{AccessKind, Fault, FaultKind, Other, Space, Unordered, Whereabouts};
 pub use memory::{Buffer, NotABuffer, OutOfMemory, POISON};
+pub use order::{Clock, Operation, join};
 
 /// The environment variable that sets the seed of every emulator, to replay a schedule.
 pub const SEED_VARIABLE: &str = "WARPSET_EMULATOR_SEED";
@@ -123,6 +125,8 @@ pub struct Emulator {
     config: Config,
     memory: Arc<memory::Memory>,
     launches: AtomicU64,
+    /// Accesses of operations whose order is checked.
+    accesses: Mutex<order::Accesses>,
 }
 
 impl Emulator {
@@ -136,7 +140,7 @@ impl Emulator {
             config.seed = parse_seed(&text).unwrap_or_else(|| panic!("{SEED_VARIABLE}={text} is no number"));
         }
         let memory = Arc::new(memory::Memory::new(config.memory_bytes));
-        Self { config, memory, launches: AtomicU64::new(0) }
+        Self { config, memory, launches: AtomicU64::new(0), accesses: Mutex::new(order::Accesses::new()) }
     }
 
     /// The settings, with the seed that is in use.
@@ -151,6 +155,12 @@ impl Emulator {
     /// If the device has not enough free memory.
     pub fn alloc(&self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
         self.memory.alloc(bytes)
+    }
+
+    /// Gives the poisoned memory of the buffer of this size that was freed last, if there is one: an access that comes
+    /// too late then meets memory of another owner.
+    pub fn reuse(&self, bytes: usize) -> Option<*mut u8> {
+        self.memory.reuse(bytes)
     }
 
     /// Frees what [`alloc`](Self::alloc) gave. Later accesses by kernels are faults.
@@ -214,7 +224,56 @@ impl Emulator {
         thread: &(dyn Fn() + Sync),
     ) -> Result<(), Fault> {
         let launch = self.launches.fetch_add(1, Ordering::Relaxed);
-        engine::run(&self.config, &self.memory, info, config, thread, launch)
+        engine::run(&self.config, &self.memory, info, config, thread, launch, None)
+    }
+
+    /// Runs a launch as [`launch`](Self::launch) does, and checks its order with other operations.
+    ///
+    /// # Errors
+    /// The first fault, [`FaultKind::Unordered`] included.
+    pub fn launch_in_order(
+        &self,
+        info: &'static KernelInfo,
+        config: LaunchConfig,
+        thread: &(dyn Fn() + Sync),
+        operation: &Operation,
+    ) -> Result<(), Fault> {
+        let launch = self.launches.fetch_add(1, Ordering::Relaxed);
+        let accesses = &mut *self.accesses();
+        accesses.begin(operation);
+        let order = self.config.detect_races.then_some((operation, accesses));
+        engine::run(&self.config, &self.memory, info, config, thread, launch, order)
+    }
+
+    /// Checks the order of an operation that accesses `bytes` bytes at `address`, and records it.
+    ///
+    /// # Errors
+    /// [`FaultKind::Unordered`].
+    pub fn access_in_order(
+        &self,
+        operation: &Operation,
+        address: usize,
+        bytes: usize,
+        kind: AccessKind,
+    ) -> Result<(), Fault> {
+        if !self.config.detect_races {
+            return Ok(());
+        }
+        let accesses = &mut *self.accesses();
+        accesses.begin(operation);
+        let launch = self.launches.load(Ordering::Relaxed);
+        let checked = accesses.whole(operation, address, bytes, kind, &self.memory);
+        checked.map_err(|kind| order::fault(operation, self.config.seed, launch, kind))
+    }
+
+    /// Forgets the accesses to memory that is allocated anew.
+    pub fn forget_accesses(&self, address: usize, bytes: usize) {
+        self.accesses().forget(address, bytes);
+    }
+
+    fn accesses(&self) -> std::sync::MutexGuard<'_, order::Accesses> {
+        // A kernel that panics leaves the records whole.
+        self.accesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,9 +299,9 @@ impl Launcher for Emulator {
         info: &'static KernelInfo,
         config: LaunchConfig,
         _args: &mut [*mut c_void],
-        thread: &(dyn Fn() + Sync),
+        thread: &dyn Fn() -> ThreadBody,
     ) -> Result<(), Fault> {
-        self.launch(info, config, thread)
+        self.launch(info, config, &*thread())
     }
 }
 

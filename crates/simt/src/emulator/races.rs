@@ -166,12 +166,7 @@ impl Races {
         let first_in_block = me - who.thread;
         let block_threads = self.block_threads;
         let warp_time = slot.warps[(who.thread / 32) as usize];
-        let (write, atomic) = match kind {
-            AccessKind::Read => (false, false),
-            AccessKind::Write => (true, false),
-            AccessKind::AtomicRead => (false, true),
-            AccessKind::AtomicWrite => (true, true),
-        };
+        let (write, atomic) = kind.parts();
         let ordered = |theirs: Record| {
             let (thread, time) = (theirs.thread, theirs.time());
             if thread == me || time <= born {
@@ -198,12 +193,7 @@ impl Races {
         let mine = Record::new(me, self.now, atomic, place);
         let lane = who.thread % 32;
         self.shadow.access(address, size, write, mine, (me - lane, lane), ordered).map_err(|(theirs, wrote)| Conflict {
-            theirs: match (wrote, theirs.atomic()) {
-                (false, false) => AccessKind::Read,
-                (true, false) => AccessKind::Write,
-                (false, true) => AccessKind::AtomicRead,
-                (true, true) => AccessKind::AtomicWrite,
-            },
+            theirs: AccessKind::of_parts(wrote, theirs.atomic()),
             block: theirs.thread / self.block_threads,
             thread: theirs.thread % self.block_threads,
             place: theirs.place(),

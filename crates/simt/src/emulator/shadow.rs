@@ -162,6 +162,24 @@ impl Shadow {
         Ok(())
     }
 
+    /// Forgets all accesses to a range.
+    pub fn forget(&mut self, address: usize, bytes: usize) {
+        let end = address + bytes;
+        for number in address / PAGE..end.div_ceil(PAGE) {
+            let Some(&page) = self.index.get(&number) else { continue };
+            let page = &mut self.pages[page as usize];
+            let (first, last) = (address.max(number * PAGE), end.min((number + 1) * PAGE));
+            let (grain, begin) = (page.grain, number * PAGE);
+            for cell in &mut page.cells[(first - begin) / grain..(last - begin).div_ceil(grain)] {
+                if cell.read.is_set() {
+                    self.sets[cell.read.thread as usize].clear();
+                    self.free_sets.push(cell.read.thread);
+                }
+                *cell = Cell::default();
+            }
+        }
+    }
+
     fn split(&mut self, page: usize) {
         // A set of readers belongs to one cell; the others get its last entry.
         let sets = &self.sets;
