@@ -1,20 +1,26 @@
-//! Every structure under load: by eight threads at once on one device, by two processes of eight threads, and on a
-//! device that is nearly full. The same bodies on the emulator and on CUDA, where there are more keys.
+//! Every structure under load: by eight threads at once on one device, by several processes of eight threads, and on a
+//! device that is nearly full. The same bodies on the emulator and on CUDA, where there are more keys and launches are
+//! delayed as on a busy device. `WARPSET_LOAD_SECONDS` and `WARPSET_LOAD_PROCESSES` make a long run of it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 use warpset_base::filter::Filter;
 
 use warpset_base::filter::{Count, Insert, Remove};
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, DeviceVec, EmulatorOptions, testing};
-use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
+use warpset_fuse::BinaryFuse16;
+use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray, Sum};
+use warpset_primitives::DeviceFilter;
 use warpset_primitives::sort::{self, By};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_recsplit::{RecSplit, StaticFilter};
+use warpset_recsplit::{Consensus, RecSplit, StaticFilter};
+use warpset_sequence::SequenceFilter;
+use warpset_static::StaticMap;
 
 /// Different keys, others for each salt.
 fn keys(count: usize, salt: u64) -> Vec<u64> {
@@ -88,20 +94,116 @@ fn round(device: &Device, n: usize, salt: u64) {
     let members = StaticFilter::builder().width(16).on(device).build_from(&present).unwrap();
     assert_eq!(members.count_contained_bulk(&present).unwrap(), n);
 
+    let function = Consensus::builder().on(device).build_from(&present).unwrap();
+    assert!(function.to_host().unwrap() == Consensus::builder().build_from(&present).unwrap());
+    let fuse = BinaryFuse16::builder().on(device).build_from(&present).unwrap();
+    assert_eq!(fuse.count_contained_bulk(&present).unwrap(), n);
+    let map = StaticMap::<u64, u64>::builder().on(device).build_from(&present, &present).unwrap();
+    assert!(map.get_bulk(&asked).unwrap()[..n].iter().eq(present.iter().map(|&key| Some(key)).collect::<Vec<_>>().iter()));
+    let letters: Vec<u8> = present.iter().map(|key| b"ACGT"[(key >> 62) as usize]).collect();
+    let mut sequences = SequenceFilter::builder(n as u64).on(device).build().unwrap();
+    sequences.insert(&letters).unwrap();
+    let mut host = SequenceFilter::builder(n as u64).build().unwrap();
+    host.insert(&letters);
+    assert!(sequences.to_host().unwrap() == host);
+
     let (stream, mut sorted) = (device.new_stream().unwrap(), device.from_slice(&present).unwrap());
     // SAFETY: the vector lives until `to_vec` has waited, and nothing else uses it.
     unsafe { sort::sort_keys_in_place_async(&stream, &mut sorted, By::ascending()).unwrap() };
     assert!(sorted.to_vec().unwrap().is_sorted());
+    short_batches(device, &present[..n.min(5000)]);
+    queued(device, &present, &asked);
 }
 
-/// Rounds of eight threads at once, each with keys of its own.
+/// Inserts and combines a few keys at a time.
+fn short_batches(device: &Device, keys: &[u64]) {
+    let builder = Lsm::<u64, u64>::builder().batch_size(64);
+    let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
+    for (i, batch) in keys.chunks(70).enumerate() {
+        if i % 2 == 0 {
+            host.insert_bulk(batch, batch).unwrap();
+            there.insert_bulk(batch, batch).unwrap();
+        } else {
+            host.upsert_bulk::<Sum<u64>>(batch, batch).unwrap();
+            there.upsert_bulk::<Sum<u64>>(batch, batch).unwrap();
+        }
+    }
+    assert!(there.to_host().unwrap() == host);
+}
+
+/// Updates on one stream of the caller's and lookups on another, which waits for it.
+fn queued(device: &Device, present: &[u64], asked: &[u64]) {
+    let n = present.len();
+    let (first, second) = present.split_at(n / 2);
+    let builder = Lsm::<u64, u64>::builder().batch_size(64);
+    let (mut host, mut dictionary) = (builder.build().unwrap(), builder.on(device).build().unwrap());
+    host.insert_bulk(first, first).unwrap();
+    host.insert_bulk(second, second).unwrap();
+    host.remove_bulk(&first[..n / 4]).unwrap();
+    let mut filter = SplitBlockBloom::builder(n as u64).on(device).build().unwrap();
+    let map = StaticMap::<u64, u64>::builder().on(device).build_from(present, present).unwrap();
+
+    let (updates, lookups) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+    let (there, questions) = (device.from_slice(present).unwrap(), device.from_slice(asked).unwrap());
+    let mut values = lookups.alloc_uninit::<u64>(asked.len()).unwrap();
+    let mut found = lookups.alloc_uninit::<u64>(asked.len().div_ceil(64)).unwrap();
+    let mut of_map = lookups.alloc_uninit::<u64>(asked.len()).unwrap();
+    let mut of_filter = lookups.alloc_uninit::<u8>(asked.len()).unwrap();
+    // SAFETY: all memory lives until both streams have been waited for; answers are different vectors; lookups come
+    // after the updates, by `wait_for`.
+    unsafe {
+        let (first, second) = (there.slice(..n / 2), there.slice(n / 2..));
+        filter.insert_async(&updates, there.as_slice()).unwrap();
+        dictionary.insert_async(&updates, first, first).unwrap();
+        dictionary.insert_async(&updates, second, second).unwrap();
+        dictionary.remove_async(&updates, there.slice(..n / 4)).unwrap();
+        map.get_async(&lookups, questions.as_slice(), of_map.as_mut_slice(), found.as_mut_slice()).unwrap();
+        lookups.wait_for(&updates).unwrap();
+        filter.contains_async(&lookups, questions.as_slice(), of_filter.as_mut_slice()).unwrap();
+        dictionary.get_async(&lookups, questions.as_slice(), values.as_mut_slice(), found.as_mut_slice()).unwrap();
+    }
+    lookups.synchronize().unwrap();
+    let (values, found) = (values.to_vec().unwrap(), found.to_vec().unwrap());
+    let has = |i: usize| found[i / 64] >> (i % 64) & 1 == 1;
+    let answers: Vec<_> = values.iter().enumerate().map(|(i, &value)| has(i).then_some(value)).collect();
+    assert_eq!(answers, host.get_bulk(asked));
+    assert_eq!(of_map.to_vec().unwrap()[..n], *present);
+    assert!(of_filter.to_vec().unwrap()[..n].iter().all(|&answer| answer == 1));
+    assert!(dictionary.to_host().unwrap() == host);
+}
+
+/// Variables of a long run: its seconds, and its processes.
+const SECONDS: &str = "WARPSET_LOAD_SECONDS";
+const PROCESSES: &str = "WARPSET_LOAD_PROCESSES";
+
+/// Longest delay before a launch on a CUDA device, in microseconds.
+const DELAY: u32 = 50;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// Rounds of eight threads at once, each with keys of its own, while launches are delayed; for as long as asked.
 fn eight_threads(device: &Device) {
     let (n, rounds) = size(device);
-    thread::scope(|scope| {
-        for thread in 0..8 {
-            scope.spawn(move || (0..rounds).for_each(|number| round(device, n, thread * rounds + number)));
-        }
+    let _delayed = testing::delay_launches(DELAY);
+    let end = variable(SECONDS).map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let goes_on = |number| end.map_or(number < rounds, |end| Instant::now() < end);
+    let done: u64 = thread::scope(|scope| {
+        let work = |thread| {
+            let mut number = 0;
+            while goes_on(number) {
+                // A long run takes several sizes, so that short and long work meet.
+                let n = if end.is_some() { n >> (3 * (number % 4)) } else { n };
+                round(device, n, thread << 20 | number);
+                number += 1;
+            }
+            number
+        };
+        let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || work(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
+    println!("{done} rounds of every structure");
 }
 
 #[test]
@@ -123,9 +225,9 @@ fn rounds_of_a_child() {
     }
 }
 
-/// On CUDA alone: emulators of two processes have nothing in common.
+/// On CUDA alone: emulators of several processes have nothing in common.
 #[test]
-fn two_processes_of_eight_threads_on_one_device() {
+fn processes_of_eight_threads_on_one_device() {
     if testing::cuda().is_none() {
         return;
     }
@@ -138,9 +240,10 @@ fn two_processes_of_eight_threads_on_one_device() {
             .spawn()
             .unwrap()
     };
-    let mut children = [0, 1].map(start);
-    let mut outputs = children.each_mut().map(|child| BufReader::new(child.stdout.take().unwrap()));
-    // Both have opened the device before either begins.
+    let mut children: Vec<Child> = (0..variable(PROCESSES).unwrap_or(2)).map(start).collect();
+    let take = |child: &mut Child| BufReader::new(child.stdout.take().unwrap());
+    let mut outputs: Vec<_> = children.iter_mut().map(take).collect();
+    // All have opened the device before one begins.
     for output in &mut outputs {
         assert!(output.by_ref().lines().map_while(Result::ok).any(|line| line == "ready"), "a child has not begun");
     }
@@ -150,6 +253,7 @@ fn two_processes_of_eight_threads_on_one_device() {
         let mut said = String::new();
         output.read_to_string(&mut said).unwrap();
         assert!(child.wait().unwrap().success(), "{said}");
+        said.lines().filter(|line| line.ends_with("structure")).for_each(|line| println!("{line}"));
     }
 }
 

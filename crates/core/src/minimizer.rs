@@ -246,9 +246,9 @@ impl Prefix {
     }
 }
 
-/// Hits that are enough for a read to match, of `total` different minimizers, by Deacon's rule: `hits`, and the least
-/// number whose quotient by `total` is not below `share`, in floating point, on every backend. It does not fall as
-/// `total` grows. Without minimizers no read matches.
+/// Returns the hits that a read of `total` different minimizers needs to match, by Deacon's rule: at least one, at least
+/// `hits`, and at least the least number whose quotient by `total` is not below `share`, in floating point, on every
+/// backend. The number does not fall as `total` grows. A read without minimizers never matches.
 #[inline(always)]
 pub const fn needed_hits(hits: u64, share: f64, total: u64) -> u64 {
     if total == 0 {
@@ -305,6 +305,7 @@ mod tests {
         assert_eq!(needed_hits(2, 0.01, 0), u64::MAX);
         assert_eq!((needed_hits(2, 0.01, 1), needed_hits(2, 0.01, 200), needed_hits(2, 0.01, 201)), (2, 2, 3));
         // A tenth of thirty is three, though the product is a little more.
+        assert_eq!((needed_hits(0, 0.0, 0), needed_hits(0, 0.0, 1), needed_hits(0, 0.0, 9)), (u64::MAX, 1, 1));
         assert_eq!((needed_hits(1, 0.1, 30), needed_hits(1, 0.49, 5), needed_hits(1, 0.0, 5)), (3, 3, 1));
         for share in [0.0, 0.01, 0.1, 0.5, 0.99, 1.0] {
             assert!((1..20_000).map(|total| needed_hits(1, share, total)).is_sorted(), "{share}");

@@ -71,14 +71,15 @@ pub enum GpuError {
     },
     /// The memory asked for is not there.
     #[error(
-        "out of memory on {place}: {asked} bytes asked for, {free} free; use smaller batches, or drop something first"
+        "out of memory on {place}: {asked} bytes asked for, {free} can be had; drop something first, or use smaller batches"
     )]
     OutOfMemory {
         /// Where: the device's name, or pinned host memory.
         place: String,
         /// Bytes asked for.
         asked: usize,
-        /// Bytes free at that moment (an allocation of that size can still fail: memory is fragmented).
+        /// Bytes that could be had at that moment, in one piece or in several: of a CUDA device what its pool has
+        /// unused, and what the driver gives it in whole steps.
         free: usize,
     },
     /// No PTX is known under this name.

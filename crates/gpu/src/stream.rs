@@ -17,6 +17,8 @@ use crate::event::Event;
 use crate::faults;
 use crate::pinned::{Pending, PinnedVec};
 use crate::slice::{DeviceSlice, DeviceSliceMut, same_len};
+#[cfg(feature = "cuda")]
+use crate::testing;
 use crate::transfer::{LARGE, download_large, upload_large};
 use crate::vector::DeviceVec;
 
@@ -479,10 +481,14 @@ impl Launcher for Stream {
             let reason = "a test wants this launch to fail".to_owned();
             return Err(GpuError::InvalidLaunch { kernel: info.name, reason });
         }
+        let _ = &args; // the emulator has them in `thread`
         match &self.0.queue {
-            // SAFETY: the caller keeps the kernel's contract until the launch has ended.
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => unsafe { stream.launch(info, config, args) },
+            Queue::Cuda(stream) => {
+                testing::delay(stream)?;
+                // SAFETY: the caller keeps the kernel's contract until the launch has ended.
+                unsafe { stream.launch(info, config, args) }
+            }
             // SAFETY: as above.
             Queue::Emulated(stream) => unsafe { stream.launch(info, config, thread()) },
         }

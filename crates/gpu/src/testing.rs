@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::emulator::Config;
@@ -66,6 +67,50 @@ pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
         skipped("several CUDA devices at once: this machine does not have them");
     }
     several
+}
+
+/// Longest delay before a launch; 0 for none.
+static DELAY: AtomicU32 = AtomicU32::new(0);
+
+/// Ends [`delay_launches`] when it is dropped.
+pub struct Delayed(());
+
+impl Drop for Delayed {
+    fn drop(&mut self) {
+        DELAY.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Lets launches on CUDA devices wait for up to that many microseconds, as on a busy device: an order that is missing
+/// between streams shows then. Counts for all threads of the process.
+#[must_use]
+pub fn delay_launches(microseconds: u32) -> Delayed {
+    DELAY.store(microseconds, Ordering::Relaxed);
+    Delayed(())
+}
+
+/// Queues a sleep of random length before a launch, if a test wants that.
+#[cfg(feature = "cuda")]
+#[inline]
+pub(crate) fn delay(stream: &crate::cuda::CudaStream) -> crate::Result<()> {
+    match DELAY.load(Ordering::Relaxed) {
+        0 => Ok(()),
+        most => sleep(stream, most),
+    }
+}
+
+#[cfg(feature = "cuda")]
+#[cold]
+fn sleep(stream: &crate::cuda::CudaStream, most: u32) -> crate::Result<()> {
+    use warpset_simt::{KernelInfo, LaunchConfig, Module};
+
+    static MODULE: Module = Module { name: "delay", ptx: Some(include_str!("delay.ptx")), code: None };
+    static INFO: KernelInfo = KernelInfo { name: "delay", module: &MODULE, launch_bounds: None };
+    static DRAWS: AtomicU32 = AtomicU32::new(0);
+    let draw = DRAWS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9);
+    let mut microseconds = (u64::from(draw) * u64::from(most) >> 32) as u32;
+    // SAFETY: one argument of 32 bits, as the kernel takes it; it accesses no memory.
+    unsafe { stream.launch(&INFO, LaunchConfig::new(1, 1), &mut [(&raw mut microseconds).cast()]) }
 }
 
 /// Runs an operation with the first allocation or launch of this thread failing, then with the second, and so on until

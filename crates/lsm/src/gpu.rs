@@ -89,14 +89,16 @@ pub type Snapshot<K, V> = Dictionary<K, V, ReadOnly>;
 
 /// A level at its place.
 type Placed<K, V> = (LevelIndex, Arc<DeviceElements<K, V>>);
-/// What is done with once the event has passed.
-type AfterEvent<K, V> = (Event, Vec<Retired<K, V>>);
+/// Memory that is given up once the event has passed.
+type AfterEvent<K, V> = (Event, Retired<K, V>);
 
-/// Levels and tables that are no longer part of the dictionary.
-enum Retired<K, V: DeviceValue> {
-    Level(Arc<DeviceElements<K, V>>),
-    Table(Arc<DeviceVec<u64>>),
-    Indexed(#[expect(dead_code, reason = "held, not read")] Arc<Indexed>),
+/// Levels and tables that are no longer part of the dictionary. Queued work may still read them, so an owner keeps this
+/// until the work has been waited for.
+#[expect(dead_code, reason = "held, not read")]
+struct Retired<K, V: DeviceValue> {
+    levels: Vec<Placed<K, V>>,
+    table: Arc<DeviceVec<u64>>,
+    indexed: Option<Arc<Indexed>>,
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {

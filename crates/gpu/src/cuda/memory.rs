@@ -9,6 +9,10 @@ use super::driver::{self, Address, Failure, Handle, check};
 use super::stream::CudaStream;
 use crate::error::{DriverCode, GpuError, Result};
 use crate::host;
+use crate::properties::MemoryInfo;
+
+/// Bytes that a memory pool takes from the driver at a time: what a pool holds after a first allocation of 4 bytes.
+const POOL_STEP: usize = 32 << 20;
 
 impl CudaDevice {
     /// Memory that every stream may use at once. `bytes > 0`.
@@ -59,10 +63,19 @@ impl CudaDevice {
 
     fn allocation_error(&self, failure: Failure, asked: usize) -> GpuError {
         if failure.code == DriverCode::OUT_OF_MEMORY {
-            let free = self.memory_info().map_or(0, |info| info.free);
+            let free = self.memory_info().map_or(0, |info| self.obtainable(info, asked));
             return GpuError::OutOfMemory { place: self.properties().name.clone(), asked, free };
         }
         self.error(failure, None)
+    }
+
+    /// Returns the bytes that allocations can get, after one of `asked` bytes has failed. The pool takes memory from the
+    /// driver in whole steps, so a rest that the driver reports as free may be out of reach.
+    fn obtainable(&self, info: MemoryInfo, asked: usize) -> usize {
+        let unused = info.pool_reserved.saturating_sub(info.pool_used);
+        let of_driver = info.free.saturating_sub(unused);
+        let step = if self.pool.is_some() { POOL_STEP } else { 1 };
+        (unused + of_driver - of_driver % step).min(asked.saturating_sub(1))
     }
 
     /// The device that this address belongs to.

@@ -267,7 +267,13 @@ impl State {
         queue.passed = time;
         if let (Step::Work(work), None) = (step, &self.failed) {
             let operation = Operation { name: work.name(), stream, time, known };
-            self.failed = device.perform(work, Some(&operation)).err();
+            let perform = || device.perform(work, Some(&operation)).err();
+            self.failed = if std::thread::panicking() {
+                // Kernels run on threads that do not panic; a test that fails waits here when it drops what it has.
+                std::thread::scope(|scope| scope.spawn(perform).join()).unwrap_or_default()
+            } else {
+                perform()
+            };
         }
     }
 

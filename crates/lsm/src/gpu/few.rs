@@ -38,8 +38,9 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         let mut lane = Lane::new(&self.device, Sent::of::<K::Stored, V>(n)?.end.div_ceil(8), 0)?;
         let made = self.queue_few(&mut lane, &sorted, index, merged)?;
         let replaced = self.take(made);
-        // The merge reads what was replaced, so that goes after it. Waiting first costs a microsecond per free; frees
-        // beside the merge would need the order of its stream, which other parts of an arena may not have.
+        #[cfg(test)]
+        let replaced = super::tests::streams::planted(replaced);
+        // The merge reads what was replaced, and runs on another stream than the one in whose order that is freed.
         lane.wait()?;
         drop(replaced);
         self.retired.clear();

@@ -16,6 +16,7 @@ mod flipped;
 mod levels;
 mod rows;
 mod search;
+pub(super) mod streams;
 
 /// Numbers that make few different keys, and the ends of their range; of long ones some differ in one half alone.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {

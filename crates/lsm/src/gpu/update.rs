@@ -34,7 +34,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
             return Ok(());
         }
         let mut brought = Batch::default();
-        self.update(keys.len(), |stream| brought.insertions(stream, keys, values))
+        self.update(keys.len(), |_, stream| brought.insertions(stream, keys, values))
     }
 
     /// Removes keys, whether they have values or not.
@@ -43,7 +43,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// [`Error::Gpu`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
         let mut brought = Batch::default();
-        self.update(keys.len(), |stream| {
+        self.update(keys.len(), |_, stream| {
             let (keys, _) = brought.bring(stream, keys, units(0))?;
             // SAFETY: what was brought stays until the work has been waited for.
             unsafe { batch::removals(stream, keys) }
@@ -63,7 +63,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         let flags: &[u8] = bytemuck::cast_slice(removed);
         let mut brought = Batch::default();
-        self.update(keys.len(), |stream| {
+        self.update(keys.len(), |_, stream| {
             let (keys, values) = brought.bring(stream, keys, values)?;
             // SAFETY: the flags are borrowed until the work has been waited for, and what was brought stays as long;
             // device memory is freed in the order of the stream.
@@ -89,7 +89,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     ) -> Result<(), Error> {
         self.check_batch(keys, values)?;
         // SAFETY: keys and values are borrowed until the work has been waited for.
-        self.update(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
+        self.update(keys.len(), |_, stream| unsafe { batch::insertions(stream, keys, values) })
     }
 
     /// [`Dictionary::remove_bulk`] of keys on the device.
@@ -99,7 +99,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     pub fn remove_device(&mut self, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
         // SAFETY: keys are borrowed until the work has been waited for.
-        self.update(keys.len(), |stream| unsafe { batch::removals(stream, keys) })
+        self.update(keys.len(), |_, stream| unsafe { batch::removals(stream, keys) })
     }
 
     /// [`Dictionary::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
@@ -114,7 +114,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     ) -> Result<(), Error> {
         self.check_flags(keys, values, removed)?;
         // SAFETY: all three are borrowed until the work has been waited for.
-        self.update(keys.len(), |stream| unsafe { batch::mixed(stream, keys, values, removed) })
+        self.update(keys.len(), |_, stream| unsafe { batch::mixed(stream, keys, values, removed) })
     }
 
     /// Queues an insertion, and waits for nothing; cleans up by itself only in a later call that waits.
@@ -194,26 +194,28 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         Ok(rows::check_alignment::<V>(values)?)
     }
 
-    /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.
+    /// Adds the batch that `queue` makes of `len` elements on the stream it is given, waits, and cleans up if that is
+    /// due. The batch is freed in the order of that stream, so all its memory has to be allocated there.
     pub(super) fn update(
         &mut self,
         len: usize,
-        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K::Stored, V>, Error>,
+        queue: impl FnOnce(&Self, &Stream) -> Result<DeviceElements<K::Stored, V>, Error>,
     ) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
         }
         if P::ALWAYS_CLEAN {
             let live = self.waiting(|stream| {
-                let batch = queue(stream)?;
-                self.merged_live(stream, Some(&batch))
+                let batch = queue(self, stream)?;
+                if batch.len == 0 { Ok(None) } else { self.merged_live(stream, Some(&batch)).map(Some) }
             })?;
-            return self.set_live(live);
+            return live.map_or(Ok(()), |live| self.set_live(live));
         }
         let made = self.waiting(|stream| {
-            let batch = queue(stream)?;
-            self.queue(stream, batch)
+            let batch = queue(self, stream)?;
+            if batch.len == 0 { Ok(None) } else { self.queue(stream, batch).map(Some) }
         })?;
+        let Some(made) = made else { return Ok(()) };
         drop(self.take(made));
         self.retired.clear();
         self.clean_up_if_due();
@@ -290,14 +292,13 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// Makes the result of an update the dictionary's; gives what was replaced, which queued work may still read.
-    pub(super) fn take(&mut self, made: Made<K::Stored, V>) -> Vec<Retired<K::Stored, V>> {
-        let old = std::mem::replace(&mut self.levels, made.levels);
+    pub(super) fn take(&mut self, made: Made<K::Stored, V>) -> Retired<K::Stored, V> {
+        let levels = std::mem::replace(&mut self.levels, made.levels);
         let table = std::mem::replace(&mut self.table, Arc::new(made.table));
         let indexed = self.indexed.take();
         self.asked = AtomicU64::new(0);
         self.live = OnceLock::new();
         self.policy.note_update();
-        let levels = old.into_iter().map(|(_, elements)| Retired::Level(elements));
-        levels.chain([Retired::Table(table)]).chain(indexed.map(Retired::Indexed)).collect()
+        Retired { levels, table, indexed }
     }
 }

@@ -141,16 +141,13 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         resolve: impl FnOnce(&Self, &Stream, SortedPairs<K::Stored, V>) -> Result<SortedPairs<K::Stored, V>, Error>,
     ) -> Result<(), Error> {
         self.check_batch(keys, values)?;
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let SortedPairs { keys, values } = self.waiting(|stream| {
+        self.update(keys.len(), |this, stream| {
             let mut sorted = SortedPairs::uninit(stream, keys.len())?;
             // SAFETY: the batch is borrowed until the stream has been waited for; the rest is freed in its order.
             unsafe { sort_pairs_async(stream, keys, values, &mut sorted.keys, &mut sorted.values, By::ascending())? };
-            resolve(self, stream, sorted)
-        })?;
-        self.update(keys.len(), |_| Ok(DeviceElements::of_distinct(keys, values)))
+            let SortedPairs { keys, values } = resolve(this, stream, sorted)?;
+            Ok(DeviceElements::of_distinct(keys, values))
+        })
     }
 
     /// What a sorted batch and the elements with its keys come to, one pair per key. Waits for the stream.

@@ -63,7 +63,7 @@ impl From<u64> for Counts {
 /// What is wanted of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wanted {
-    /// Whether each unit matches: at least `hits` of its different minimizers are in the filter, and at least `share`
+    /// Whether each unit matches: at least `hits`, and at least one, of its different minimizers are in the filter, and at least `share`
     /// of them.
     Decisions {
         /// Hits.
@@ -146,8 +146,8 @@ impl Screener {
         self.stream.device()
     }
 
-    /// For each unit, which is a read or several that are decided together, whether it matches: at least `hits` of its
-    /// different minimizers are in the filter, and at least `share` of them. Unit `u` begins with word `starts[u]` of
+    /// Decides for each unit, which is a read or several that are decided together, whether it matches: at least one of
+    /// its different minimizers is in the filter, at least `hits`, and at least `share` of them. Unit `u` begins with word `starts[u]` of
     /// the packed reads, the first one with word 0, and ends where the next one begins. Units without minimizers do not
     /// match.
     ///

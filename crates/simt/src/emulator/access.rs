@@ -48,7 +48,12 @@ pub fn global_access(
 ) {
     let place = Location::caller();
     let checked = with(|engine| {
-        engine.check_global(address, index, count, len, size, align)?;
+        engine.check_global(address, index, count, len, size, align).map_err(|kind| {
+            // A free that nothing orders with this launch is the cause, the use after it the effect.
+            let is_freed = matches!(kind, FaultKind::UseAfterFree { .. });
+            let order = if is_freed { engine.note_order(address, count * size, access, place) } else { Ok(()) };
+            order.err().unwrap_or(kind)
+        })?;
         engine.note_global(address, count * size, access, place)?;
         Ok(engine.burn())
     });
@@ -225,14 +230,21 @@ impl Engine {
             let me = self.current;
             self.commit_where(|w| w.owner == me && w.address < address + size && address < w.address + w.size);
         }
-        if let Some((operation, accesses)) = &mut self.order {
-            accesses.access(operation, address, size, access, place, &self.memory)?;
-        }
+        self.note_order(address, size, access, place)?;
         let who = self.who();
         match &mut self.races {
             Some(races) => races
                 .global(who, address, size, access, place)
                 .map_err(|conflict| self.race(Space::Global, address, access, conflict)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the order of this launch with other operations.
+    #[inline]
+    fn note_order(&mut self, address: usize, size: usize, access: Access, place: CallSite) -> Result<(), FaultKind> {
+        match &mut self.order {
+            Some((operation, accesses)) => accesses.access(operation, address, size, access, place, &self.memory),
             None => Ok(()),
         }
     }
