@@ -35,8 +35,6 @@ mod memory;
 mod races;
 mod random;
 mod shadow;
-#[doc(hidden)]
-pub mod vocabulary;
 mod weak;
 mod worker;
 
@@ -45,7 +43,8 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use fault::{AccessKind, Fault, FaultKind, Other, Space, Whereabouts};
+pub use crate::host::operation::AccessKind;
+pub use fault::{Fault, FaultKind, Other, Space, Whereabouts};
 pub use memory::{Buffer, NotABuffer, OutOfMemory, POISON};
 
 /// The environment variable that sets the seed of every emulator, to replay a schedule.
