@@ -4,15 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use warpset_simt::{KernelInfo, LaunchConfig, Module, emulator};
+#[cfg(feature = "emulator")]
+use warpset_simt::emulator;
+use warpset_simt::{KernelInfo, LaunchConfig, Module};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{self, CudaDevice};
+#[cfg(feature = "emulator")]
 use crate::emulated::{EmulatedDevice, EmulatorOptions};
 use crate::error::{GpuError, Result};
 use crate::event::Event;
 use crate::loaded::LoadedKernel;
 use crate::memory::Budget;
+#[cfg(not(feature = "emulator"))]
+use crate::no_emulator::EmulatedDevice;
 use crate::pinned::PinnedVec;
 use crate::pinned_pool::PinnedPool;
 use crate::properties::{DeviceProperties, KernelAttributes, MemoryInfo};
@@ -71,11 +76,13 @@ impl Device {
     }
 
     /// A new emulated device, with the default properties.
+    #[cfg(feature = "emulator")]
     pub fn emulator(config: emulator::Config) -> Self {
         Self::emulator_with(EmulatorOptions { config, ..EmulatorOptions::default() })
     }
 
     /// A new emulated device.
+    #[cfg(feature = "emulator")]
     pub fn emulator_with(options: EmulatorOptions) -> Self {
         Self(Executor::Emulator(Arc::new(EmulatedDevice::new(options))))
     }

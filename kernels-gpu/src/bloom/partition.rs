@@ -8,9 +8,9 @@
 //! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
 //! kernel, one per kind, would take the driver's compiler half a second.
 
-use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 #[cfg(feature = "bodies")]
 use crate::batch::keys::word_at;
+use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 use crate::batch::results;
 use crate::block;
 use crate::bloom::claims::EMPTY;

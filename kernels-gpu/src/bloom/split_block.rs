@@ -13,9 +13,9 @@ use crate::bloom::ask::in_split_block;
 #[cfg(doc)]
 use crate::bloom::claims;
 use crate::bloom::claims::{Batch, Claims};
-use crate::bloom::parts::{self, Parts};
 #[cfg(feature = "bodies")]
 use crate::bloom::parts::Insertion;
+use crate::bloom::parts::{self, Parts};
 use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};

@@ -9,9 +9,9 @@
 //! A warp has the seeds of one task in its lanes, of several seeds before it if each has few values. What waits is in
 //! global memory, of which the last lists are in the first-level cache: [`slot`](crate::consensus::slot).
 
-use crate::consensus::slot::{List, TOGETHER, WORD_BITS};
 #[cfg(feature = "bodies")]
 use crate::consensus::slot::{Keys, Slot};
+use crate::consensus::slot::{List, TOGETHER, WORD_BITS};
 #[cfg(feature = "bodies")]
 use crate::consensus::solve::{divide, is_by_keys, leaf, split_by_keys, split_by_seeds};
 use crate::consensus::tree::{Level, Task, Trees};

@@ -21,9 +21,9 @@ use warpset_simt::{Global, GlobalMut, allow, thread};
 use crate::lsm::groups::{self, WARPS};
 #[cfg(feature = "bodies")]
 use crate::lsm::groups::{Groups, span_of};
-use crate::lsm::levels::{Levels, Span, number};
 #[cfg(feature = "bodies")]
 use crate::lsm::levels::lower_bound;
+use crate::lsm::levels::{Levels, Span, number};
 use crate::lsm::order::RangeKey;
 use crate::lsm::short::{BY_QUERIES, SHORT};
 #[cfg(feature = "bodies")]

@@ -10,9 +10,11 @@ use crate::lsm::groups::kept_span;
 use crate::lsm::levels::{Levels, Span};
 #[cfg(feature = "bodies")]
 use crate::lsm::levels::{lower_bound, upper_bound};
-use crate::lsm::order::{LONG_WORDS, NUMBER_SHIFT, OrderTable, PIECE, PLACE_SHIFT, RANK_BITS, RangeKey, STRIP, VISIBLE, number_bits};
 #[cfg(feature = "bodies")]
 use crate::lsm::order::alike;
+use crate::lsm::order::{
+    LONG_WORDS, NUMBER_SHIFT, OrderTable, PIECE, PLACE_SHIFT, RANK_BITS, RangeKey, STRIP, VISIBLE, number_bits,
+};
 use crate::lsm::visibility::Visibility;
 
 /// The bits of a merged element's number that count.

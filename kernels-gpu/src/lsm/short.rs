@@ -6,9 +6,9 @@ use warpset_simt::{GlobalMut, atomic};
 #[cfg(feature = "bodies")]
 use crate::lsm::groups::Groups;
 use crate::lsm::levels::{Levels, Span};
-use crate::lsm::order::{LONG_WORDS, RangeKey};
 #[cfg(feature = "bodies")]
 use crate::lsm::order::first_above;
+use crate::lsm::order::{LONG_WORDS, RangeKey};
 use crate::lsm::visibility::Visibility;
 
 /// Short queries have at most this many elements: a lane each.

@@ -16,9 +16,9 @@ use crate::lsm::groups::{self, WARPS};
 use crate::lsm::groups::{Groups, span_of};
 use crate::lsm::levels::{Levels, Span};
 use crate::lsm::order::{Order, OrderTable, TASK};
-use crate::lsm::short::{BY_TASKS, SHORT};
 #[cfg(feature = "bodies")]
 use crate::lsm::short::note_long;
+use crate::lsm::short::{BY_TASKS, SHORT};
 use crate::lsm::visibility::Visibility;
 
 kernel! {

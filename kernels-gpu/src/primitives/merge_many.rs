@@ -17,9 +17,9 @@ use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, thread};
 
 use crate::primitives::merge_path::MergeKey;
 use crate::primitives::tile_shape::launch_shape;
-use runs::Runs;
 #[cfg(feature = "bodies")]
 use runs::Entry;
+use runs::Runs;
 use tile::layout;
 #[cfg(feature = "bodies")]
 use tile::merge_tile;

@@ -10,9 +10,9 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::recsplit::nodes::{Item, Mix};
 #[cfg(feature = "bodies")]
 use crate::recsplit::nodes::position_bit;
+use crate::recsplit::nodes::{Item, Mix};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;

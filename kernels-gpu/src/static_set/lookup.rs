@@ -8,9 +8,9 @@ use warpset_core::static_set::{Shape, hash};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, multiply_high, thread};
 
-use crate::batch::keys::{KeyClass, KeyKind};
 #[cfg(feature = "bodies")]
 use crate::batch::keys::word_at;
+use crate::batch::keys::{KeyClass, KeyKind};
 use crate::batch::results;
 
 /// Threads of a block.

@@ -12,9 +12,9 @@ use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::quotient::memory::{Fingerprint, Parameters};
 #[cfg(feature = "bodies")]
 use crate::quotient::memory::Shareable;
+use crate::quotient::memory::{Fingerprint, Parameters};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;

@@ -12,9 +12,9 @@ use warpset_core::bits::{ByHalves, ReadWords, WriteWords};
 use warpset_core::quotient::rank_select::{Blocks, Changed};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::quotient::memory::{Fingerprint, Parameters};
 #[cfg(feature = "bodies")]
 use crate::quotient::memory::put_counts;
+use crate::quotient::memory::{Fingerprint, Parameters};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 128;

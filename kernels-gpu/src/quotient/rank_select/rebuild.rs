@@ -17,9 +17,9 @@ use warpset_core::scan::{Lift, Operator, Sum};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, allow, atomic, thread, warp};
 
-use crate::quotient::layout::{Form, Items, Slot, WINDOW_WORDS};
 #[cfg(feature = "bodies")]
 use crate::quotient::layout::{Ends, write};
+use crate::quotient::layout::{Form, Items, Slot, WINDOW_WORDS};
 use crate::quotient::memory::{Fill, Parameters, ReadOnly};
 use crate::quotient::rank_select::form::{REMAINDERS, RankSelect};
 #[cfg(feature = "bodies")]

@@ -9,9 +9,9 @@ use warpset_core::quotient::standard as core;
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut};
 
-use crate::quotient::layout::{Form, Items, Part, Slot};
 #[cfg(feature = "bodies")]
 use crate::quotient::layout::lay_out;
+use crate::quotient::layout::{Form, Items, Part, Slot};
 use crate::quotient::memory::Parameters;
 #[cfg(feature = "bodies")]
 use crate::quotient::memory::Shareable;

@@ -24,9 +24,9 @@ mod packed;
 
 #[cfg(feature = "bodies")]
 pub use bytes::ByteWindows;
-pub use packed::fields;
 #[cfg(feature = "bodies")]
 pub use packed::PackedWindows;
+pub use packed::fields;
 
 /// A bit per slot.
 pub trait Mask: Copy + Eq + BitAnd<Output = Self> + Not<Output = Self> {

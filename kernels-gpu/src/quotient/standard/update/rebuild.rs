@@ -13,9 +13,9 @@ use warpset_core::scan::{Lift, Operator};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::quotient::memory::{Fill, Filling, Fingerprint, Parameters, ReadOnly};
 #[cfg(feature = "bodies")]
 use crate::quotient::memory::Shareable;
+use crate::quotient::memory::{Fill, Filling, Fingerprint, Parameters, ReadOnly};
 use crate::{block, look_back};
 
 /// Threads of a block.
