@@ -166,6 +166,7 @@ fields! { [V] Runs<V>, 8 + 8; heads: u64, |x| x, |x| x, at 0; value: V, |x| x, |
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn warp_inclusive_scan<O: Operator<Value: Value>>(mut value: O::Value) -> O::Value {
@@ -186,6 +187,7 @@ pub unsafe fn warp_inclusive_scan<O: Operator<Value: Value>>(mut value: O::Value
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) -> (O::Value, O::Value) {
@@ -210,6 +212,7 @@ pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
 ///
 /// # Safety
 /// The contract of [`exclusive_scan`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
@@ -253,6 +256,7 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
 /// - All threads of a one-dimensional block of `WARPS` full warps (at most 32) come here together.
 /// - `scratch` is [`scratch_bytes`] of shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and
 ///   until the next barrier.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
@@ -275,6 +279,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
 ///
 /// # Safety
 /// The contract of [`exclusive_scan`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn reduce<O: Operator<Value: Value>, const WARPS: u32>(value: O::Value, scratch: Shared<u32>) -> O::Value {

@@ -22,6 +22,8 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Most modules use only a part of what they share.
 #![cfg_attr(target_arch = "nvptx64", allow(dead_code, unused_features, unused_imports, unused_macros))]
+// Constants and imports that only bodies use.
+#![cfg_attr(not(feature = "bodies"), allow(dead_code, unused_imports, unused_macros))]
 // Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
@@ -34,6 +36,7 @@ macro_rules! kernel {
 
 /// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.
 pub mod batch {
+    #[cfg(feature = "bodies")]
     pub mod hash128;
     pub mod keys;
     pub mod results;
@@ -139,13 +142,16 @@ pub mod lsm {
 /// Quotient filters.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient", feature = "filters"))]
 pub mod quotient {
+    #[cfg(feature = "bodies")]
     pub mod answers;
+    #[cfg(feature = "bodies")]
     pub mod keys;
     pub mod layout;
     pub mod memory;
 
     /// Kernels for the slots of the standard quotient filter.
     pub mod standard {
+        #[cfg(feature = "bodies")]
         pub mod change;
         pub mod windows;
 
@@ -164,6 +170,7 @@ pub mod quotient {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
         pub mod ask;
         pub mod form;
+        #[cfg(feature = "bodies")]
         pub mod runs;
         pub mod search;
         pub mod take_apart;
@@ -253,6 +260,7 @@ pub mod primitives {
 /// Minimal perfect hash functions whose tasks share the bits of a bucket.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "consensus"))]
 pub mod consensus {
+    #[cfg(feature = "bodies")]
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
     pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
@@ -263,6 +271,7 @@ pub mod consensus {
     pub mod sizes;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
     pub mod slot;
+    #[cfg(feature = "bodies")]
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
     pub mod solve;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
@@ -272,8 +281,10 @@ pub mod consensus {
 /// Minimal perfect hash functions, and what all of their kinds share.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit", warpset_folder = "consensus"))]
 pub mod recsplit {
+    #[cfg(feature = "bodies")]
     pub mod memory;
 
+    #[cfg(feature = "bodies")]
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod append;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
@@ -289,6 +300,7 @@ pub mod recsplit {
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod answers;
+    #[cfg(feature = "bodies")]
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod device_words;
 
@@ -296,6 +308,7 @@ pub mod recsplit {
     pub mod binary_splittings;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
+    #[cfg(feature = "bodies")]
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
     pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_distribute"))]

@@ -12,6 +12,7 @@ use warpset_simt::{Global, GlobalMut, atomic, multiply_high, thread};
 pub const BLOCK: u32 = 256;
 
 /// A cheap bijection: good enough to make addresses random, and far from being the bottleneck.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn scramble(mut x: u64) -> u64 {
     x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -24,6 +25,7 @@ fn scramble(mut x: u64) -> u64 {
 ///
 /// # Safety
 /// The record is in `memory`, which is 16-byte aligned and not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn read_record<const QUADS: usize>(memory: Global<u32>, i: u64) -> u32 {
     let mut sum = 0;

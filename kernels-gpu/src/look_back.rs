@@ -106,6 +106,7 @@ impl ValueWords for [u64; 4] {
 }
 
 /// The state that all words show; 0 if they do not agree, which ends when the rest becomes visible.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn state<W: ValueWords>(words: W) -> u64 {
     let (mut all, mut any) = (!0, 0);
@@ -232,6 +233,7 @@ published! {
 /// - All threads of the block come here together.
 /// - `counter` is one word, zero before the launch, used by this launch alone.
 /// - `slot` is one word of shared memory that nothing else accesses meanwhile and until the next barrier.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
@@ -250,6 +252,7 @@ pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
 /// # Safety
 /// - `look_back` has room for it, at an address divisible by 16, and is accessed by this module's functions only.
 /// - No other thread publishes there.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state: u64, value: V) {
@@ -265,6 +268,7 @@ pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state:
 ///
 /// # Safety
 /// The contract of [`publish`], for reading.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
@@ -282,6 +286,7 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
 /// # Safety
 /// - The contract of [`publish`], for reading.
 /// - A fence of the publisher and one of the reader stand between the two.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V {
@@ -294,6 +299,7 @@ pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V
 /// # Safety
 /// - All lanes of the warp come here together.
 /// - `look_back` is as [`publish`] asks, and each of the tiles before `tile` publishes without waiting for this one.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalMut<u64>, tile: usize) -> O::Value {
@@ -346,6 +352,7 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
 /// - All threads of the block come here together, `aggregate` is the first thread's (others need not know it), and
 ///   `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until
 ///   the next barrier.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn tile_prefix<O: Operator<Value: Published>>(

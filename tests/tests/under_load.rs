@@ -11,9 +11,9 @@ use warpset_base::filter::Filter;
 
 use warpset_base::filter::{Count, Insert, Remove};
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
+use warpset_fuse::BinaryFuse16;
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, DeviceVec, EmulatorOptions, testing};
-use warpset_fuse::BinaryFuse16;
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray, Sum};
 use warpset_primitives::DeviceFilter;
 use warpset_primitives::sort::{self, By};
@@ -99,7 +99,9 @@ fn round(device: &Device, n: usize, salt: u64) {
     let fuse = BinaryFuse16::builder().on(device).build_from(&present).unwrap();
     assert_eq!(fuse.count_contained_bulk(&present).unwrap(), n);
     let map = StaticMap::<u64, u64>::builder().on(device).build_from(&present, &present).unwrap();
-    assert!(map.get_bulk(&asked).unwrap()[..n].iter().eq(present.iter().map(|&key| Some(key)).collect::<Vec<_>>().iter()));
+    assert!(
+        map.get_bulk(&asked).unwrap()[..n].iter().eq(present.iter().map(|&key| Some(key)).collect::<Vec<_>>().iter())
+    );
     let letters: Vec<u8> = present.iter().map(|key| b"ACGT"[(key >> 62) as usize]).collect();
     let mut sequences = SequenceFilter::builder(n as u64).on(device).build().unwrap();
     sequences.insert(&letters).unwrap();

@@ -4,11 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use warpset_simt::{KernelInfo, LaunchConfig, Module, emulator};
+#[cfg(feature = "emulator")]
+use warpset_simt::emulator;
+use warpset_simt::{KernelInfo, LaunchConfig, Module};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{self, CudaDevice};
-use crate::emulated::{EmulatedDevice, EmulatorOptions};
+use crate::emulated::EmulatedDevice;
+#[cfg(feature = "emulator")]
+use crate::emulated::EmulatorOptions;
 use crate::error::{GpuError, Result};
 use crate::event::Event;
 use crate::loaded::LoadedKernel;
@@ -71,11 +75,13 @@ impl Device {
     }
 
     /// A new emulated device, with the default properties.
+    #[cfg(feature = "emulator")]
     pub fn emulator(config: emulator::Config) -> Self {
         Self::emulator_with(EmulatorOptions { config, ..EmulatorOptions::default() })
     }
 
     /// A new emulated device.
+    #[cfg(feature = "emulator")]
     pub fn emulator_with(options: EmulatorOptions) -> Self {
         Self(Executor::Emulator(Arc::new(EmulatedDevice::new(options))))
     }

@@ -7,7 +7,7 @@ mod work;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use warpset_simt::emulator::{Config, Emulator, MAX_BLOCK_THREADS, MAX_SHARED_BYTES, OutOfMemory};
+use warpset_simt::emulator::{Config, Emulator, MAX_BLOCK_THREADS, MAX_SHARED_BYTES, OutOfMemory, POISON};
 use warpset_simt::{KernelInfo, LaunchConfig};
 
 use crate::error::{GpuError, Result};
@@ -217,9 +217,12 @@ impl EmulatedDevice {
         self.deferred.as_ref().map_or(Ok(true), |deferred| deferred.is_done(self, point))
     }
 
-    /// Whether streams run late, so that memory which is given back too early may be overwritten to show it.
-    pub(crate) fn is_deferred(&self) -> bool {
-        self.deferred.is_some()
+    /// Overwrites pinned memory that is given back, if streams run late: a copy that nothing waited for finds poison
+    /// instead of what it was to bring.
+    pub(crate) fn poison(&self, words: &mut [u64]) {
+        if self.deferred.is_some() {
+            words.fill(u64::from_ne_bytes([POISON; 8]));
+        }
     }
 
     /// Checks a launch against the device's limits.

@@ -4,6 +4,7 @@ use std::fmt;
 use warpset_base::filter::LengthMismatch;
 use warpset_base::number::count;
 
+#[cfg(feature = "emulator")]
 use warpset_simt::emulator::Fault;
 
 /// Result of everything in this crate.
@@ -212,6 +213,7 @@ pub enum GpuError {
     #[error("the event was never recorded: record it on a stream first")]
     EventNotRecorded,
     /// A kernel committed a fault on the emulator.
+    #[cfg(feature = "emulator")]
     #[error("{0}")]
     Emulator(Fault),
     /// Any other answer of the driver.

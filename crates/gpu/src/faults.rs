@@ -17,6 +17,7 @@ thread_local! {
 
 /// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or
 /// the driver had refused it; `None` takes that back. Returns how many were left, if the one has not come.
+#[cfg(feature = "emulator")]
 pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
     let before = LEFT.replace(operations.map(|left| Arc::new(AtomicUsize::new(left))));
     before.map(|left| left.load(Ordering::Relaxed)).filter(|&left| left != NONE)

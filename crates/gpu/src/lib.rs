@@ -52,6 +52,8 @@
 //!   queued, and orders other streams and the host after it.
 
 #![warn(clippy::missing_errors_doc)]
+// Functions that only emulated devices call.
+#![cfg_attr(not(feature = "emulator"), allow(dead_code))]
 
 mod adopt;
 #[doc(hidden)]
@@ -64,6 +66,7 @@ mod cuda_array;
 mod device;
 mod devices;
 pub mod dlpack;
+#[cfg_attr(not(feature = "emulator"), path = "no_emulator.rs")]
 mod emulated;
 mod error;
 mod event;
@@ -80,6 +83,7 @@ mod properties;
 mod ptx;
 mod slice;
 mod stream;
+#[cfg(feature = "emulator")]
 #[doc(hidden)]
 pub mod testing;
 mod transfer;
@@ -91,6 +95,7 @@ pub use backend::{BACKEND_VARIABLE, Backend};
 pub use cuda_array::{ArrayItem, CudaArrayInterface};
 pub use device::Device;
 pub use devices::Devices;
+#[cfg(feature = "emulator")]
 pub use emulated::EmulatorOptions;
 pub use error::{CudaVersion, DriverCode, GpuError, Result};
 pub use event::Event;
@@ -102,5 +107,6 @@ pub use slice::{DeviceSlice, DeviceSliceMut};
 pub use stream::Stream;
 pub use vector::DeviceVec;
 
+#[cfg(feature = "emulator")]
 pub use warpset_simt::emulator;
 pub use warpset_simt::{Dim3, KernelInfo, LaunchConfig, Launcher};

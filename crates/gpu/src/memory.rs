@@ -1,7 +1,7 @@
 //! One allocation, whoever executes: owned by vectors, seen through slices.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};

@@ -6,7 +6,6 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use bytemuck::Pod;
-use warpset_simt::emulator::POISON;
 use warpset_base::words::zeroed_vec;
 
 use crate::device::{Device, Executor};
@@ -86,11 +85,10 @@ impl PinnedVec<u64> {
     /// Leaves the memory to its device, for the next call that needs some. Nothing uses it any more.
     pub(crate) fn keep(&mut self) {
         if self.len > 0 {
-            if let Executor::Emulator(device) = &self.device.0
-                && device.is_deferred()
-            {
-                // A copy that nothing waited for finds this instead of what it was to bring.
-                self.fill(u64::from_ne_bytes([POISON; 8]));
+            match &self.device.clone().0 {
+                #[cfg(feature = "cuda")]
+                Executor::Cuda(_) => {}
+                Executor::Emulator(device) => device.poison(self),
             }
             let raw = RawPinned { pointer: self.pointer, len: std::mem::take(&mut self.len) };
             for surplus in self.device.pinned_pool().give(raw) {

@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::faults;
 use crate::pinned::{Pending, PinnedVec};
 use crate::slice::{DeviceSlice, DeviceSliceMut, same_len};
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "cuda", feature = "emulator"))]
 use crate::testing;
 use crate::transfer::{LARGE, download_large, upload_large};
 use crate::vector::DeviceVec;
@@ -485,6 +485,7 @@ impl Launcher for Stream {
         match &self.0.queue {
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => {
+                #[cfg(feature = "emulator")]
                 testing::delay(stream)?;
                 // SAFETY: the caller keeps the kernel's contract until the launch has ended.
                 unsafe { stream.launch(info, config, args) }

@@ -186,7 +186,8 @@ pub trait Launcher {
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
     /// `args` has one pointer per argument, to the value as the device takes it;
-    /// `thread` makes the code of an emulated thread, with the arguments in it.
+    /// `thread` makes the code of an emulated thread, with the arguments in it; without the feature `emulator` that does
+    /// nothing.
     ///
     /// # Safety
     /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's
@@ -438,7 +439,9 @@ macro_rules! kernel_item {
             /// # Safety
             /// The kernel's own contract; to be called by an emulated thread.
             #[allow(clippy::too_many_arguments)]
-            unsafe fn thread($($arg: $ty),*) $body
+            unsafe fn thread($($arg: $ty),*) {
+                $crate::emulated_body!($body $($arg),*)
+            }
 
             /// Launches the kernel.
             ///
@@ -454,6 +457,26 @@ macro_rules! kernel_item {
             }
         }
     };
+}
+
+/// The body of a kernel, compiled for the host.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+macro_rules! emulated_body {
+    ($body:block $($arg:ident),*) => {
+        $body
+    };
+}
+
+/// Nothing in place of a kernel's body: there is no emulator to run it.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(any(feature = "emulator", target_arch = "nvptx64")))]
+macro_rules! emulated_body {
+    ($body:block $($arg:ident),*) => {{
+        $(let _ = $arg;)*
+    }};
 }
 
 /// Hands one entry with its arguments to a launcher.

@@ -57,10 +57,12 @@ mod device;
 #[cfg(target_arch = "nvptx64")]
 use device as target;
 
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 pub mod emulator;
 #[cfg(not(target_arch = "nvptx64"))]
-use emulator::vocabulary as target;
+mod host;
+#[cfg(not(target_arch = "nvptx64"))]
+use host as target;
 
 pub use hint::{multiply_high, opaque};
 pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module, ThreadBody};

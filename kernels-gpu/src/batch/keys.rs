@@ -100,6 +100,7 @@ const fn widened(value: u32, sign: u32) -> u64 {
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that class, which is not [`KeyClass::Hashes128`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn word_at(keys: Global<u64>, class: KeyClass, i: usize) -> u64 {
     // SAFETY: the caller says what `keys` points to.
@@ -147,6 +148,7 @@ hashers! {
 }
 
 /// What to do with a hash function, whichever it is.
+#[cfg(feature = "bodies")]
 pub trait WithHasher {
     /// Runs with `hasher`.
     ///
@@ -162,6 +164,7 @@ pub trait WithHasher {
 /// # Safety
 /// `keys` points to keys of that kind, as many as `work` reads; the class is not [`KeyClass::Hashes128`], and the
 /// function is [`HashFunction::Xxh64`] or [`HashFunction::Seeded`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: impl WithHasher) {
     use {HashFunction::*, KeyClass::*};
@@ -183,6 +186,7 @@ pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: i
 /// # Safety
 /// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is
 /// [`HashFunction::Xxh64`] or [`HashFunction::Int32`], unless the class is [`KeyClass::Hashes`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
     use {HashFunction::*, KeyClass::*};
@@ -200,6 +204,7 @@ pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
 /// # Safety
 /// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is
 /// [`HashFunction::Seeded`], unless the class is [`KeyClass::Hashes`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn mix_at(keys: Global<u64>, kind: KeyKind, spread: u64, i: usize) -> u64 {
     use {HashFunction::*, KeyClass::*};

@@ -24,6 +24,7 @@ pub const fn words(form: u32, n: usize) -> usize {
 /// - All threads of a block arrive together, with `i` the global index of the thread in a 1-D grid whose blocks are a
 ///   multiple of 64 threads.
 /// - `out` has [`words`] words, used by this launch alone.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool) {
     // SAFETY: bytes: `i < n`. Bits: a warp writes its own half of a word, and a word is written if its first key is
@@ -51,6 +52,7 @@ pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool)
 ///
 /// # Safety
 /// [`put`] has run for this key with this form.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn get(form: u32, out: GlobalMut<u64>, i: usize) -> bool {
     // SAFETY: the caller says that the result is there.

@@ -4,7 +4,9 @@
 //! `i + 1`. Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the
 //! time that takes as the drawback of his filter; here they are hashed where the filter is.
 
-use crate::batch::keys::{KeyKind, word_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::word_at;
 use warpset_core::hash::string::{self, StringHash};
 use warpset_core::hash::{ByteSource, xxh3_128, xxh64};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -15,6 +17,7 @@ pub const BLOCK: u32 = 256;
 pub const NO_FUNCTION: u32 = !0;
 
 /// A string in device memory.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct DeviceString {
     bytes: Global<u8>,
@@ -27,6 +30,7 @@ struct DeviceString {
     len: usize,
 }
 
+#[cfg(feature = "bodies")]
 impl DeviceString {
     /// Where `N + 1` whole words begin that hold the `4 N` bytes at `offset`, and how far into them the bytes are.
     #[inline(always)]
@@ -43,6 +47,7 @@ impl DeviceString {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl ByteSource for DeviceString {
     #[inline(always)]
     fn len(&self) -> usize {
@@ -87,6 +92,7 @@ impl ByteSource for DeviceString {
 ///
 /// # Safety
 /// The strings are those of [`strings_hash`]; `i` is below their number.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn string_at(
     offsets: Global<u64>,
@@ -115,6 +121,7 @@ unsafe fn string_at(
 ///
 /// # Safety
 /// There are more than `i` offsets, of 32 bits if `narrow` is not zero.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn offset_at(offsets: Global<u64>, narrow: u32, i: usize) -> u64 {
     // SAFETY: the caller's promise.
@@ -122,6 +129,7 @@ unsafe fn offset_at(offsets: Global<u64>, narrow: u32, i: usize) -> u64 {
 }
 
 /// A string hash of Table 1, by its number in [`StringHash`], of `len` bytes.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn string_hash(function: u32, len: usize, bytes: impl Iterator<Item = u8>) -> u32 {
     const JS: u32 = StringHash::Js as u32;

@@ -57,6 +57,7 @@ impl SplitBlockQuery {
     ///
     /// # Safety
     /// `words` are those of the filter, at an address that is a multiple of 16, not written while the kernel runs.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u32>, key: u64) -> bool {
         // SAFETY: the caller's promise is the same.
@@ -67,6 +68,7 @@ impl SplitBlockQuery {
     ///
     /// # Safety
     /// The contract of [`SplitBlockQuery::contains`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains_hash(self, words: Global<u32>, hash: u64) -> bool {
         // SAFETY: the caller's promise is the same.
@@ -78,6 +80,7 @@ impl SplitBlockQuery {
 ///
 /// # Safety
 /// `words` holds `blocks > 0` blocks, 16-byte aligned, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(super) unsafe fn in_split_block(words: Global<u32>, blocks: u64, hash: u64) -> bool {
     let first = split_block::block_of(hash, blocks) as usize * WORDS_PER_BLOCK;
@@ -120,6 +123,7 @@ impl BlockedQuery {
     ///
     /// # Safety
     /// `words` are those of the filter, not written while the kernel runs.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u32>, key: u64) -> bool {
         // SAFETY: the caller's promise is the same.
@@ -130,6 +134,7 @@ impl BlockedQuery {
     ///
     /// # Safety
     /// The contract of [`BlockedQuery::contains`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains_hash(self, words: Global<u32>, hash: u64) -> bool {
         // SAFETY: the caller's promise is the same.
@@ -141,6 +146,7 @@ impl BlockedQuery {
 ///
 /// # Safety
 /// `words` holds `blocks > 0` blocks of `shape`, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(super) unsafe fn in_block(words: Global<u32>, blocks: u64, shape: BlockShape, hash: u64) -> bool {
     let first = block_of(hash, blocks) as usize * (shape.block_bits() / 32) as usize;

@@ -10,8 +10,11 @@
 //! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table binds,
 //! takes any shape.
 
-use crate::batch::keys::{KeyKind, mix_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::mix_at;
 use crate::batch::results;
+#[cfg(feature = "bodies")]
 use crate::bloom::ask::in_block;
 use crate::bloom::claims::{Batch, Claims};
 use crate::bloom::parts::Parts;
@@ -26,6 +29,7 @@ pub const BLOCK: u32 = 256;
 /// # Safety
 /// - All lanes of the warp arrive together.
 /// - `words` holds `blocks > 0` blocks of `shape` and is only accessed atomically.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: BlockShape, hash: u64, valid: u32) {
     let lane = warp::lane_id();
@@ -65,6 +69,7 @@ unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: BlockShape, has
 }
 
 /// The bits of a key in four 32-bit words of its block: the little-endian image is the same for both word sizes.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn quad_mask(pattern: Pattern, shape: BlockShape, quad: u32) -> [u32; 4] {
     if shape.word_bits() == 64 {
@@ -82,6 +87,7 @@ fn quad_mask(pattern: Pattern, shape: BlockShape, quad: u32) -> [u32; 4] {
     }
 }
 
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn missing(mask: [u32; 4], words: [u32; 4]) -> u32 {
     (mask[0] & !words[0]) | (mask[1] & !words[1]) | (mask[2] & !words[2]) | (mask[3] & !words[3])
@@ -93,6 +99,7 @@ fn missing(mask: [u32; 4], words: [u32; 4]) -> u32 {
 /// - All lanes of the warp arrive together.
 /// - `words` holds `blocks > 0` blocks of `shape`, 16-byte aligned, not written while the kernel runs.
 /// - `shape` has blocks of `BLOCK_BITS`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, shape: BlockShape, hash: u64) -> bool {
     let block = block_of(hash, blocks);
@@ -128,6 +135,7 @@ unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, 
 /// # Safety
 /// - The contract of [`contains_warp`].
 /// - `block` is below the number of blocks, and below 2^32 unless `wide`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains_lanes<const LANES: usize>(
     words: Global<u32>,
@@ -169,6 +177,7 @@ unsafe fn contains_lanes<const LANES: usize>(
 ///
 /// # Safety
 /// The contract of the kernels that [`shapes`] makes.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn insert(
     words: GlobalMut<u32>,
@@ -192,6 +201,7 @@ unsafe fn insert(
 ///
 /// # Safety
 /// The contract of the kernels that [`shapes`] makes.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains<const BLOCK_BITS: u32>(
     words: Global<u32>,

@@ -29,6 +29,7 @@ pub struct Claims {
     bits: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Claims {
     /// A table of `1 << bits` words, more than twice as many as there will be claims, only accessed atomically.
     #[inline(always)]
@@ -114,6 +115,7 @@ pub struct Batch {
     pub counts: Global<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl Batch {
     /// First half: marks the keys that the filter does not contain, and lets each of them claim its hash. In a batch
     /// that is divided the marks are there already, and only keys of parts that overflowed claim.

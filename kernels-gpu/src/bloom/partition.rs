@@ -8,11 +8,14 @@
 //! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
 //! kernel, one per kind, would take the driver's compiler half a second.
 
-use crate::batch::keys::{HashFunction, KeyClass, KeyKind, word_at};
+#[cfg(feature = "bodies")]
+use crate::batch::keys::word_at;
+use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 use crate::batch::results;
 use crate::block;
 use crate::bloom::claims::EMPTY;
 use crate::bloom::parts::{MAX_BITS, Parts};
+#[cfg(feature = "bodies")]
 use crate::bloom::recent::Recent;
 use warpset_core::hash;
 use warpset_core::scan::Sum;
@@ -50,6 +53,7 @@ const MISC_AT: u32 = RUNS_AT + (4 << MAX_BITS) + 16;
 const _: () = assert!(ITEMS < 32 && ITEMS % AT_ONCE == 0 && SCANNING <= BLOCK && PLACES.is_power_of_two());
 
 /// The keys of a batch.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Keys {
     keys: Global<u64>,
@@ -58,6 +62,7 @@ struct Keys {
     n: usize,
 }
 
+#[cfg(feature = "bodies")]
 impl Keys {
     /// The hashes of key `first` and of those every [`BLOCK`] after it, as far as there are keys; all loads in flight.
     ///
@@ -92,6 +97,7 @@ impl Keys {
 
 /// The place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in one tile
 /// do not meet in all.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn place_of(hash: u64, tile: u32) -> u32 {
     let factor = 0xd6e8_feb8_6659_fd93 + 2 * tile as u64; // odd

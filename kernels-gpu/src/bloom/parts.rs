@@ -73,6 +73,7 @@ impl Parts {
     ///
     /// # Safety
     /// `counts` holds what grouping has counted, unless the batch is not divided.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn all_fit(self, counts: Global<u32>) -> bool {
         // SAFETY: the word after those of the parts.
@@ -83,6 +84,7 @@ impl Parts {
     ///
     /// # Safety
     /// The contract of [`Parts::all_fit`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn overflowed(self, counts: Global<u32>, hash: u64) -> bool {
         // SAFETY: `of` stays below the number of parts.
@@ -100,6 +102,7 @@ pub fn rounds(block: u32, n: usize) -> impl Iterator<Item = usize> {
 }
 
 /// How a filter's blocks take the bits of a hash.
+#[cfg(feature = "bodies")]
 pub(crate) trait Insertion: Copy {
     /// The multipliers that [`Insertion::setter`] finds in shared memory.
     const SALTS: &'static [u32];
@@ -129,6 +132,7 @@ pub(crate) trait Insertion: Copy {
 /// # Safety
 /// - The table and the bits after it are this block's, and only accessed atomically.
 /// - `keys` holds a hash and an index for each place of the part, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn claim(keys: Global<u64>, place: u32, hash: u64, index: u64) {
     let table: Shared<u32> = shared::dynamic(0);
@@ -168,6 +172,7 @@ unsafe fn claim(keys: Global<u64>, place: u32, hash: u64, index: u64) {
 /// # Safety
 /// The contract of [`split_block_insert_parts`](crate::bloom::split_block::split_block_insert_parts), for blocks of
 /// this insertion.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(crate) unsafe fn insert_part<I: Insertion>(
     insertion: I,

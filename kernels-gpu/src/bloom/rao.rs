@@ -6,7 +6,9 @@
 //! too; the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). Where the buckets are
 //! few, keys are counted in shared memory first: all atomics of a batch would meet in the same few words otherwise.
 
-use crate::batch::keys::{KeyKind, mix_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::mix_at;
 use crate::batch::results;
 use crate::bloom::claims::Claims;
 use warpset_core::bloom::rao::{BucketShape, Positions, choices_of_string_hash, choices_spread, emptier};
@@ -59,6 +61,7 @@ pub const ALL: u64 = !0;
 ///
 /// # Safety
 /// `first` is [`ALL`], or `live` is one word, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn living(live: Global<u64>, first: u64, n: usize) -> usize {
     if first == ALL {
@@ -70,6 +73,7 @@ unsafe fn living(live: Global<u64>, first: u64, n: usize) -> usize {
 }
 
 /// The keys of this thread in its block's tile of `tile` keys.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn in_tile(tile: u32, n: usize) -> impl Iterator<Item = usize> {
     let first = thread::block_idx_x() as usize * tile as usize;
@@ -82,6 +86,7 @@ fn in_tile(tile: u32, n: usize) -> impl Iterator<Item = usize> {
 /// # Safety
 /// - There are `n` words.
 /// - All threads of the block arrive together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn clear(here: Shared<u32>, n: u32) {
     let mut i = thread::thread_idx_x();
@@ -96,6 +101,7 @@ unsafe fn clear(here: Shared<u32>, n: u32) {
 }
 
 /// Where hashes come from: keys, and with a string hash as first level one word each.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Keys {
     keys: Global<u64>,
@@ -104,6 +110,7 @@ struct Keys {
     string_hashes: Global<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl Keys {
     /// # Safety
     /// There are more than `i` keys, and string hashes where the first level wants them.
@@ -129,6 +136,7 @@ impl Keys {
 ///
 /// # Safety
 /// `words` holds more than `bucket` buckets, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn bucket_contains(words: Global<u32>, shape: BucketShape, bucket: u64, hash: u64) -> bool {
     let first = bucket as usize * shape.bucket_words as usize;
@@ -146,6 +154,7 @@ unsafe fn bucket_contains(words: Global<u32>, shape: BucketShape, bucket: u64, h
 ///
 /// # Safety
 /// The contract of [`bucket_contains`], for both.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains_one(words: Global<u32>, shape: BucketShape, hash: u64, buckets: [u64; 2]) -> bool {
     // SAFETY: the caller's promise.

@@ -14,12 +14,14 @@ pub const TILE_BITS: u32 = 12;
 pub const MIN_BITS: u32 = TILE_BITS;
 
 /// A table of recent hashes.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Recent {
     words: GlobalMut<u64>,
     bits: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Recent {
     /// A table of `1 << bits` words, `bits >= MIN_BITS`, zero at the start, only accessed atomically.
     #[inline(always)]

@@ -8,14 +8,17 @@ use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 
+#[cfg(feature = "bodies")]
 use crate::bloom::parts::Insertion;
 
 /// Blocks of `BLOCK_BITS` in `SECTORS` sectors.
+#[cfg(feature = "bodies")]
 pub struct Sectored<const BLOCK_BITS: u32, const SECTORS: u32>;
 
 /// The multipliers of the bits that can fall in one word, in the order of [`Sectored::mask`].
 pub type Salts = [u32; MAX_HASHES as usize];
 
+#[cfg(feature = "bodies")]
 impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
     const SECTOR_BITS: u32 = {
         assert!(BLOCK_BITS.is_power_of_two() && SECTORS.is_power_of_two() && SECTORS * 32 <= BLOCK_BITS);
@@ -94,6 +97,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
 /// # Safety
 /// - All lanes of the warp arrive together.
 /// - `words` holds `blocks > 0` blocks of these, 8-byte aligned, and is only accessed atomically.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     words: GlobalMut<u32>,
@@ -130,12 +134,14 @@ pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 }
 
 /// An insertion into a filter of `blocks` of these, `hashes` bits per key.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub(crate) struct SectoredInsertion<const BLOCK_BITS: u32, const SECTORS: u32> {
     pub blocks: u64,
     pub hashes: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<const BLOCK_BITS: u32, const SECTORS: u32> Insertion for SectoredInsertion<BLOCK_BITS, SECTORS> {
     const SALTS: &'static [u32] = &SALT;
     const BLOCK_WORDS: u32 = BLOCK_BITS / 32;
@@ -183,6 +189,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Insertion for SectoredInsertion<
 /// # Safety
 /// - All lanes of the warp arrive together.
 /// - `words` holds `blocks > 0` blocks of these, 16-byte aligned, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     words: Global<u32>,
@@ -220,6 +227,7 @@ pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// # Safety
 /// - The contract of [`contains_warp`].
 /// - `block` is below the number of blocks, and below 2^32 unless `wide`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
     words: Global<u64>,

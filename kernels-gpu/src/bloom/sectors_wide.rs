@@ -6,7 +6,9 @@
 use crate::bloom::parts::{self, Parts};
 #[cfg(doc)]
 use crate::bloom::sectors;
-use crate::bloom::sectors::{BLOCK, Sectored, insert_warp, sectored_kernels};
+use crate::bloom::sectors::{BLOCK, sectored_kernels};
+#[cfg(feature = "bodies")]
+use crate::bloom::sectors::{Sectored, insert_warp};
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
 sectored_kernels! {

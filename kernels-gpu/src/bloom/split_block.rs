@@ -4,13 +4,18 @@
 //! eight words leave in one instruction and reach the memory system as one request (5.4 times faster in the L2 cache of
 //! an H200 than eight requests of one thread). A lookup is two 128-bit loads of one thread.
 
-use crate::batch::keys::{KeyKind, xxh64_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::xxh64_at;
 use crate::batch::results;
+#[cfg(feature = "bodies")]
 use crate::bloom::ask::in_split_block;
 #[cfg(doc)]
 use crate::bloom::claims;
 use crate::bloom::claims::{Batch, Claims};
-use crate::bloom::parts::{self, Insertion, Parts};
+#[cfg(feature = "bodies")]
+use crate::bloom::parts::Insertion;
+use crate::bloom::parts::{self, Parts};
 use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -23,6 +28,7 @@ pub const BLOCK: u32 = 256;
 /// # Safety
 /// - All lanes of the warp arrive together.
 /// - `words` holds `blocks > 0` blocks and is only accessed atomically.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, hash: u64, valid: u32) {
     let lane = warp::lane_id();
@@ -50,11 +56,13 @@ unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, hash: u64, valid: u32)
 }
 
 /// An insertion into a filter of `blocks` blocks.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct SplitBlockInsertion {
     blocks: u64,
 }
 
+#[cfg(feature = "bodies")]
 impl Insertion for SplitBlockInsertion {
     const SALTS: &'static [u32] = &SALT;
     const BLOCK_WORDS: u32 = WORDS_PER_BLOCK as u32;

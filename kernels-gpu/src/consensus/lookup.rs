@@ -6,8 +6,12 @@ use warpset_core::consensus::lookup::{Function, Plan};
 use warpset_simt::{Global, GlobalMut};
 
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::consensus::device_function::DeviceFunction;
-use crate::recsplit::answers::{Asked, contain, look_up};
+use crate::recsplit::answers::Asked;
+#[cfg(feature = "bodies")]
+use crate::recsplit::answers::{contain, look_up};
+#[cfg(feature = "bodies")]
 use crate::recsplit::device_words::DeviceWords;
 
 pub use crate::recsplit::answers::BLOCK;

@@ -9,9 +9,13 @@
 //! A warp has the seeds of one task in its lanes, of several seeds before it if each has few values. What waits is in
 //! global memory, of which the last lists are in the first-level cache: [`slot`](crate::consensus::slot).
 
-use crate::consensus::slot::{Keys, List, Slot, TOGETHER, WORD_BITS};
+#[cfg(feature = "bodies")]
+use crate::consensus::slot::{Keys, Slot};
+use crate::consensus::slot::{List, TOGETHER, WORD_BITS};
+#[cfg(feature = "bodies")]
 use crate::consensus::solve::{divide, is_by_keys, leaf, split_by_keys, split_by_seeds};
 use crate::consensus::tree::{Level, Task, Trees};
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
 use warpset_core::consensus::hash::{SEED_BITS, multiplier, next_seed};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
@@ -38,6 +42,7 @@ pub struct SearchPlan {
 }
 
 /// A bucket, as its warp sees it.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Bucket {
     trees: Trees,
@@ -48,6 +53,7 @@ struct Bucket {
 }
 
 /// What a search after one number at the beginning ends with.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chain {
     Solved,
@@ -57,6 +63,7 @@ enum Chain {
 
 /// How many of the `waiting` seeds enter a task together, each with values of `in_word` bits, and whether lanes then
 /// have keys.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn seeds_of(level: &Level, task: &Task, waiting: u32, in_word: u32) -> (u32, bool) {
     let count = waiting.min(32 >> in_word).min(TOGETHER);
@@ -69,6 +76,7 @@ fn seeds_of(level: &Level, task: &Task, waiting: u32, in_word: u32) -> (u32, boo
     (count, is_by_keys(keys, count << in_word))
 }
 
+#[cfg(feature = "bodies")]
 impl Bucket {
     /// The keys of a level.
     #[inline(always)]

@@ -1,5 +1,6 @@
 //! How many bits the codes of buckets have, which follows from their numbers of keys, and where these go.
 
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 

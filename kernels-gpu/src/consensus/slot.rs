@@ -55,6 +55,7 @@ pub struct List {
     pub origins: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl List {
     /// The list of one seed, which no task is before.
     #[inline(always)]
@@ -95,6 +96,7 @@ impl List {
 }
 
 /// Keys of a level.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Keys {
     /// Keys, from a multiple of 16 bytes on.
@@ -104,6 +106,7 @@ pub struct Keys {
 }
 
 /// A warp's memory for a bucket.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Slot {
     keys: GlobalMut<u64>,
@@ -111,6 +114,7 @@ pub struct Slot {
     stride: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Slot {
     /// The memory from here on, which has [`slot_words`] for a bucket of `keys` keys.
     #[inline(always)]

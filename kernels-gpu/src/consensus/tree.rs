@@ -39,6 +39,7 @@ pub struct Task {
     pub threshold: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Trees {
     /// A level of a bucket of `keys` keys, whose bits begin at `base`.
     ///

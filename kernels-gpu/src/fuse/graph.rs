@@ -15,6 +15,7 @@ use crate::fuse::slot::{NONE, Slot};
 pub const BLOCK: u32 = 256;
 
 /// This thread's place in the grid, and the threads of the grid.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn place_in_grid() -> (usize, usize) {
     let first = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
@@ -26,6 +27,7 @@ fn place_in_grid() -> (usize, usize) {
 /// # Safety
 /// - All lanes of the warp come here together.
 /// - `cursor`: where the next slot goes, accessed by atomics alone while the kernel runs; `free`: valid for it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn append(appends: bool, slot: u32, cursor: GlobalMut<u32>, free: GlobalMut<u32>) {
@@ -47,6 +49,7 @@ unsafe fn append(appends: bool, slot: u32, cursor: GlobalMut<u32>, free: GlobalM
 }
 
 /// A graph that is peeled: the hashes of its keys, sorted or not, and its cells.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Peeled {
     hashes: Global<u64>,
@@ -54,6 +57,7 @@ struct Peeled {
     cells: GlobalMut<u64>,
 }
 
+#[cfg(feature = "bodies")]
 impl Peeled {
     /// The slots of the one key that `slot` has.
     ///
@@ -144,6 +148,7 @@ impl Peeled {
 ///
 /// # Safety
 /// The key is there, and the graph's cells are accessed by atomics alone.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn add<const ARITY: usize>(hash: u64, i: u32, graph: Graph, cells: GlobalMut<u64>) -> bool {
     let positions = graph.positions::<ARITY>(hash);

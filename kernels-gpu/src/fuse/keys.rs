@@ -3,12 +3,15 @@
 use warpset_core::fuse::hash::{mix, shard_of, unmix};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::batch::keys::{KeyKind, word_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::word_at;
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
 /// The place of this thread in a 1-D grid.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn own_place() -> usize {
     thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize

@@ -4,7 +4,9 @@ use warpset_core::fuse::Graph;
 use warpset_core::fuse::hash::{mix, shard_of, within_shard};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::batch::keys::{KeyKind, word_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::word_at;
 use crate::batch::results;
 use crate::fuse::slot::Slot;
 
@@ -15,6 +17,7 @@ pub const BLOCK: u32 = 256;
 ///
 /// # Safety
 /// `slots` holds the graph's slots from `first` on, which nothing writes while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn is_at<const ARITY: usize, F: Slot>(slots: Global<F>, first: usize, graph: Graph, hash: u64) -> bool {
     let positions = graph.positions::<ARITY>(hash);

@@ -35,6 +35,7 @@ const OVERFLOWN: u32 = 1;
 const TAKEN: u32 = 2;
 
 /// The shared memory of a block.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Memory {
     cells: Shared<u32>,
@@ -43,6 +44,7 @@ struct Memory {
     words: Shared<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl Memory {
     #[inline(always)]
     fn of(slots: u32) -> Memory {
@@ -57,6 +59,7 @@ impl Memory {
 }
 
 /// The hashes of a shard's keys under one of its seeds.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Keys {
     hashes: Global<u64>,
@@ -65,6 +68,7 @@ struct Keys {
     seed: u8,
 }
 
+#[cfg(feature = "bodies")]
 impl Keys {
     /// # Safety
     /// `i` is below the number of keys.
@@ -79,6 +83,7 @@ impl Keys {
 ///
 /// # Safety
 /// All threads of the block come here together; `memory` is for `slots` slots, which are those of the graph.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn fill<const ARITY: usize>(memory: Memory, slots: u32, graph: Graph, keys: Keys) {
     let Memory { cells, free, words, .. } = memory;
@@ -122,6 +127,7 @@ unsafe fn fill<const ARITY: usize>(memory: Memory, slots: u32, graph: Graph, key
 ///
 /// # Safety
 /// As for [`fill`], which has run.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn peel<const ARITY: usize>(memory: Memory, graph: Graph, keys: Keys) -> Option<u32> {
     let Memory { cells, free, ends, words } = memory;
@@ -203,6 +209,7 @@ unsafe fn peel<const ARITY: usize>(memory: Memory, graph: Graph, keys: Keys) -> 
 ///
 /// # Safety
 /// As for [`fill`]; [`peel`] took `rounds`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn assign<const ARITY: usize, F: Slot>(memory: Memory, graph: Graph, keys: Keys, rounds: u32) {
     let Memory { cells, free, ends, .. } = memory;
@@ -241,6 +248,7 @@ unsafe fn assign<const ARITY: usize, F: Slot>(memory: Memory, graph: Graph, keys
 ///
 /// # Safety
 /// The contract of the kernels below.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn build<const ARITY: usize, F: Slot>(
     hashes: Global<u64>,

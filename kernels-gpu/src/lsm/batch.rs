@@ -13,6 +13,7 @@ pub const INSERTION: u32 = 1 << 31;
 ///
 /// # Safety
 /// Both are valid for such a value at their place; nothing else accesses the output there.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn copy_value(from: Global<u32>, i: usize, out: GlobalMut<u32>, to: usize, words: u32) {

@@ -18,10 +18,16 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
-use crate::lsm::groups::{self, Groups, WARPS, span_of};
-use crate::lsm::levels::{Levels, Span, lower_bound, number};
+use crate::lsm::groups::{self, WARPS};
+#[cfg(feature = "bodies")]
+use crate::lsm::groups::{Groups, span_of};
+#[cfg(feature = "bodies")]
+use crate::lsm::levels::lower_bound;
+use crate::lsm::levels::{Levels, Span, number};
 use crate::lsm::order::RangeKey;
-use crate::lsm::short::{BY_QUERIES, SHORT, Short, note_long};
+use crate::lsm::short::{BY_QUERIES, SHORT};
+#[cfg(feature = "bodies")]
+use crate::lsm::short::{Short, note_long};
 
 /// Words of 32 bits of a warp's filter of keys.
 const SEEN_WORDS: u32 = 1024;
@@ -35,6 +41,7 @@ pub const SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
 /// # Safety
 /// All lanes of the warp come here together, with the same `level`, and each with its level's span; lanes with `wanted`
 /// get an answer.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn is_in_newer<K: RangeKey>(levels: Levels, span: Span, level: u32, key: K, wanted: bool) -> bool {
@@ -59,6 +66,7 @@ unsafe fn is_in_newer<K: RangeKey>(levels: Levels, span: Span, level: u32, key: 
 /// # Safety
 /// - All lanes of the warp come here together, each with its level's span.
 /// - `seen`: [`SEEN_WORDS`] words of shared memory, the warp's own.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total: u32, seen: Shared<u32>) -> u64 {
@@ -138,6 +146,7 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
 }
 
 /// The word of a key in a warp's filter of `2^(32 - shift)` words, and its four bits there.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn bits_of<K: RangeKey>(key: K, shift: u32) -> (u32, u32) {
     let key = number(key).folded();
@@ -233,6 +242,7 @@ kernel! {
 }
 
 /// The counts of a tree without levels.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn none(n: usize, counts: GlobalMut<u64>) {
     for i in thread::grid_stride(n) {

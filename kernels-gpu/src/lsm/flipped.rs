@@ -67,12 +67,14 @@ pub const fn shared_bytes<K>(value_words: u32) -> u32 {
 }
 
 /// The interval of the queries of a tile, cut into slots.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Slots<K> {
     least: K,
     shift: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: LevelKey> Slots<K> {
     #[inline(always)]
     fn new(least: K, greatest: K) -> Self {
@@ -91,6 +93,7 @@ impl<K: LevelKey> Slots<K> {
 /// # Safety
 /// All threads of the block come here together; nothing else accesses the shared memory for bounds until the next
 /// barrier.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn bounds<K: LevelKey + ShuffleWord>(mut least: K, mut greatest: K) -> (K, K) {
     let scratch: Shared<K> = shared::dynamic(BOUNDS_AT);
@@ -121,6 +124,7 @@ unsafe fn bounds<K: LevelKey + ShuffleWord>(mut least: K, mut greatest: K) -> (K
 /// # Safety
 /// All threads of the block come here together, after a barrier; nothing else accesses the slots and the shared memory
 /// for sums meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn add_up(slots: Shared<u32>) -> bool {
     const ROW: u32 = 4 * 32;
@@ -150,6 +154,7 @@ unsafe fn add_up(slots: Shared<u32>) -> bool {
 }
 
 /// The queries of a tile in their slots, and what has been found for them.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Slotted<K> {
     slots: Slots<K>,
@@ -161,6 +166,7 @@ struct Slotted<K> {
     value_words: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: LevelKey> Slotted<K> {
     /// The first place with a query of this key, and the end of its slot; the end, if there is none.
     ///
@@ -274,6 +280,7 @@ impl<K: LevelKey> Slotted<K> {
 ///
 /// # Safety
 /// The contracts of [`Levels::new`] and [`Visibility::new`]; the levels are there.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn search<K: LevelKey>(tree: Levels, visibility: Visibility, mut levels: u32, key: K) -> Option<(u32, usize)> {
     while levels != 0 {

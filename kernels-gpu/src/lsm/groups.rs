@@ -23,6 +23,7 @@ pub fn pack(span: Span) -> u64 {
 }
 
 /// The span of a word, if the word holds it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn unpack(word: u64) -> Option<Span> {
     let low = (word >> LEN_BITS) as usize;
@@ -31,6 +32,7 @@ pub fn unpack(word: u64) -> Option<Span> {
 
 /// How a warp goes through its queries: a group of lanes for each of those that it takes at a time, a lane for each
 /// level.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Groups {
     /// Lanes of a group: a power of two.
@@ -39,6 +41,7 @@ pub struct Groups {
     pub count: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Groups {
     /// Groups for a tree of that many levels.
     #[inline(always)]
@@ -129,6 +132,7 @@ impl Groups {
 }
 
 /// The elements of the lane's level with keys from `first` to `last`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn span_of<K: LevelKey>(level: IndexedLevel<K>, first: K, last: K) -> Span {
     if first > last { Span::EMPTY } else { level.between(first, last) }
@@ -139,6 +143,7 @@ pub fn span_of<K: LevelKey>(level: IndexedLevel<K>, first: K, last: K) -> Span {
 /// # Safety
 /// [`Levels::new`]'s contract; `query` has a low and a high end, and, if `kept` is not 0, a span of each of the
 /// `levels` levels.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn kept_span<K: LevelKey>(
     tree: Levels,

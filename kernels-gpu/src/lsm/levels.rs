@@ -84,6 +84,7 @@ impl Span {
 #[derive(Clone, Copy)]
 pub struct Tombstones(u64);
 
+#[cfg(feature = "bodies")]
 impl Tombstones {
     /// Whether element `i` is one.
     ///
@@ -100,6 +101,7 @@ impl Tombstones {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl Levels {
     /// Reads levels by the table at `table`.
     ///
@@ -203,6 +205,7 @@ impl Levels {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl<K: LevelKey> Level<K> {
     /// With what the head of the index says, if the level has one.
     #[inline(always)]
@@ -219,6 +222,7 @@ pub type IndexedLevel<K> = Index<K>;
 ///
 /// # Safety
 /// The keys ascend there and are valid for reading, which nothing writes meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn lower_bound<K: LevelKey>(keys: Global<K>, mut low: usize, mut high: usize, key: K) -> usize {
@@ -236,6 +240,7 @@ pub unsafe fn lower_bound<K: LevelKey>(keys: Global<K>, mut low: usize, mut high
 ///
 /// # Safety
 /// As [`lower_bound`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn upper_bound<K: LevelKey>(keys: Global<K>, mut low: usize, mut high: usize, key: K) -> usize {

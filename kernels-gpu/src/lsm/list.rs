@@ -14,10 +14,14 @@
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::lsm::groups::{self, Groups, WARPS, kept_span};
+use crate::lsm::groups::{self, WARPS};
+#[cfg(feature = "bodies")]
+use crate::lsm::groups::{Groups, kept_span};
 use crate::lsm::levels::{Levels, Span};
 use crate::lsm::order::{LONG_WORDS, Order, OrderTable, Output, TASK};
-use crate::lsm::short::{SHORT, Short};
+use crate::lsm::short::SHORT;
+#[cfg(feature = "bodies")]
+use crate::lsm::short::Short;
 use crate::lsm::visibility::Visibility;
 
 kernel! {
@@ -247,6 +251,7 @@ kernel! {
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn reduce_add(value: usize) -> usize {

@@ -28,6 +28,7 @@ const AT_ONCE: u32 = 2;
 pub const SCATTERED: usize = 4;
 
 /// The newest element of the key, if it is not a tombstone: its level and its place there.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)> {
     let hash = filter_hash(number(key));
@@ -48,6 +49,7 @@ fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, 
 }
 
 /// The visible element of the key: its level and its place there. Filters are asked unless keys come sorted.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn find_visible<K: LevelKey>(
     levels: Levels,

@@ -9,7 +9,9 @@
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::lsm::levels::{LevelKey, Levels, lower_bound, upper_bound};
+use crate::lsm::levels::{LevelKey, Levels};
+#[cfg(feature = "bodies")]
+use crate::lsm::levels::{lower_bound, upper_bound};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
@@ -20,6 +22,7 @@ pub const WARPS: u32 = BLOCK / 32;
 ///
 /// # Safety
 /// The keys ascend up to `last` and are valid for reading, which nothing writes meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn first_of<K: LevelKey>(keys: Global<K>, last: usize, key: K) -> usize {
@@ -37,6 +40,7 @@ unsafe fn first_of<K: LevelKey>(keys: Global<K>, last: usize, key: K) -> usize {
 ///
 /// # Safety
 /// The keys ascend up to `len`, are valid for reading, and nothing writes them meanwhile; `first < len`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn after<K: LevelKey>(keys: Global<K>, first: usize, len: usize, key: K) -> usize {

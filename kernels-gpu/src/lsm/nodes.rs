@@ -12,7 +12,9 @@ use warpset_core::lsm::Number;
 use warpset_core::lsm::index::Buckets;
 use warpset_simt::{Global, GlobalMut};
 
-use crate::lsm::levels::{LevelKey, Span, lower_bound, number, upper_bound};
+use crate::lsm::levels::{LevelKey, Span, number};
+#[cfg(feature = "bodies")]
+use crate::lsm::levels::{lower_bound, upper_bound};
 use crate::primitives::merge_path::MergeKey;
 
 /// Words of 64 bits at the start of an index: least key, greatest key, shift, multiplier, whether keys are equal to
@@ -100,6 +102,7 @@ impl NodeKey for u128 {
 /// # Safety
 /// The head is there, as [`write_head`] left it for keys of this type, begins at a multiple of 16 bytes, and none of
 /// these words is written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn read_head<K: LevelKey>(index: Global<u64>) -> Buckets<K::Number> {
     // SAFETY: the caller's promise.
@@ -122,6 +125,7 @@ pub unsafe fn read_head<K: LevelKey>(index: Global<u64>) -> Buckets<K::Number> {
 ///
 /// # Safety
 /// `index` is valid for [`INDEX_HEAD`] words, which this thread alone accesses.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn write_head<N: Number>(index: GlobalMut<u64>, buckets: Buckets<N>) {
@@ -153,6 +157,7 @@ struct Search {
     is_equal: bool,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: LevelKey> Index<K> {
     /// Keys with the index at `address`, which is 0 if they have none.
     ///

@@ -115,6 +115,7 @@ pub struct Order<K> {
     key: PhantomData<K>,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: RangeKey> Order<K> {
     /// The order that begins where `table` says, of these levels.
     ///
@@ -326,6 +327,7 @@ impl<K: RangeKey> Order<K> {
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn first_above(value: u32, i: u32) -> u32 {
@@ -351,6 +353,7 @@ pub struct Output<K> {
     pub value_words: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: RangeKey> Output<K> {
     /// Writes an element.
     ///
@@ -476,6 +479,7 @@ impl<K: RangeKey> Output<K> {
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn alike(number: u32, has_element: bool) -> (u32, u32) {

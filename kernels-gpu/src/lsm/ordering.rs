@@ -4,10 +4,16 @@
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::lsm::groups::{WARPS, kept_span};
-use crate::lsm::levels::{Levels, Span, lower_bound, upper_bound};
+use crate::lsm::groups::WARPS;
+#[cfg(feature = "bodies")]
+use crate::lsm::groups::kept_span;
+use crate::lsm::levels::{Levels, Span};
+#[cfg(feature = "bodies")]
+use crate::lsm::levels::{lower_bound, upper_bound};
+#[cfg(feature = "bodies")]
+use crate::lsm::order::alike;
 use crate::lsm::order::{
-    LONG_WORDS, NUMBER_SHIFT, OrderTable, PIECE, PLACE_SHIFT, RANK_BITS, RangeKey, STRIP, VISIBLE, alike, number_bits,
+    LONG_WORDS, NUMBER_SHIFT, OrderTable, PIECE, PLACE_SHIFT, RANK_BITS, RangeKey, STRIP, VISIBLE, number_bits,
 };
 use crate::lsm::visibility::Visibility;
 

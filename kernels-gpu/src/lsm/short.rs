@@ -3,9 +3,12 @@
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{GlobalMut, atomic};
 
+#[cfg(feature = "bodies")]
 use crate::lsm::groups::Groups;
 use crate::lsm::levels::{Levels, Span};
-use crate::lsm::order::{LONG_WORDS, RangeKey, first_above};
+#[cfg(feature = "bodies")]
+use crate::lsm::order::first_above;
+use crate::lsm::order::{LONG_WORDS, RangeKey};
 use crate::lsm::visibility::Visibility;
 
 /// Short queries have at most this many elements: a lane each.
@@ -17,6 +20,7 @@ pub const BY_TASKS: u32 = 1;
 pub const BY_QUERIES: u32 = 2;
 
 /// The elements of several short queries, one per lane, newest levels first.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Window<K> {
     /// Elements, over all queries.
@@ -37,6 +41,7 @@ pub struct Window<K> {
     pub valid: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<K> Window<K> {
     /// Whether the lane has an element.
     #[inline(always)]
@@ -54,6 +59,7 @@ impl<K> Window<K> {
 }
 
 /// The short queries among those that a warp has at a time.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Short {
     groups: Groups,
@@ -66,6 +72,7 @@ pub struct Short {
     query_end: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Short {
     /// `total` is the number of elements of the lane's query.
     ///
@@ -136,6 +143,7 @@ impl Short {
 /// - All lanes of the warp come here together, with the same `list`; `long` and `long_count` are as for
 ///   [`lsm_spans`](super::spans::lsm_spans).
 /// - Each query comes once.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn note_long(

@@ -11,10 +11,14 @@
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::lsm::groups::{self, Groups, WARPS, span_of};
+use crate::lsm::groups::{self, WARPS};
+#[cfg(feature = "bodies")]
+use crate::lsm::groups::{Groups, span_of};
 use crate::lsm::levels::{Levels, Span};
 use crate::lsm::order::{Order, OrderTable, TASK};
-use crate::lsm::short::{BY_TASKS, SHORT, note_long};
+#[cfg(feature = "bodies")]
+use crate::lsm::short::note_long;
+use crate::lsm::short::{BY_TASKS, SHORT};
 use crate::lsm::visibility::Visibility;
 
 kernel! {

@@ -71,6 +71,7 @@ impl Addresses {
 
 const _: () = assert!(size_of::<Addresses>() == 8 * TABLE_WORDS);
 
+#[cfg(feature = "bodies")]
 impl Addresses {
     /// Writes level `i` to the table.
     ///

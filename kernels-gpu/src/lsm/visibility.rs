@@ -35,6 +35,7 @@ pub struct Visibility {
     all: bool,
 }
 
+#[cfg(feature = "bodies")]
 impl Visibility {
     /// Reads visibility from `words`; with `all`, every element counts as visible and nothing is read.
     ///

@@ -20,6 +20,7 @@ pub const BLOCK: u32 = 256;
 ///
 /// # Safety
 /// All lanes of the warp come here together; `first` is where the words of the lane's level begin.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn level_of(first: usize, word: usize) -> u32 {
@@ -29,12 +30,14 @@ unsafe fn level_of(first: usize, word: usize) -> u32 {
 }
 
 /// Where the words of the lane's level begin; for a lane without a level, after all words.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn first_word(tree: Levels, levels: u32, end: usize) -> usize {
     if lane_id() < levels { tree.first_visible(lane_id()) } else { end }
 }
 
 /// The words that a warp goes through: its first, and how far it is to the next.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn stride() -> (usize, usize) {
     (thread::index_1d() as usize / 32, thread::grid_dim_x() as usize * (BLOCK / 32) as usize)
@@ -44,6 +47,7 @@ fn stride() -> (usize, usize) {
 ///
 /// # Safety
 /// [`Levels::new`]'s contract.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn newest<K: LevelKey>(tree: Levels, level: u32, i: usize) -> Option<K> {
     let here = tree.level::<K>(level);

@@ -31,6 +31,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     pub const SHARED_BYTES: u32 = Self::ORIGINS_AT + 2 * TILE * 2;
 
     /// In the dynamic shared memory, from its start.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub fn in_shared_memory() -> Self {
         let (keys, origins) = (shared::dynamic::<K>(Self::KEYS_AT), shared::dynamic::<u16>(Self::ORIGINS_AT));
@@ -62,6 +63,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     ///
     /// # Safety
     /// `place` is below `TILE`, and this thread's own.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn set(self, place: u32, key: K) {
         // SAFETY: the caller's promise.
@@ -75,6 +77,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     ///
     /// # Safety
     /// `place` is below `TILE`, and has been set.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn get(self, place: u32) -> (K, u32) {
         // SAFETY: the caller's promise; origins are places that have been set.
@@ -95,6 +98,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     ///
     /// # Safety
     /// The contract of [`get`](Self::get).
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn item<const ORIGIN: bool>(self, place: u32) -> (K, u32) {
         // SAFETY: the caller's promise.
@@ -109,6 +113,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     ///   set.
     /// - The memory is used by nothing else.
     /// - Digits are below [`DIGITS`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     #[must_use]
     pub unsafe fn pass<const ORIGINS: bool>(self, rows: u32, digit_of: impl Fn(K, u32) -> u32) -> Self {

@@ -65,6 +65,7 @@ pub trait Source<V>: Copy {
 #[doc(hidden)]
 pub struct Array<V, const QUADS: usize>(pub Global<V>);
 
+#[cfg(feature = "bodies")]
 impl<V: Item, const QUADS: usize> Source<V> for Array<V, QUADS> {
     #[inline(always)]
     unsafe fn load(self, first: usize, n: usize, vectors: bool, rows: Shared<u32>) -> [V; ITEMS] {
@@ -74,10 +75,12 @@ impl<V: Item, const QUADS: usize> Source<V> for Array<V, QUADS> {
 }
 
 /// A one for each item: runs amount to their lengths.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 #[doc(hidden)]
 pub struct Ones;
 
+#[cfg(feature = "bodies")]
 impl Source<u64> for Ones {
     #[inline(always)]
     unsafe fn load(self, _: usize, _: usize, _: bool, _: Shared<u32>) -> [u64; ITEMS] {
@@ -93,6 +96,7 @@ impl Source<u64> for Ones {
 /// - `look_back`: [`LOOK_BACK_WORDS`] per tile, at a multiple of 16 bytes, and `counter` one word: zero at the start,
 ///   used by this launch alone.
 /// - `out_keys`, `out_values`: one place per run; `runs`: one place. Nothing else accesses any of them.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
     keys: Global<K>,

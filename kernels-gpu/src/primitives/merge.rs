@@ -15,13 +15,14 @@ pub mod vectors;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, allow, thread, warp};
 
-use crate::primitives::merge_path::{
-    MergeKey, Tile, crossing_by_thread, crossing_by_warp, crossing_in_shared, goes_first,
-};
+use crate::primitives::merge_path::MergeKey;
+#[cfg(feature = "bodies")]
+use crate::primitives::merge_path::{Tile, crossing_by_thread, crossing_by_warp, crossing_in_shared, goes_first};
 use crate::primitives::tile_shape::launch_shape;
 use vectors::{Part, Vectors};
 
 /// A sorted run: keys, and a value for each.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Run<K, V> {
     keys: Global<K>,
@@ -63,6 +64,7 @@ const fn values_at<K>(threads: u32, items: u32) -> u32 {
 /// # Safety
 /// - The contracts of the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
 /// - All threads come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>(
@@ -96,6 +98,7 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
 /// # Safety
 /// - The contracts of the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
 /// - All threads come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_tile_of_pairs<
@@ -137,6 +140,7 @@ unsafe fn merge_tile_of_pairs<
 /// - The tile is in shared memory and nothing writes there meanwhile.
 /// - After it there are as many places as a thread merges and one more.
 /// - All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
@@ -166,6 +170,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usiz
 }
 
 /// A tile's keys and values in shared memory, and the bits by which keys are compared.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Loaded<K, V> {
     keys: Shared<K>,
@@ -177,6 +182,7 @@ struct Loaded<K, V> {
 ///
 /// # Safety
 /// The tile may be read up to as many places after the thread's as it merges.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(
@@ -214,6 +220,7 @@ unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, co
 ///
 /// # Safety
 /// The contract of [`merge_u32`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn merge<K: Vectors, V: Word + Default, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
     a: Run<K, V>,

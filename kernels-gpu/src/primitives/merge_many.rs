@@ -8,6 +8,7 @@
 
 pub mod newest;
 pub mod runs;
+#[cfg(feature = "bodies")]
 pub mod split;
 mod tile;
 
@@ -16,8 +17,12 @@ use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, thread};
 
 use crate::primitives::merge_path::MergeKey;
 use crate::primitives::tile_shape::launch_shape;
-use runs::{Entry, Runs};
-use tile::{layout, merge_tile};
+#[cfg(feature = "bodies")]
+use runs::Entry;
+use runs::Runs;
+use tile::layout;
+#[cfg(feature = "bodies")]
+use tile::merge_tile;
 
 /// Tiles from one split to the next that is found at first, where there are many tiles.
 pub const SPLIT_STEP: u32 = 16;
@@ -34,6 +39,7 @@ const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
 ///
 /// # Safety
 /// `splits` has `group` words for each tile and for the end, written by a launch before.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn part_of_lane(splits: Global<u64>, tile: usize, group: u32) -> (u64, u64) {
@@ -50,6 +56,7 @@ unsafe fn part_of_lane(splits: Global<u64>, tile: usize, group: u32) -> (u64, u6
 ///
 /// # Safety
 /// The contract of [`merge_many_u32`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn merge_many<
     K: MergeKey + ShuffleWord,

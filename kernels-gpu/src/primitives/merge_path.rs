@@ -20,6 +20,7 @@ impl MergeKey for u64 {}
 impl MergeKey for u128 {}
 
 /// Whether `first`, of an earlier run, goes before `second`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn goes_first<K: MergeKey>(first: K, second: K, mask: K) -> bool {
     first & mask <= second & mask
@@ -31,6 +32,7 @@ pub fn goes_first<K: MergeKey>(first: K, second: K, mask: K) -> bool {
 /// - All lanes of the warp come here together with the same arguments.
 /// - The runs are valid for `a_len` and `b_len` reads and not written while the kernel runs.
 /// - `diagonal` is at most their sum.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_by_warp<K: MergeKey>(
@@ -63,6 +65,7 @@ pub unsafe fn crossing_by_warp<K: MergeKey>(
 ///
 /// # Safety
 /// The contract of [`crossing_by_warp`], for a single thread.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_by_thread<K: MergeKey>(
@@ -92,6 +95,7 @@ pub unsafe fn crossing_by_thread<K: MergeKey>(
 /// # Safety
 /// - The runs are there and nothing writes them meanwhile.
 /// - `diagonal` is at most the sum of their lengths.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_in_shared<K: MergeKey>(
@@ -115,6 +119,7 @@ pub unsafe fn crossing_in_shared<K: MergeKey>(
 }
 
 /// The tile of a block, and the thread's part in it.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Tile<const THREADS: u32, const ITEMS: usize> {
     /// The thread.
@@ -125,6 +130,7 @@ pub struct Tile<const THREADS: u32, const ITEMS: usize> {
     pub len: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
     /// Every `THREADS`-th item from the thread's own on, of the first run's part and the second run's after it; `FULL`
     /// if the tile is complete.

@@ -29,6 +29,7 @@ pub const BLOCK: u32 = 256;
 /// # Safety
 /// - `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words.
 /// - Nothing else accesses the last three.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn prepare<R: Additive>(
     items: Global<R::Item>,
@@ -64,6 +65,7 @@ pub unsafe fn prepare<R: Additive>(
 ///
 /// # Safety
 /// The contract of [`non_associative_starts`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
     for i in thread::grid_stride(n) {
@@ -87,6 +89,7 @@ unsafe fn find_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
 /// - `items` and `numbers` reach to there.
 /// - `change` is a word.
 /// - Nothing else accesses numbers and change.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn shift_segments<R: Additive>(
     items: Global<R::Item>,
@@ -122,6 +125,7 @@ pub unsafe fn shift_segments<R: Additive>(
 /// - The first arrays have `n` places.
 /// - `offsets` and `carries` have one for each segment of the round (a label less 1, over 2^round), and nothing else
 ///   accesses those.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn calc_offsets<R: Additive>(
     items: Global<R::Item>,
@@ -150,6 +154,7 @@ pub unsafe fn calc_offsets<R: Additive>(
 ///
 /// # Safety
 /// The contract of [`non_associative_shift_items`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn shift_items(
     n: usize,
@@ -183,6 +188,7 @@ unsafe fn shift_items(
 /// # Safety
 /// - Both have `n` places.
 /// - Nothing else accesses `out`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn write_values<R: Additive>(numbers: Global<i64>, n: usize, out: GlobalMut<R::Value>) {
     for i in thread::grid_stride(n) {
@@ -210,6 +216,7 @@ pub enum Round {
 /// - `incoming` and `outgoing`, not the same, have one for each `length > 0` of them, but in the first round `incoming`
 ///   is not read, in the last `outgoing` not written.
 /// - Nothing else accesses those that are written.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn layout<R: Recurrence>(
     items: Global<R::Item>,

@@ -43,6 +43,7 @@ impl PassShape {
 }
 
 /// A word of shared memory that [`scatter_tile`] leaves alone, for the caller's ticket.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
     shared::dynamic::<u32>(misc_at(WARPS * 32)).at(TICKET)
@@ -52,6 +53,7 @@ pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
 ///
 /// # Safety
 /// All threads of the block come here together; `ticket` is one word that is only accessed atomically.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn take_ticket<const WARPS: u32>(ticket: GlobalMut<u32>) -> u32 {
@@ -76,6 +78,7 @@ pub unsafe fn take_ticket<const WARPS: u32>(ticket: GlobalMut<u32>) -> u32 {
 /// - `from` is valid for `valid` items, at least 1 and at most `32 * WARPS * ITEMS`, not written while the kernel runs.
 /// - From `place` on, `to` is valid for as many items as `place` got as its count, and nothing else accesses those; the
 ///   payloads likewise, if there are any.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     from: (Global<K>, Global<V>),

@@ -11,7 +11,9 @@
 //! twice costs less than writing its hash once more; the look-back words are 64 bits wide, so one pass takes more than
 //! 2^30 keys; and those of [`ranking`], which sorting shares.
 
-use crate::batch::keys::{Hasher, KeyKind, WithHasher, with_hasher};
+use crate::batch::keys::{Hasher, KeyKind};
+#[cfg(feature = "bodies")]
+use crate::batch::keys::{WithHasher, with_hasher};
 use crate::block;
 use crate::primitives::ranking::{self, LookBack};
 use warpset_core::scan::Sum;
@@ -52,12 +54,14 @@ const fn shared_bytes(tile: usize, rows: u32) -> u32 {
     misc_at(tile, rows) + 64
 }
 
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn digit_of(hash: u64, shift: u32, bits: u32) -> u32 {
     (hash >> shift) as u32 & ((1 << bits) - 1)
 }
 
 /// Counts digits; grid-stride.
+#[cfg(feature = "bodies")]
 struct Histogram {
     n: usize,
     shift: u32,
@@ -65,6 +69,7 @@ struct Histogram {
     counts: GlobalMut<u64>,
 }
 
+#[cfg(feature = "bodies")]
 impl WithHasher for Histogram {
     #[inline(always)]
     unsafe fn run<H: Hasher>(self, hasher: H) {
@@ -114,6 +119,7 @@ impl WithHasher for Histogram {
 }
 
 /// Loads the hashes of a tile, warp-striped, so that rank order is input order.
+#[cfg(feature = "bodies")]
 struct LoadTile<'a, const ITEMS: usize> {
     tile_start: usize,
     first: u32,
@@ -121,6 +127,7 @@ struct LoadTile<'a, const ITEMS: usize> {
     hashes: &'a mut [u64; ITEMS],
 }
 
+#[cfg(feature = "bodies")]
 impl<const ITEMS: usize> WithHasher for LoadTile<'_, ITEMS> {
     #[inline(always)]
     unsafe fn run<H: Hasher>(self, hasher: H) {
@@ -160,6 +167,7 @@ kernel! {
 ///
 /// # Safety
 /// The contract of [`radix_pass`] and [`radix_group`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // a kernel's
 unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(

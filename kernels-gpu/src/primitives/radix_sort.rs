@@ -58,6 +58,7 @@ pub const ORDINAL: u32 = 8;
 ///
 /// # Safety
 /// `plan` holds `passes` words, used by this launch alone.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: bool) {
     if in_place && needed.count_ones() % 2 == 1 {
@@ -90,6 +91,7 @@ unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: 
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32, const LOADS: usize>(
     keys: Global<K>,
@@ -230,6 +232,7 @@ histogram_kernels! {
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     input: (Global<K>, Global<V>),

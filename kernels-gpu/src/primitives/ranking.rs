@@ -178,6 +178,7 @@ impl Digit {
 /// - All lanes of the warp arrive together.
 /// - `row` holds [`DIGITS`] words that no other warp accesses meanwhile.
 /// - `digit` is below [`DIGITS`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
     // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after
@@ -199,6 +200,7 @@ pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
 /// # Safety
 /// - All lanes of the warp arrive together.
 /// - `row` holds [`DIGITS`] words, aligned to 16 bytes, that no other warp accesses meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn clear_row(row: Shared<u32>) {
     let lane = warp::lane_id();
@@ -218,6 +220,7 @@ pub unsafe fn clear_row(row: Shared<u32>) {
 /// - All threads of a block of `WARPS` warps arrive, after a barrier that follows the counting.
 /// - `counters` holds `rows` rows of [`DIGITS`] words and `sums` one word per warp, which nothing else accesses before
 ///   a further barrier.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn place_digits<const WARPS: u32>(
     counters: Shared<u32>,
@@ -300,6 +303,7 @@ pub struct LookBack<C> {
     digits: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<C: CountWord> LookBack<C> {
     /// The rows of `digits` words that begin at `words`, zero before the first tile publishes.
     #[inline(always)]

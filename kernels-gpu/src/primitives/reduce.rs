@@ -51,6 +51,7 @@ const SCRATCH_AT: u32 = LAST_AT + 16;
 ///   items times the warps of the grid are `n` or more.
 /// - `partial`: the look-back words of one value per block, at a multiple of 16 bytes, and `finished` one word: zero at
 ///   the start, used by this launch alone. `out`: one place, used by this launch alone.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn reduce<O: Operator<Value: Published + Item>, const ITEMS: usize>(
     input: Global<O::Value>,

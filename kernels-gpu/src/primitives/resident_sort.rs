@@ -15,7 +15,9 @@
 //! Ranking is that of the sort by passes ([`crate::primitives::ranking`]), which reads and writes memory as often as
 //! digit by digit but needs a launch for each digit, whose tiles wait for each other one after the other.
 
+#[cfg(feature = "bodies")]
 mod grid;
+#[cfg(feature = "bodies")]
 mod interval;
 mod part;
 
@@ -24,7 +26,9 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, allow, atomic, thread};
 
+#[cfg(feature = "bodies")]
 use self::grid::{GridBarrier, add_up, bounds_of_grid};
+#[cfg(feature = "bodies")]
 use self::interval::{Interval, bounds_of_block};
 use self::part::Part;
 use crate::block;
@@ -113,6 +117,7 @@ pub struct Order {
 
 const _: () = assert!(size_of::<Order>() == 16);
 
+#[cfg(feature = "bodies")]
 impl Order {
     #[inline(always)]
     fn digit(self, pass: u32) -> Digit {
@@ -127,6 +132,7 @@ impl Order {
 }
 
 /// Where items come from: item `i`, or item `i` from the end.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Source<K, V> {
     keys: Global<K>,
@@ -135,6 +141,7 @@ struct Source<K, V> {
     reversed: bool,
 }
 
+#[cfg(feature = "bodies")]
 impl<K, V> Source<K, V> {
     #[inline(always)]
     fn at(self, i: u32) -> usize {
@@ -143,12 +150,14 @@ impl<K, V> Source<K, V> {
 }
 
 /// Where items go.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Target<K, V> {
     keys: GlobalMut<K>,
     values: GlobalMut<V>,
 }
 
+#[cfg(feature = "bodies")]
 impl<K, V> Source<K, V> {
     /// What has been written there.
     #[inline(always)]
@@ -158,6 +167,7 @@ impl<K, V> Source<K, V> {
 }
 
 /// Where the items are.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Input,
@@ -166,6 +176,7 @@ enum At {
 }
 
 /// The block's share of the items, and its shared memory.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Tile<K, V, const WARPS: u32, const THREADS: u32> {
     counters: Shared<u32>,
@@ -185,6 +196,7 @@ struct Tile<K, V, const WARPS: u32, const THREADS: u32> {
     matrix: GlobalMut<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K, V, WARPS, THREADS> {
     #[inline(always)]
     fn new(n: u32, share: u32, matrix: GlobalMut<u32>) -> Self {
@@ -350,6 +362,7 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn sort<
     K: SortKey + ShuffleWord,

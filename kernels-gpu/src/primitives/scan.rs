@@ -76,6 +76,7 @@ const fn scratch_at(warps: u32, quads: usize) -> u32 {
 }
 
 /// What a scan does with the items it reads.
+#[cfg(feature = "bodies")]
 pub trait Pass {
     /// What is combined.
     type Operator: Operator<Value: Published>;
@@ -93,11 +94,14 @@ pub trait Pass {
     fn exclusive(before: ValueOf<Self>, bit: bool) -> Self::Output;
 }
 
+#[cfg(feature = "bodies")]
 type ValueOf<P> = <<P as Pass>::Operator as Operator>::Value;
 
 /// A scan by `O`.
+#[cfg(feature = "bodies")]
 pub struct Plain<O>(PhantomData<O>);
 
+#[cfg(feature = "bodies")]
 impl<O: Operator<Value: Published + Item>> Pass for Plain<O> {
     type Operator = O;
     type Input = O::Value;
@@ -117,8 +121,10 @@ impl<O: Operator<Value: Published + Item>> Pass for Plain<O> {
 }
 
 /// A scan by `O` that starts over at every item whose bit is set.
+#[cfg(feature = "bodies")]
 pub struct BySegment<O>(PhantomData<O>);
 
+#[cfg(feature = "bodies")]
 impl<O: Operator<Value: Item>> Pass for BySegment<O>
 where
     Flagged<O::Value>: Published,
@@ -142,8 +148,10 @@ where
 }
 
 /// A recurrence in its lifted form.
+#[cfg(feature = "bodies")]
 pub struct Recurring<R>(PhantomData<R>);
 
+#[cfg(feature = "bodies")]
 impl<R: Lifted<Item: Item, Number: Item>> Pass for Recurring<R>
 where
     Lift<R::Number>: Published,
@@ -173,6 +181,7 @@ where
 /// - `heads`: one bit per item if the pass has bits, not written while the kernel runs.
 /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, used by
 ///   this launch alone. Of a single tile neither is accessed.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: usize>(
     input: Global<P::Input>,

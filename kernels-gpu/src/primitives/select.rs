@@ -87,6 +87,7 @@ impl Item for u128 {
 }
 
 /// Where items come from.
+#[cfg(feature = "bodies")]
 trait Input<T>: Copy {
     /// Item `i`.
     ///
@@ -101,6 +102,7 @@ trait Input<T>: Copy {
     unsafe fn four(self, i: usize) -> [T; 4];
 }
 
+#[cfg(feature = "bodies")]
 impl<T: Item> Input<T> for Global<T> {
     #[inline(always)]
     #[track_caller]
@@ -117,9 +119,11 @@ impl<T: Item> Input<T> for Global<T> {
 }
 
 /// The places of items, instead of items.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Places;
 
+#[cfg(feature = "bodies")]
 impl Input<u64> for Places {
     #[inline(always)]
     unsafe fn item(self, i: usize) -> u64 {
@@ -133,6 +137,7 @@ impl Input<u64> for Places {
 }
 
 /// What decides which items are kept.
+#[cfg(feature = "bodies")]
 trait Source<T: Item>: Copy {
     /// Whether item `i` is.
     ///
@@ -156,6 +161,7 @@ trait Source<T: Item>: Copy {
 ///
 /// # Safety
 /// They are below the number of items.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn one_by_one<T: Item, S: Source<T>, I: Input<T>>(source: S, items: I, i: usize, four: [T; 4]) -> u32 {
@@ -171,6 +177,7 @@ unsafe fn one_by_one<T: Item, S: Source<T>, I: Input<T>>(source: S, items: I, i:
 #[derive(Clone, Copy)]
 struct Bitmap(Global<u32>);
 
+#[cfg(feature = "bodies")]
 impl<T: Item> Source<T> for Bitmap {
     #[inline(always)]
     #[track_caller]
@@ -193,6 +200,7 @@ struct Flags {
     aligned: bool,
 }
 
+#[cfg(feature = "bodies")]
 impl<T: Item> Source<T> for Flags {
     #[inline(always)]
     #[track_caller]
@@ -220,6 +228,7 @@ impl<T: Item> Source<T> for Flags {
 #[derive(Clone, Copy)]
 struct If<P>(P);
 
+#[cfg(feature = "bodies")]
 impl<T: Item, P: Predicate<T>> Source<T> for If<P> {
     #[inline(always)]
     unsafe fn keeps<I: Input<T>>(self, _items: I, _i: usize, item: T) -> bool {
@@ -231,6 +240,7 @@ impl<T: Item, P: Predicate<T>> Source<T> for If<P> {
 #[derive(Clone, Copy)]
 struct Unique;
 
+#[cfg(feature = "bodies")]
 impl<T: Item + warpset_simt::ShuffleWord> Source<T> for Unique {
     #[inline(always)]
     #[track_caller]
@@ -254,6 +264,7 @@ impl<T: Item + warpset_simt::ShuffleWord> Source<T> for Unique {
 }
 
 /// Outputs: what is kept, then what is not, where that is asked for.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Outputs<T, V> {
     kept: GlobalMut<T>,
@@ -266,6 +277,7 @@ struct Outputs<T, V> {
 ///
 /// # Safety
 /// The contract of [`select`] and the others.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn select_tile<
     T: Item,
@@ -432,6 +444,7 @@ unsafe fn select_tile<
 ///
 /// # Safety
 /// `to` has room for a tile, and no other thread has these places.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn scatter<T: Item, const REJECTED: bool>(

@@ -69,6 +69,7 @@ const fn row_words(quads: usize) -> u32 {
 }
 
 /// The word of shared memory at which quad `q * 32 + lane` of a warp stands.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn quad_at<const QUADS: usize>(q: usize, lane: u32) -> u32 {
     let quads = QUADS as u32;
@@ -76,6 +77,7 @@ fn quad_at<const QUADS: usize>(q: usize, lane: u32) -> u32 {
 }
 
 /// The word of shared memory at which word `w * 32 + lane` of a warp stands.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn word_at<const QUADS: usize>(w: u32, lane: u32) -> u32 {
     let quads = QUADS as u32;
@@ -90,6 +92,7 @@ fn word_at<const QUADS: usize>(w: u32, lane: u32) -> u32 {
 /// - `QUADS * 16` is the size of `ITEMS` items; `QUADS` divides 8. `rows` is [`warp_bytes`] of shared memory at a
 ///   multiple of 16, the warp's own.
 /// - The array holds `n` items; nothing writes those of the warp at the same time.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
@@ -144,6 +147,7 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
 /// # Safety
 /// - The contract of [`load`], and nothing else accesses these items meanwhile.
 /// - What the warp read from `rows` before, it is done with.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store<T: Item, const ITEMS: usize, const QUADS: usize>(

@@ -48,6 +48,7 @@ pub const SMALLER: u32 = 1;
 ///
 /// # Safety
 /// `items` is valid for `n` reads.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn partition_point<T: warpset_simt::Word>(items: Global<T>, n: usize, is_before: impl Fn(T) -> bool) -> usize {
     let (mut from, mut to) = (0, n);

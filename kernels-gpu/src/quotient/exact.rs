@@ -5,6 +5,7 @@ use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::batch::keys::KeyKind;
 use crate::batch::results;
+#[cfg(feature = "bodies")]
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
 

@@ -5,6 +5,7 @@ use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::batch::keys::KeyKind;
 use crate::batch::results;
+#[cfg(feature = "bodies")]
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::{Fingerprint, Parameters};
 
@@ -17,6 +18,7 @@ pub const KEYS: usize = 4;
 ///
 /// # Safety
 /// There are `n` items.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
     let (mut first, mut count) = (0, n);
@@ -37,6 +39,7 @@ unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> us
 ///
 /// # Safety
 /// There are `n` items.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn equal_count<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
     // SAFETY: the caller's promise; `first <= n`.
@@ -53,6 +56,7 @@ unsafe fn equal_count<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> us
 ///
 /// # Safety
 /// Both are ascending, and `i` is below the length of `a`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn has_equal<F: Fingerprint>(a: Global<F>, i: usize, b: Global<F>, b_len: usize) -> bool {
     // SAFETY: reads are below the lengths.

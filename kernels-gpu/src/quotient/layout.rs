@@ -93,6 +93,7 @@ impl Part {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl<F: Slot> Items<F> {
     /// The `count` items there, with a bit for each of those that are stored and of those that have the quotient of the
     /// one before.
@@ -141,6 +142,7 @@ pub trait Form {
     /// # Safety
     /// - The contract of [`lay_out`], whose words these are.
     /// - The part's words are in the window, to which all threads add at the same time.
+    #[cfg(feature = "bodies")]
     unsafe fn compose<F: Slot>(
         items: &Items<F>,
         parameters: Parameters,
@@ -156,6 +158,7 @@ pub trait Form {
     ///
     /// # Safety
     /// The contract of [`lay_out`], whose words these are.
+    #[cfg(feature = "bodies")]
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>);
 
     /// Adds what comes after items, by all threads of the block: for blocks that begin after `quotient` and up to
@@ -163,6 +166,7 @@ pub trait Form {
     ///
     /// # Safety
     /// The contract of [`lay_out`], whose words these are.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn end(
         parameters: Parameters,
@@ -191,6 +195,7 @@ pub trait Form {
 /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
 ///   slots are left out.
 /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
     fingerprints: Global<F>,
@@ -295,6 +300,7 @@ pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
 }
 
 /// A tile of items, of which there is one or more.
+#[cfg(feature = "bodies")]
 pub struct Ends<F> {
     /// The first slot that is free for them.
     pub free: F,
@@ -312,6 +318,7 @@ pub struct Ends<F> {
 /// - All threads of the block come here together, and before them a barrier after all that was in `window`:
 ///   [`WINDOW_WORDS`] of shared memory apart from the items.
 /// - The contract of [`lay_out`], whose words these are.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn write<F: Slot, K: Form>(
     items: &Items<F>,

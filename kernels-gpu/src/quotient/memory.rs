@@ -57,8 +57,10 @@ impl ReadWords for ReadOnly {
 }
 
 /// Zero words to which all threads add bits.
+#[cfg(feature = "bodies")]
 pub struct Shareable(pub GlobalMut<u64>);
 
+#[cfg(feature = "bodies")]
 impl OrWords for Shareable {
     #[inline(always)]
     fn or(&mut self, index: u64, bits: u64) {
@@ -71,8 +73,10 @@ impl OrWords for Shareable {
 ///
 /// A word has slots of different owners. So changes are atomic, and turn over the owner's bits only; and what a thread
 /// reads of its own slots is what it wrote there last, whatever becomes of the others.
+#[cfg(feature = "bodies")]
 pub struct Owned(pub GlobalMut<u64>);
 
+#[cfg(feature = "bodies")]
 impl ReadWords for Owned {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
@@ -82,6 +86,7 @@ impl ReadWords for Owned {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl WriteWords for Owned {
     #[inline(always)]
     fn replace(&mut self, index: u64, mask: u64, bits: u64) {
@@ -97,6 +102,7 @@ impl WriteWords for Owned {
 ///
 /// # Safety
 /// `changed` is three words that are accessed atomically.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn put_counts(changed: GlobalMut<u64>, counts: [u64; 3]) {
     for i in 0..3 {

@@ -9,6 +9,7 @@ use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
 
@@ -30,6 +31,7 @@ const WARPS: u32 = BLOCK / 32;
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn lanes_by_part(there: bool, part: u32) -> [u32; PARTS] {
@@ -42,6 +44,7 @@ unsafe fn lanes_by_part(there: bool, part: u32) -> [u32; PARTS] {
 }
 
 /// The numbers of lanes, 16 bits for each part.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn numbers([a, b, c, d]: [u32; PARTS]) -> u64 {
     let number = |lanes: u32, part: u32| (lanes.count_ones() as u64) << (16 * part);
@@ -49,6 +52,7 @@ fn numbers([a, b, c, d]: [u32; PARTS]) -> u64 {
 }
 
 /// The number of one part.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn of_part(numbers: u64, part: u32) -> u64 {
     numbers >> (16 * part) & 0xffff

@@ -5,9 +5,11 @@ use warpset_core::recsplit::fingerprint::fingerprint;
 use warpset_core::recsplit::lookup::Words;
 use warpset_simt::{Global, GlobalMut, thread};
 
+#[cfg(feature = "bodies")]
 use crate::batch::hash128::hash128_at;
 use crate::batch::keys::KeyKind;
 use crate::batch::results;
+#[cfg(feature = "bodies")]
 use crate::recsplit::device_words::DeviceWords;
 
 /// Threads of a block, in every kernel that looks keys up.
@@ -42,6 +44,7 @@ pub struct Asked {
     pub n: usize,
 }
 
+#[cfg(feature = "bodies")]
 impl Asked {
     /// The hash of key `i`.
     ///
@@ -61,6 +64,7 @@ impl Asked {
 /// - `form`: [`NUMBERS_64`], [`NUMBERS_32`], [`VALUES_64`] or [`VALUES_32`]; with the last two `table` is valid at all
 ///   that `number_of` returns, and not written while the kernel runs.
 /// - `out`: room for `n` answers of that size, used by this launch alone.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn look_up(
     asked: Asked,
@@ -92,6 +96,7 @@ pub unsafe fn look_up(
 /// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: room for `n` numbers as
 ///   `form` says, [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch
 ///   alone, but that counts are added atomically.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn contain(

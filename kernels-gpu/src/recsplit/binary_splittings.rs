@@ -10,8 +10,12 @@ use warpset_core::recsplit::hash;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS, Tile};
-use crate::recsplit::nodes::{Mix, node, put_number};
+use crate::recsplit::node_keys::{self, Slice, TRIALS};
+#[cfg(feature = "bodies")]
+use crate::recsplit::node_keys::{NodeKeys, Tile};
+use crate::recsplit::nodes::Mix;
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::{node, put_number};
 use crate::recsplit::queue::{List, each_node};
 
 kernel! {
@@ -92,6 +96,7 @@ kernel! {
 
 /// The first choice of mirrored groups, as bits, that sends `unit` keys to the left; `u32::MAX` if none does. Groups
 /// without keys are never mirrored by it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn first_mirroring(counts: &[u32; 6], unit: u32) -> u32 {
     // Sums over groups 1 to 3, and over 4 and 5.

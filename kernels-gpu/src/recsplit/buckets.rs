@@ -4,8 +4,10 @@
 //! half of its hash, pairs that a radix sort brings into the order of buckets; all that later kernels want of a bucket
 //! follows from where it begins.
 
+#[cfg(feature = "bodies")]
 use crate::batch::hash128::hash128_at;
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::row_at;
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -21,6 +23,7 @@ pub const LARGEST: usize = 0;
 pub const TOO_LARGE: usize = 1;
 
 /// Where selected keys go.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Room {
     capacity: u64,
@@ -35,6 +38,7 @@ struct Room {
 ///
 /// # Safety
 /// The contract of [`recsplit_select`]; `pair` is called below `n`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn select<const ROWS: usize>(pair: impl Fn(usize) -> (u64, u64), n: usize, first: u64, count: u64, room: Room) {
     let step = thread::grid_dim_x() as usize * BLOCK as usize * ROWS;

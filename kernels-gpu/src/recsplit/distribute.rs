@@ -9,8 +9,11 @@ use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
 
+#[cfg(feature = "bodies")]
 use crate::recsplit::append::append;
-use crate::recsplit::nodes::{Item, Mix, NO_LIST, fail, node};
+use crate::recsplit::nodes::{Item, Mix, NO_LIST};
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::{fail, node};
 
 /// The most threads of a block.
 pub const MOST_THREADS: u32 = 256;

@@ -7,6 +7,7 @@
 //!
 //! Words are zero before, and bits are or-ed in: neighbouring codes share words, of neighbouring buckets too.
 
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::{put, row_at};
 use warpset_core::recsplit::place::{CodeRow, Place, place_of};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -15,6 +16,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 pub const BLOCK: u32 = 256;
 
 /// A bucket as the lanes that share it see it.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Bucket {
     keys: u32,
@@ -24,6 +26,7 @@ struct Bucket {
 }
 
 /// What buckets are read from.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Trees {
     bounds: Global<u32>,
@@ -33,6 +36,7 @@ struct Trees {
     numbers: Global<u64>,
 }
 
+#[cfg(feature = "bodies")]
 impl Trees {
     /// A bucket; an empty one past the last.
     ///
@@ -70,6 +74,7 @@ impl Trees {
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn sum<const LANES: u32>(mut value: u64) -> u64 {
@@ -86,6 +91,7 @@ unsafe fn sum<const LANES: u32>(mut value: u64) -> u64 {
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn sum_up_to<const LANES: u32>(mut value: u64) -> u64 {
@@ -106,6 +112,7 @@ unsafe fn sum_up_to<const LANES: u32>(mut value: u64) -> u64 {
 ///
 /// # Safety
 /// The contract of [`recsplit_bits`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn bits<const LANES: u32>(trees: Trees, bits_before: GlobalMut<u64>, least: GlobalMut<u64>) {
     let thread = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
@@ -138,6 +145,7 @@ unsafe fn bits<const LANES: u32>(trees: Trees, bits_before: GlobalMut<u64>, leas
 ///
 /// # Safety
 /// The contract of [`recsplit_encode`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn encode<const LANES: u32>(trees: Trees, bits_before: Global<u64>, origin: u64, words: GlobalMut<u64>) {
     let thread = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;

@@ -1,7 +1,9 @@
 //! Fingerprints of a static filter, one thread per key.
 
+#[cfg(feature = "bodies")]
 use crate::batch::hash128::hash128_at;
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
 use warpset_core::recsplit::fingerprint::fingerprint;
 use warpset_simt::{Global, GlobalMut, thread};

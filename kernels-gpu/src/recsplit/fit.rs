@@ -23,6 +23,7 @@ pub const fn fit_words(groups: u32) -> u32 {
 }
 
 /// Lanes that fit a leaf together: a warp, or a half of it.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Lanes<const LANES: u32> {
     /// The first of them.
@@ -35,6 +36,7 @@ struct Lanes<const LANES: u32> {
     full: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<const LANES: u32> Lanes<LANES> {
     #[inline(always)]
     fn new(keys: u32) -> Self {
@@ -198,6 +200,7 @@ impl<const LANES: u32> Lanes<LANES> {
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same `groups` and `keys`; those of a half with the same masks.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
@@ -217,6 +220,7 @@ pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
 /// # Safety
 /// All lanes of the warp come here together, with the same arguments; `space` is [`fit_words`] words of shared memory,
 /// which nothing else uses meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn of_warp(masks: &Masks, groups: u32, keys: u32, space: Shared<u32>) -> u32 {
@@ -233,12 +237,14 @@ pub unsafe fn of_warp(masks: &Masks, groups: u32, keys: u32, space: Shared<u32>)
 }
 
 /// Unions of the three groups of a half, in shared memory.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Unions {
     masks: Shared<u32>,
     codes: Shared<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl Lanes<32> {
     /// Appends the unions of `mask` with the rotations of `turned` that are disjoint from it, one in each lane, to
     /// `unions`, of which there are `len`; and says how many there are then.

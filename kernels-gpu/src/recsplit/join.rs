@@ -1,5 +1,6 @@
 //! Joining what several devices have built: their bits, and their sums.
 
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
 use warpset_simt::{Global, GlobalMut, thread};
 

@@ -7,7 +7,9 @@ use warpset_core::recsplit::hash::{self, REGROUP};
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_mask_lt};
 
-use crate::recsplit::nodes::{Mix, position_bit};
+use crate::recsplit::nodes::Mix;
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::position_bit;
 
 /// Lanes of a half of a warp, and trials that it takes at a time.
 pub const HALF: u32 = REGROUP as u32;
@@ -22,6 +24,7 @@ pub const fn sorted_words(keys: u32) -> u32 {
 #[derive(Clone, Copy)]
 pub struct Sorted(pub Shared<u32>);
 
+#[cfg(feature = "bodies")]
 impl Sorted {
     /// Sorts the keys that the lanes of `lanes` hold, one each in those that are `valid`, and says whether every group
     /// has one. The groups are those of the trials from `first` on.

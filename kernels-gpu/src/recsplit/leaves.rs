@@ -10,7 +10,9 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::recsplit::nodes::{Item, Mix, position_bit};
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::position_bit;
+use crate::recsplit::nodes::{Item, Mix};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
@@ -106,6 +108,7 @@ kernel! {
 }
 
 /// `ceil(3 sqrt(keys))`, at most all.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn midstop_of(keys: u32) -> u32 {
     let mut stop = 0;
@@ -119,6 +122,7 @@ fn midstop_of(keys: u32) -> u32 {
 ///
 /// # Safety
 /// `keys` has these keys, in shared memory, which nothing writes meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn taken_by<M: Mix>(keys: Shared<u64>, from: u32, to: u32, (start, trial, positions): (u32, u64, u32)) -> u32 {

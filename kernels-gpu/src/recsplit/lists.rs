@@ -3,6 +3,7 @@
 //! Source: section 4.5, construction as in 5.9. Departure: the jump array needs no selection, because the position of a
 //! one is known when it is written.
 
+#[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
 use warpset_core::recsplit::elias_fano::{JUMP_BLOCK, ListValues};
 use warpset_simt::{Global, GlobalMut, atomic, thread};

@@ -10,8 +10,12 @@ use warpset_core::recsplit::{Hash128, Remix};
 use warpset_simt::{Global, GlobalMut};
 
 use crate::batch::keys::KeyKind;
-use crate::recsplit::answers::{Asked, contain, look_up};
+use crate::recsplit::answers::Asked;
+#[cfg(feature = "bodies")]
+use crate::recsplit::answers::{contain, look_up};
+#[cfg(feature = "bodies")]
 use crate::recsplit::device_function::DeviceFunction;
+#[cfg(feature = "bodies")]
 use crate::recsplit::device_words::DeviceWords;
 
 pub use crate::recsplit::answers::BLOCK;
@@ -32,6 +36,7 @@ pub struct FunctionPlan {
 
 /// The number of the key with this hash. Which remix it is, is asked at every trial hash, by all threads alike: two
 /// versions of the walk would take twice as long to compile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn number_of(function: DeviceFunction<'_>, hash: Hash128, remix: u32) -> u64 {
     let remix = if remix == Remix::Bits32 as u32 { Remix::Bits32 } else { Remix::Bits64 };

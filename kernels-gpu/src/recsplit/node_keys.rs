@@ -30,6 +30,7 @@ pub fn own() -> Shared<u32> {
 }
 
 /// A node's keys, some of which a block copies.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct NodeKeys {
     lows: Global<u64>,
@@ -38,6 +39,7 @@ pub struct NodeKeys {
 }
 
 /// A block's copy of some keys of a node, by group.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Tile {
     /// The keys.
@@ -51,6 +53,7 @@ pub struct Tile {
 }
 
 /// Where a block puts a node's keys in the order of their groups.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 enum Place {
     /// In its shared memory.
@@ -60,17 +63,20 @@ enum Place {
 }
 
 /// Where groups end: one word each, in shared memory.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn group_ends() -> Shared<u32> {
     shared::dynamic(32)
 }
 
 /// The block's copy of keys.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn copied_keys() -> Shared<u64> {
     shared::dynamic(HEAD + OWN_BYTES)
 }
 
+#[cfg(feature = "bodies")]
 impl NodeKeys {
     /// The keys of a node in `groups` groups, at most 6.
     pub fn new(lows: Global<u64>, item: Item, groups: u32) -> Self {
@@ -191,6 +197,7 @@ impl NodeKeys {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl Tile {
     /// Adds up what `step` gives for each key of the caller's slice, by group. The second argument of `step` is the
     /// group.

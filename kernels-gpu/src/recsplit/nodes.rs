@@ -28,6 +28,7 @@ pub struct Item {
     pub place: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Item {
     /// Reads item `i`.
     ///
@@ -57,6 +58,7 @@ impl Item {
 ///
 /// # Safety
 /// `nodes` is valid for reading the rows up to that one, which nothing writes meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn node(nodes: Global<u32>, keys: u32) -> Node {
@@ -70,6 +72,7 @@ pub unsafe fn node(nodes: Global<u32>, keys: u32) -> Node {
 ///
 /// # Safety
 /// `failure` is one word, accessed by atomics alone while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn fail(failure: GlobalMut<u32>, item: Item) {
@@ -81,6 +84,7 @@ pub unsafe fn fail(failure: GlobalMut<u32>, item: Item) {
 ///
 /// # Safety
 /// `numbers` is valid for writing at the item's place, which no other thread accesses; `failure` as for [`fail`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn put_number(numbers: GlobalMut<u64>, failure: GlobalMut<u32>, item: Item, number: u64) {
@@ -94,6 +98,7 @@ pub unsafe fn put_number(numbers: GlobalMut<u64>, failure: GlobalMut<u32>, item:
 }
 
 /// The position that a trial hash picks among those of a leaf, at most 32, as a bit.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn position_bit(hash: u32, positions: u32) -> u32 {
     // The upper 16 bits times `positions`, from the upper half of a product: one instruction less than with two shifts.

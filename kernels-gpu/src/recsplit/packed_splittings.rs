@@ -12,7 +12,9 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::recsplit::nodes::{Mix, node};
+use crate::recsplit::nodes::Mix;
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::node;
 use crate::recsplit::queue::{List, each_node};
 
 /// Threads of a block.
@@ -102,6 +104,7 @@ kernel! {
 }
 
 /// Counts of all children but the last, in one word.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Packing {
     /// Bits of a count.
@@ -111,6 +114,7 @@ struct Packing {
     target: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Packing {
     #[inline(always)]
     fn of(row: &Node) -> Self {
@@ -144,6 +148,7 @@ impl Packing {
 /// # Safety
 /// All lanes of the warp come here together, with the same arguments; `keys` are `len` keys in shared memory, which
 /// nothing writes meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn splits<M: Mix>(keys: Shared<u64>, len: u32, row: &Node, start: u32, trial: u64) -> bool {
@@ -172,6 +177,7 @@ unsafe fn splits<M: Mix>(keys: Shared<u64>, len: u32, row: &Node, start: u32, tr
 ///
 /// # Safety
 /// `keys` are `len` keys in shared memory, which nothing writes meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn each_child<M: Mix>(

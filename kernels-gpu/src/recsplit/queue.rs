@@ -9,6 +9,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 /// # Safety
 /// All threads of the block come here together; `next` counts the nodes that are taken, by atomics alone; no other
 /// thread uses the word `slot` of shared memory.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn of_block(next: GlobalMut<u32>, slot: Shared<u32>) -> usize {
@@ -70,6 +71,7 @@ macro_rules! each_node {
 pub(crate) use each_node;
 
 /// The nodes of a group of lanes: some at a time, so that short searches do not wait for the counter.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Queue {
     next: GlobalMut<u32>,
@@ -81,6 +83,7 @@ pub struct Queue {
     to: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Queue {
     /// The queue of a list of `count` nodes, of which `step` are taken at a time.
     #[inline(always)]

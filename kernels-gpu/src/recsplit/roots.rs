@@ -3,8 +3,11 @@
 
 use warpset_simt::{Global, GlobalMut, atomic, shared, thread};
 
+#[cfg(feature = "bodies")]
 use crate::recsplit::append::append;
-use crate::recsplit::nodes::{Item, NO_LIST, fail};
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::fail;
+use crate::recsplit::nodes::{Item, NO_LIST};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;

@@ -10,7 +10,10 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::recsplit::fit::{self, Masks, fit_words};
 use crate::recsplit::leaf_groups::{HALF, Sorted, sorted_words};
-use crate::recsplit::nodes::{Item, Mix, fail};
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::fail;
+use crate::recsplit::nodes::{Item, Mix};
+#[cfg(feature = "bodies")]
 use crate::recsplit::queue::Queue;
 
 /// Threads of a block.

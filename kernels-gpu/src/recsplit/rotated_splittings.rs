@@ -14,11 +14,16 @@ use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS, Tile};
-use crate::recsplit::nodes::{Mix, node, put_number};
+use crate::recsplit::node_keys::{self, Slice, TRIALS};
+#[cfg(feature = "bodies")]
+use crate::recsplit::node_keys::{NodeKeys, Tile};
+use crate::recsplit::nodes::Mix;
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::{node, put_number};
 use crate::recsplit::queue::{List, each_node};
 
 /// The words of packed counts of a splitting.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Packing {
     /// Bits of a count.
@@ -31,6 +36,7 @@ struct Packing {
     radix: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Packing {
     #[inline(always)]
     fn of(row: &Node) -> Self {
@@ -153,6 +159,7 @@ kernel! {
 
 /// The first rotations from candidate `least` on, as the digits of an index, whose counts add up to the target, among
 /// those of the caller's slice; `u32::MAX` if there are none.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn first_rotations(
     counts: &[u32; 6],
@@ -223,6 +230,7 @@ fn first_rotations(
 /// # Safety
 /// All threads of the block come here together, with the same arguments; `keys` are `len` keys in shared memory,
 /// `counts` 16 words of it that no thread uses otherwise.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn splits<M: Mix>(

@@ -15,7 +15,9 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::recsplit::fit;
 use crate::recsplit::leaf_groups::HALF;
-use crate::recsplit::nodes::{Mix, position_bit};
+use crate::recsplit::nodes::Mix;
+#[cfg(feature = "bodies")]
+use crate::recsplit::nodes::position_bit;
 use crate::recsplit::queue::{List, each_node};
 
 /// The most threads of a block.
@@ -129,6 +131,7 @@ kernel! {
 }
 
 /// A warp's search in a leaf.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Search {
     /// The leaf's keys.
@@ -145,6 +148,7 @@ struct Search {
     waits: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Search {
     /// Hashes half of the keys under the 32 trials from `base` on, and lets those wait that have no collision.
     ///

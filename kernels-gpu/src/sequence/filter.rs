@@ -8,12 +8,15 @@
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, mask_of, word_of};
 use warpset_simt::{Global, GlobalMut, atomic, opaque, thread, warp};
 
-use super::tile::{BLOCK, Letters, OWN_ROUNDS, OWN_WORDS, Packed, Source, Tile, further};
+use super::tile::{BLOCK, Letters, OWN_ROUNDS, OWN_WORDS, Packed, Source};
+#[cfg(feature = "bodies")]
+use super::tile::{Tile, further};
 
 /// Rounds that are done side by side; they divide 32.
 const ROUNDS: usize = 4;
 
 /// One position's s-mer.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Probe {
     /// The 32-bit word of the filter.
@@ -28,6 +31,7 @@ struct Probe {
 ///
 /// # Safety
 /// As for [`Tile::both`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn hash(tile: Tile, span: Span, first: Both, word: u32) -> u32 {
     let offset = span.offset();
@@ -41,6 +45,7 @@ unsafe fn hash(tile: Tile, span: Span, first: Both, word: u32) -> u32 {
 ///
 /// # Safety
 /// All lanes of the warp come here after [`Tile::load`]; `first` is at most 218.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit: impl FnMut(u32, [Probe; ROUNDS])) {
     let lane = warp::lane_id();
@@ -91,6 +96,7 @@ unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit
 ///
 /// # Safety
 /// The contract of the kernels here.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl Source) {
     let (tile, warp) = (Tile::in_shared(), thread::thread_idx_x() / 32);
@@ -112,6 +118,7 @@ unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl 
 ///
 /// # Safety
 /// The contract of the kernels here.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains(
     words: Global<u32>,

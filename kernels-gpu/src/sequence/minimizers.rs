@@ -54,6 +54,7 @@ pub const fn tile_windows(scheme: Scheme) -> usize {
 }
 
 /// Where positions come from.
+#[cfg(feature = "bodies")]
 trait Source: Copy {
     /// The codes of 8 positions from `first`, a multiple of 8, on, and a bit per position that has no base; none has
     /// one past the end.
@@ -64,6 +65,7 @@ trait Source: Copy {
 }
 
 /// Letters.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Letters {
     letters: Global<u8>,
@@ -72,6 +74,7 @@ struct Letters {
     is_aligned: bool,
 }
 
+#[cfg(feature = "bodies")]
 impl Source for Letters {
     #[inline(always)]
     unsafe fn eight(self, first: usize) -> (u16, u8) {
@@ -91,6 +94,7 @@ impl Source for Letters {
 }
 
 /// Packed bases.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Packed {
     bases: Global<u64>,
@@ -98,6 +102,7 @@ struct Packed {
     words: usize,
 }
 
+#[cfg(feature = "bodies")]
 impl Source for Packed {
     #[inline(always)]
     unsafe fn eight(self, first: usize) -> (u16, u8) {
@@ -112,6 +117,7 @@ impl Source for Packed {
 }
 
 /// Where minimizers go.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Output {
     positions: GlobalMut<u32>,
@@ -129,12 +135,14 @@ pub const POSITIONS: u32 = 1;
 pub const KMERS: u32 = 2;
 
 /// Prefix hashes, and counts of what are no bases (above) and of G and T.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy, Default)]
 struct Sums {
     hash: Prefix,
     counted: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Sums {
     #[inline(always)]
     fn with(self, other: Sums) -> Sums {
@@ -147,6 +155,7 @@ impl Sums {
 /// # Safety
 /// - All threads of the block come here together.
 /// - Nothing else accesses `eights` and `sums` until the next barrier.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn sums_before<S: Source>(
     source: S,
@@ -210,6 +219,7 @@ unsafe fn sums_before<S: Source>(
 ///
 /// # Safety
 /// `i` and the three places after it are there, and not written at the same time.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn least_of_four(values: Shared<u32>, own: u32, i: u32, [a, b, c]: [u32; 3]) -> u32 {
     // SAFETY: the caller's promise.
@@ -220,6 +230,7 @@ unsafe fn least_of_four(values: Shared<u32>, own: u32, i: u32, [a, b, c]: [u32; 
 ///
 /// # Safety
 /// The contract of the kernels; all threads of the block come here.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn minimizers_tile<S: Source>(
     source: S,

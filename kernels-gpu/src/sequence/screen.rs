@@ -19,6 +19,7 @@ pub const FREE: u32 = u32::MAX;
 ///
 /// # Safety
 /// `starts` is valid for `units > 0` words, ascending, the first at most `word`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn unit_of(starts: Global<u32>, units: u32, word: u32) -> u32 {
     let (mut low, mut high) = (0, units);

@@ -93,6 +93,7 @@ impl Source for Packed {
 }
 
 /// A tile in shared memory.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Tile {
     pairs: Shared<u64>,
@@ -100,6 +101,7 @@ pub struct Tile {
     smers: Shared<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl Tile {
     /// The block's shared memory.
     #[inline(always)]
@@ -175,6 +177,7 @@ impl Tile {
 ///
 /// # Safety
 /// All lanes of the warp come here.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn further(this: u32, next: u32, distance: u32) -> u32 {
     let lane = warp::lane_id();

@@ -11,7 +11,9 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, multiply_high, opaque, thread};
 
-use crate::batch::keys::{KeyKind, word_at};
+use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
+use crate::batch::keys::word_at;
 
 /// Threads of a block that builds a shard.
 pub const BLOCK: u32 = 256;
@@ -28,6 +30,7 @@ pub const fn shared_bytes(shape: Shape) -> u32 {
 }
 
 /// The arrays in shared memory.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Arrays {
     /// Where each group begins, and the end.
@@ -40,6 +43,7 @@ struct Arrays {
     sizes: Shared<u32>,
 }
 
+#[cfg(feature = "bodies")]
 impl Arrays {
     #[inline(always)]
     fn of(shape: Shape) -> Arrays {
@@ -51,12 +55,14 @@ impl Arrays {
 }
 
 /// The bucket of a shard for a hash with these low bits: `warpset_core::static_set::place`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
     place_by(low, pilot, buckets, multiply_high)
 }
 
 /// Calls `work` with the numbers below `end` that belong to this thread of a block of [`BLOCK`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn each_of_block(end: u32, mut work: impl FnMut(u32)) {
     let mut i = thread::thread_idx_x();
@@ -70,6 +76,7 @@ fn each_of_block(end: u32, mut work: impl FnMut(u32)) {
 ///
 /// # Safety
 /// `hashes` is valid for `n` reads, and not written.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64) -> usize {
     let (mut begin, mut end) = (0, n);
@@ -91,6 +98,7 @@ unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64
 /// # Safety
 /// - All threads of the block arrive together; nobody uses the arrays but `counts`.
 /// - `hashes` is valid for `count` reads, and not written.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arrays) -> bool {
     // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it;
@@ -123,6 +131,7 @@ unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arr
 /// # Safety
 /// - All lanes of one warp arrive together, and nobody else uses the arrays.
 /// - [`find_groups`] has run.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
     let lane = warp::lane_id();
@@ -165,6 +174,7 @@ unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
 }
 
 /// A group on its way through a warp: lanes have the low bits of its keys' hashes, two each.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Group {
     number: u32,
@@ -176,6 +186,7 @@ struct Group {
 ///
 /// # Safety
 /// All lanes of the warp arrive together, for the same group, and nobody writes hashes and arrays.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group {
     let lane = warp::lane_id();
@@ -193,6 +204,7 @@ unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group 
 ///
 /// # Safety
 /// All lanes of one warp arrive together, and nobody else uses `counts`, of which there are `buckets`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>) -> u32 {
     let lane = warp::lane_id();
@@ -243,6 +255,7 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
 /// # Safety
 /// - All lanes of one warp arrive together, and nobody else uses arrays and pilots, of which there is one per group.
 /// - [`find_groups`] has run, and `counts` are zero.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Arrays, pilots: GlobalMut<u8>) -> bool {
     // SAFETY: the caller's promise is the same; places in the order are below their number.
@@ -269,6 +282,7 @@ unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Ar
 ///
 /// # Safety
 /// `pilots` is valid for the shard's groups, and not written.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn filler(shape: Shape, spread: u64, shard: u64, bucket: u32, pilots: GlobalMut<u8>) -> u64 {
     let mut word = 0;

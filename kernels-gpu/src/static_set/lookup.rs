@@ -8,7 +8,9 @@ use warpset_core::static_set::{Shape, hash};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, multiply_high, thread};
 
-use crate::batch::keys::{KeyClass, KeyKind, word_at};
+#[cfg(feature = "bodies")]
+use crate::batch::keys::word_at;
+use crate::batch::keys::{KeyClass, KeyKind};
 use crate::batch::results;
 
 /// Threads of a block.
@@ -43,6 +45,7 @@ pub struct Plan {
 const _: () = assert!(size_of::<Plan>() == 32);
 
 /// The lane's own answer among those of its four: which lane voted, of the lanes of its own four.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn votes(is: bool) -> u32 {
     // SAFETY: the caller is a whole warp.
@@ -55,6 +58,7 @@ unsafe fn votes(is: bool) -> u32 {
 /// # Safety
 /// - All lanes of the warp arrive together.
 /// - `keys` is valid for the bucket of every lane, 16-byte aligned, not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find<const NARROW: bool, const ONCE: bool>(keys: Global<u64>, bucket: u32, key: u64) -> Option<u32> {
     let lane = warp::lane_id();

@@ -14,6 +14,7 @@ pub const WINDOW: usize = 4;
 pub const FREE: u64 = u64::MAX;
 
 /// The window of a key.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn window_of(key: u64, windows: u64) -> usize {
     ((finalise(key) as u128 * windows as u128) >> 64) as usize

@@ -169,7 +169,8 @@ impl Deferred {
     pub(super) fn synchronize_all(&self, device: &EmulatedDevice) -> Result<()> {
         let state = &mut *self.state();
         while state.failed.is_none() {
-            let busy: Vec<u32> = (0..).zip(&state.queues).filter(|(_, q)| !q.pending.is_empty()).map(|(i, _)| i).collect();
+            let busy: Vec<u32> =
+                (0..).zip(&state.queues).filter(|(_, q)| !q.pending.is_empty()).map(|(i, _)| i).collect();
             let Some(&stream) = busy.get(state.draw(busy.len().max(1))) else { break };
             state.advance(device, stream);
         }

@@ -3,33 +3,13 @@ use super::engine::{Engine, raise, switch, with};
 use super::fault::{CallSite, FaultKind, Other, Space};
 use super::memory::Region;
 use super::races::{Conflict, Who};
-use super::vocabulary::memory::Raw;
-use super::vocabulary::word::{AtomicWord, Modify};
 use super::weak::Waiting;
+use crate::host::memory::Raw;
+use crate::host::operation::{AccessKind as Access, Atomic, Order, Scope};
+use crate::host::word::{AtomicWord, Modify};
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-pub use super::fault::AccessKind as Access;
-pub use super::races::Scope;
-
-/// An atomic operation on a word.
-#[derive(Clone, Copy, Debug)]
-pub enum Atomic<T> {
-    Load,
-    Store(T),
-    Modify(Modify, T),
-    /// From the first to the second.
-    CompareExchange(T, T),
-}
-
-/// How a load or store orders other accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    Relaxed,
-    /// Acquire for a load, release for a store.
-    Ordered,
-}
 
 /// Regions that a launch remembers.
 const REMEMBERED: usize = 8;

@@ -3,35 +3,7 @@ use super::fault::CallSite;
 use super::memory::POISON;
 use super::worker::Worker;
 use crate::Dim3;
-
-/// What a barrier computes from the predicates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BarrierOp {
-    Plain,
-    Count,
-    And,
-    Or,
-}
-
-/// What a warp collective computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collective {
-    Sync,
-    ShuffleIdx,
-    ShuffleUp,
-    ShuffleDown,
-    ShuffleXor,
-    Ballot,
-    Any,
-    All,
-    MatchAny,
-    Add,
-    Min,
-    Max,
-    And,
-    Or,
-    Xor,
-}
+use crate::host::operation::{BarrierOp, Collective};
 
 /// Where the lanes of a warp are; in none of the masks are those that run or are ready to.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,6 +12,7 @@ use super::random::Random;
 use super::weak::Weak;
 use super::worker::{self, Worker};
 use super::{Config, MAX_BLOCK_THREADS, MAX_SHARED_BYTES};
+use crate::host::operation::Shape;
 use crate::{Dim3, KernelInfo, LaunchConfig};
 use std::any::Any;
 use std::cell::Cell;
@@ -19,8 +20,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 pub use super::access::{
-    Access, Atomic, Order, Scope, check_pair, fence, global_access, global_atomic, preempt, shared_access,
-    shared_atomic, shared_volatile,
+    check_pair, fence, global_access, global_atomic, preempt, shared_access, shared_atomic, shared_volatile,
 };
 
 pub use super::meeting::{barrier, collective};
@@ -36,15 +36,6 @@ const FUEL_STEPS: u64 = 10_000;
 
 thread_local! {
     static ENGINE: Cell<*mut Engine> = const { Cell::new(std::ptr::null_mut()) };
-}
-
-/// What the running thread is told about itself.
-pub struct Shape {
-    pub thread_idx: Dim3,
-    pub block_idx: Dim3,
-    pub block_dim: Dim3,
-    pub grid_dim: Dim3,
-    pub lane: u32,
 }
 
 /// A thread of a resident block.

@@ -1,5 +1,6 @@
 //! What the emulator reports.
 use crate::Dim3;
+use crate::host::operation::AccessKind;
 use std::fmt;
 use std::panic::Location;
 
@@ -43,19 +44,6 @@ impl fmt::Display for Space {
             Space::Shared => "shared",
         })
     }
-}
-
-/// One side of a race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessKind {
-    /// A plain load.
-    Read,
-    /// A plain store.
-    Write,
-    /// An atomic or volatile load.
-    AtomicRead,
-    /// An atomic or volatile store, or a read-modify-write.
-    AtomicWrite,
 }
 
 impl fmt::Display for AccessKind {

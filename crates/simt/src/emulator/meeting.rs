@@ -1,7 +1,8 @@
 //! Where threads meet: block barriers and warp collectives, and who can no longer come.
-use super::block::{BarrierOp, Collective, Warp, compute};
+use super::block::{Warp, compute};
 use super::engine::{Engine, ThreadRef, raise, suspend, unwinding, with};
 use super::fault::{CallSite, FaultKind, Whereabouts};
+use crate::host::operation::{BarrierOp, Collective};
 use std::panic::Location;
 
 /// What an arrival means for the thread.

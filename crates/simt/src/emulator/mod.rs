@@ -36,17 +36,16 @@ mod order;
 mod races;
 mod random;
 mod shadow;
-#[doc(hidden)]
-pub mod vocabulary;
 mod weak;
 mod worker;
 
 use crate::{KernelInfo, LaunchConfig, Launcher, ThreadBody, Word};
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-pub use fault::{AccessKind, Fault, FaultKind, Other, Space, Unordered, Whereabouts};
+pub use crate::host::operation::AccessKind;
+pub use fault::{Fault, FaultKind, Other, Space, Unordered, Whereabouts};
 pub use memory::{Buffer, NotABuffer, OutOfMemory, POISON};
 pub use order::{Clock, Operation, join};
 

@@ -10,9 +10,10 @@
 //!                             \ wait
 //! stream 2   fill (2,1)        sort (2,2)   knows: stream 1 up to 2, so sort comes after copy and merge
 //! ```
-use super::fault::{AccessKind, CallSite, Fault, FaultKind, Unordered};
+use super::fault::{CallSite, Fault, FaultKind, Unordered};
 use super::memory::Memory;
 use super::shadow::{Record, Shadow};
+use crate::host::operation::AccessKind;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;

@@ -4,8 +4,9 @@
 //! atomic, are a race unless one happened before the other. The order in which this
 //! run did them does not matter: a missing barrier is found though the schedule hid it.
 use super::clock::{Known, Subject, Time, join};
-use super::fault::{AccessKind, CallSite};
+use super::fault::CallSite;
 use super::shadow::{Record, Shadow};
+use crate::host::operation::{AccessKind, Scope};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -14,13 +15,6 @@ use std::rc::Rc;
 pub struct Who {
     pub slot: u32,
     pub thread: u32,
-}
-
-/// How far a fence reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    Block,
-    Device,
 }
 
 /// What an atomic write passes on to threads that read it and acquire.

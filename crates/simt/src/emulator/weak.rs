@@ -7,7 +7,7 @@
 use super::engine::ThreadRef;
 use super::memory::Region;
 use super::races::Released;
-use super::vocabulary::word::Modify;
+use crate::host::word::Modify;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

@@ -3,12 +3,14 @@
 use warpset_simt::{Global, GlobalMut, Word, atomic, thread, warp};
 
 use super::layout::{Counter, KeyVariable};
+#[cfg(feature = "bodies")]
 use crate::lsm::levels::lower_bound;
 
 /// The value of a key, from the levels of the one array.
 ///
 /// # Safety
 /// `keys` and `values` are valid for all levels of `counter`, sorted, and not written meanwhile.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn find<K: KeyVariable, V: Word>(keys: Global<K>, values: Global<V>, counter: Counter, query: K) -> Option<V> {

@@ -7,9 +7,11 @@
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
 use super::layout::{Counter, KeyVariable};
+#[cfg(feature = "bodies")]
 use crate::lsm::levels::{lower_bound, upper_bound};
 
 /// The queries of a warp, 32 at a time.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn for_each_warp_of_queries(n: usize, mut work: impl FnMut(usize, usize)) {
     let warps = thread::grid_dim_x() as usize * thread::block_dim_x() as usize / 32;
@@ -22,6 +24,7 @@ fn for_each_warp_of_queries(n: usize, mut work: impl FnMut(usize, usize)) {
 }
 
 /// What stage 3 reads and writes beside the elements.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Storage {
     counter: Counter,
@@ -35,6 +38,7 @@ struct Storage {
 ///
 /// # Safety
 /// As [`published_store_pairs`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn store(storage: Storage, mut copy: impl FnMut(usize, usize)) {
@@ -72,6 +76,7 @@ unsafe fn store(storage: Storage, mut copy: impl FnMut(usize, usize)) {
 ///
 /// # Safety
 /// As [`published_mark_valid`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn validate<K: KeyVariable>(
@@ -238,6 +243,7 @@ kernel! {
 
 /// # Safety
 /// As [`published_compact`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn compact<K: KeyVariable, V: Word>(

@@ -7,7 +7,9 @@
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::primitives::merge_path::{MergeKey, Tile, crossing_in_shared, goes_first};
+use crate::primitives::merge_path::MergeKey;
+#[cfg(feature = "bodies")]
+use crate::primitives::merge_path::{Tile, crossing_in_shared, goes_first};
 use crate::primitives::tile_shape::launch_shape;
 
 /// Threads of a block of the kernels for unsorted needles.
@@ -16,6 +18,7 @@ pub const BLOCK: u32 = 256;
 pub const NEEDLES: usize = 4;
 
 /// Whether `key` goes before `needle`: the keys below it and, for an upper bound, those that equal it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn before<K: MergeKey, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
     if UPPER { goes_first(key, needle, mask) } else { !goes_first(needle, key, mask) }
@@ -25,6 +28,7 @@ fn before<K: MergeKey, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
 ///
 /// # Safety
 /// The contract of [`lower_bound`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn search<K: MergeKey, const UPPER: bool>(
     keys: Global<K>,
@@ -84,6 +88,7 @@ const fn places_at<K>(threads: u32, items: u32) -> u32 {
 ///
 /// # Safety
 /// The contract of [`lower_bound_sorted`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool>(
     keys: Global<K>,
@@ -119,6 +124,7 @@ unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, con
 /// # Safety
 /// - The contract of the caller.
 /// - The parts are as long as the tile says.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(
     tile: Tile<THREADS, ITEMS>,

@@ -7,7 +7,9 @@
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, warp};
 
-use crate::primitives::merge_path::{MergeKey, Tile};
+use crate::primitives::merge_path::MergeKey;
+#[cfg(feature = "bodies")]
+use crate::primitives::merge_path::Tile;
 
 /// Keys that move 16 bytes at a time.
 pub trait Vectors: MergeKey {
@@ -150,6 +152,7 @@ pub const fn slack<K: Vectors>() -> u32 {
 /// - All threads of the block come here together.
 /// - The parts are valid for as many reads as the tile has items of them, and nothing writes their runs meanwhile.
 /// - Shared memory has room for the tile and its slack, and nothing else accesses it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
@@ -210,6 +213,7 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
 /// - All threads of the block come here together.
 /// - No thread reads `shared`, which has room for a tile, any more.
 /// - `out` is valid for the tile, used by this launch alone, and begins at a multiple of 16 bytes.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store<K: Vectors, const THREADS: u32, const ITEMS: usize>(

@@ -11,9 +11,13 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, atomic, thread};
 
+#[cfg(feature = "bodies")]
 use super::part_of_lane;
+#[cfg(feature = "bodies")]
 use super::runs::{Entry, at_address};
-use super::tile::{layout, merge_tile};
+use super::tile::layout;
+#[cfg(feature = "bodies")]
+use super::tile::merge_tile;
 use crate::look_back;
 use crate::primitives::merge_path::MergeKey;
 use crate::primitives::tile_shape::launch_shape;
@@ -42,6 +46,7 @@ const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
 ///
 /// # Safety
 /// All lanes of the warp come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn greatest<K: MergeKey + ShuffleWord>(mut key: K) -> K {
@@ -59,6 +64,7 @@ unsafe fn greatest<K: MergeKey + ShuffleWord>(mut key: K) -> K {
 ///
 /// # Safety
 /// The contract of [`merge_newest_u32`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn merge_newest<
     K: MergeKey + ShuffleWord,

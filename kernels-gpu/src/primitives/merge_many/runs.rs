@@ -46,6 +46,7 @@ pub const fn node(first: u32, middle: u32, end: u32, depth: u32) -> u32 {
 ///
 /// # Safety
 /// There are elements of that type at the address, in global memory, or nothing is accessed by way of the handle.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(super) unsafe fn at_address<T>(address: u64) -> Global<T> {
     #[cfg(target_arch = "nvptx64")]
@@ -58,6 +59,7 @@ pub(super) unsafe fn at_address<T>(address: u64) -> Global<T> {
 }
 
 /// Element `i` of an array in registers.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn choose<T: Copy>(words: &[T; RUNS], i: u32) -> T {
     let mut chosen = words[0];
@@ -67,6 +69,7 @@ fn choose<T: Copy>(words: &[T; RUNS], i: u32) -> T {
     chosen
 }
 
+#[cfg(feature = "bodies")]
 impl Runs {
     /// Keys and length of run `i`.
     ///
@@ -100,6 +103,7 @@ impl Runs {
 }
 
 /// What a lane knows of the run of its number, and of the merge of its number.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     /// Addresses, as in [`Runs`].
@@ -109,6 +113,7 @@ pub(super) struct Entry {
     pub node: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Entry {
     /// That of `lane`.
     ///

@@ -9,8 +9,12 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{ShuffleWord, Word, thread};
 
-use super::runs::{Entry, RUNS, at_address};
-use crate::primitives::merge_path::{MergeKey, crossing_in_shared, goes_first};
+use super::runs::RUNS;
+#[cfg(feature = "bodies")]
+use super::runs::{Entry, at_address};
+use crate::primitives::merge_path::MergeKey;
+#[cfg(feature = "bodies")]
+use crate::primitives::merge_path::{crossing_in_shared, goes_first};
 
 /// Items of a chunk, which one warp loads: as many for each lane on their way from memory at a time.
 const CHUNK: u32 = 32 * PER_LANE;
@@ -58,6 +62,7 @@ pub(super) const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layou
 }
 
 /// What one warp works out for the block.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Plan {
     /// For each run: addresses of keys, values and status bits, and what is added to a place in the tile.
@@ -78,6 +83,7 @@ const BEGINS_AT: u32 = DEPTHS_AT + MOST_ROUNDS * 16;
 const CHUNKS_AT: u32 = BEGINS_AT + (RUNS as u32 + 1) * 4;
 const PLAN_BYTES: u32 = (CHUNKS_AT + (RUNS as u32 + 1) * 4).next_multiple_of(16);
 
+#[cfg(feature = "bodies")]
 impl Plan {
     #[inline(always)]
     fn at(offset: u32) -> Plan {
@@ -159,6 +165,7 @@ impl Plan {
 }
 
 /// A tile that has been merged, or a buffer of one that is.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub(super) struct Items<K, V> {
     /// Keys, in order.
@@ -169,6 +176,7 @@ pub(super) struct Items<K, V> {
     pub marks: Shared<u8>,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: Word, V: Word> Items<K, V> {
     /// Copies an item from another buffer, but for its key.
     ///
@@ -200,6 +208,7 @@ impl<K: Word, V: Word> Items<K, V> {
 /// - Nodes are a tree over all runs that have items, its depths below `rounds`, at most [`MOST_ROUNDS`].
 /// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that; if `marked`, the marks are at
 ///   `marks_at`.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn merge_tile<
@@ -310,6 +319,7 @@ pub(super) unsafe fn merge_tile<
 }
 
 /// Two parts, side by side, and where in their merge a thread begins.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Part {
     begin: u32,
@@ -326,6 +336,7 @@ struct Part {
 /// - All lanes of the warp come here together.
 /// - The parts are in the buffer, sorted, and nothing writes there meanwhile.
 /// - The thread's places in the other one are its own.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool>(
@@ -360,6 +371,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool
 ///
 /// # Safety
 /// The contract of [`merge_part`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
@@ -390,6 +402,7 @@ unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
 ///
 /// # Safety
 /// The contract of [`merge_part`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(

@@ -21,6 +21,7 @@ const TILE: u32 = 4096;
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     keys: Global<K>,

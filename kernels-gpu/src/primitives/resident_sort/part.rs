@@ -10,6 +10,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{GlobalMut, ShuffleWord, Word, thread};
 
+#[cfg(feature = "bodies")]
 use super::interval::{Interval, bounds_of_block};
 use super::{BATCH, Order};
 use crate::block;
@@ -55,6 +56,7 @@ pub(super) struct Part<K, V> {
     pub(super) len: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
     /// Sorts it.
     ///

@@ -13,6 +13,7 @@ pub const COUNT_BLOCK: u32 = 512;
 pub const COUNT_SHARED_BYTES: u32 = 16 * DIGITS * 4;
 
 /// A tile of a long segment.
+#[cfg(feature = "bodies")]
 struct Tile {
     /// Which long segment.
     segment: u32,
@@ -26,6 +27,7 @@ struct Tile {
     valid: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Tile {
     /// Tile `at` of the list.
     ///
@@ -51,6 +53,7 @@ impl Tile {
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn count<K: SortKey, const MAX: u32>(
     keys: Global<K>,
@@ -142,6 +145,7 @@ count_kernels! {
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     from: (Global<K>, Global<V>),

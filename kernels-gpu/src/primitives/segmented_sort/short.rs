@@ -32,6 +32,7 @@ const fn shared_bytes(block_sort: u32) -> u32 {
 }
 
 /// Where a block's segments are, in items after the window's begin.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Bitmap {
     /// A bit for each item of the window and of a short segment after it.
@@ -48,6 +49,7 @@ struct Bitmap {
 ///
 /// # Safety
 /// All lanes of the warp arrive together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn first_set(from: u32, to: u32, word: impl Fn(u32) -> u32) -> u32 {
     let mut k = from;
@@ -70,6 +72,7 @@ unsafe fn first_set(from: u32, to: u32, word: impl Fn(u32) -> u32) -> u32 {
 ///
 /// # Safety
 /// All lanes of the warp arrive together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn last_set(to: u32, word: impl Fn(u32) -> u32) -> u32 {
     let mut k = to;
@@ -88,6 +91,7 @@ unsafe fn last_set(to: u32, word: impl Fn(u32) -> u32) -> u32 {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl Bitmap {
     #[inline(always)]
     fn behind(block_sort: u32) -> Bitmap {
@@ -201,6 +205,7 @@ impl Bitmap {
 ///
 /// # Safety
 /// The contract of the kernels that call it.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     keys: Global<K>,

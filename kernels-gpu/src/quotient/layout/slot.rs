@@ -36,6 +36,7 @@ pub trait Slot: Fingerprint + ShuffleWord + Number {
     ///
     /// # Safety
     /// The contract of [`Pending::add`].
+    #[cfg(feature = "bodies")]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32);
     /// The fingerprint of a quotient and a remainder of this many bits.
     fn joined(quotient: Self, remainder: Self, remainder_bits: u32) -> Self;
@@ -43,12 +44,14 @@ pub trait Slot: Fingerprint + ShuffleWord + Number {
     ///
     /// # Safety
     /// They are readable, and this holds them.
+    #[cfg(feature = "bodies")]
     unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> Self;
     /// Items `i` to `i + 3`.
     ///
     /// # Safety
     /// - All of them are valid for reading.
     /// - Their address is a multiple of 16.
+    #[cfg(feature = "bodies")]
     unsafe fn read4(from: Global<Self>, i: usize) -> [Self; 4];
 }
 
@@ -67,6 +70,7 @@ impl Slot for u32 {
     fn lift(fill: Lift<u32>) -> Lift<u32> {
         fill
     }
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
         // SAFETY: the caller's promise is the same.
@@ -76,6 +80,7 @@ impl Slot for u32 {
     fn joined(quotient: u32, remainder: u32, remainder_bits: u32) -> u32 {
         quotient << remainder_bits | remainder
     }
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> u32 {
         let (words, index, shift) = (words.cast::<u32>(), at as usize / 32, at % 32);
@@ -88,6 +93,7 @@ impl Slot for u32 {
             value & (u32::MAX >> (32 - width))
         }
     }
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read4(from: Global<u32>, i: usize) -> [u32; 4] {
         // SAFETY: the caller's promise is the same.
@@ -110,6 +116,7 @@ impl Slot for u64 {
     fn lift(fill: Fill) -> Lift<u64> {
         fill.0
     }
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
         // SAFETY: the caller's promise is the same.
@@ -119,10 +126,12 @@ impl Slot for u64 {
     fn joined(quotient: u64, remainder: u64, remainder_bits: u32) -> u64 {
         quotient << remainder_bits | remainder
     }
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> u64 {
         ReadOnly(words).field(at as u64, width)
     }
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read4(from: Global<u64>, i: usize) -> [u64; 4] {
         // SAFETY: the caller's promise is the same, for two pairs.

@@ -6,6 +6,7 @@ use warpset_simt::shared::Shared;
 #[derive(Clone, Copy)]
 pub struct Window(pub Shared<u32>);
 
+#[cfg(feature = "bodies")]
 impl Window {
     /// Adds bits to a word.
     ///
@@ -38,6 +39,7 @@ impl Pending {
     ///
     /// # Safety
     /// The contract of [`Window::or`], for all words that bits are added to.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn add(&mut self, window: Window, index: u32, bits: u32) {
         if index != self.index {
@@ -52,6 +54,7 @@ impl Pending {
     ///
     /// # Safety
     /// The contract of [`add`](Self::add).
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn field(&mut self, window: Window, at: u32, width: u32, value: u32) {
         let (index, shift) = (at / 32, at % 32);
@@ -68,6 +71,7 @@ impl Pending {
     ///
     /// # Safety
     /// The contract of [`add`](Self::add).
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn wide_field(&mut self, window: Window, at: u32, width: u32, value: u64) {
         // SAFETY: the caller's promise.
@@ -83,6 +87,7 @@ impl Pending {
     ///
     /// # Safety
     /// The contract of [`add`](Self::add).
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn flush(&self, window: Window) {
         // SAFETY: the caller's promise.

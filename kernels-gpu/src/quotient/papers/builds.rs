@@ -12,7 +12,9 @@ use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::quotient::memory::{Fingerprint, Parameters, Shareable};
+#[cfg(feature = "bodies")]
+use crate::quotient::memory::Shareable;
+use crate::quotient::memory::{Fingerprint, Parameters};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
@@ -55,6 +57,7 @@ pub mod segments {
 }
 
 /// The thread's number in a 1-D grid.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn index() -> usize {
     thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize
@@ -64,6 +67,7 @@ fn index() -> usize {
 ///
 /// # Safety
 /// There are `n` fingerprints.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn first_of<F: Fingerprint>(fingerprints: Global<F>, n: usize, remainder_bits: u32, quotient: u64) -> usize {
     let (mut first, mut count) = (0, n);
@@ -84,6 +88,7 @@ unsafe fn first_of<F: Fingerprint>(fingerprints: Global<F>, n: usize, remainder_
 ///
 /// # Safety
 /// The contract of [`quotient_layout`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn lay_out<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -129,6 +134,7 @@ unsafe fn lay_out<F: Fingerprint>(
 ///
 /// # Safety
 /// The contract of [`quotient_write`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn write<F: Fingerprint>(
     fingerprints: Global<F>,

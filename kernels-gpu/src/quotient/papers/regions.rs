@@ -12,7 +12,9 @@ use warpset_core::bits::{ByHalves, ReadWords, WriteWords};
 use warpset_core::quotient::rank_select::{Blocks, Changed};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::quotient::memory::{Fingerprint, Parameters, put_counts};
+#[cfg(feature = "bodies")]
+use crate::quotient::memory::put_counts;
+use crate::quotient::memory::{Fingerprint, Parameters};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 128;
@@ -22,8 +24,10 @@ pub const ITERATIONS: u32 = 16;
 pub const EMPTY: u32 = !0;
 
 /// Words of blocks that belong to one thread.
+#[cfg(feature = "bodies")]
 struct Exclusive(GlobalMut<u64>);
 
+#[cfg(feature = "bodies")]
 impl ReadWords for Exclusive {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
@@ -33,6 +37,7 @@ impl ReadWords for Exclusive {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl WriteWords for Exclusive {
     #[inline(always)]
     fn replace(&mut self, index: u64, mask: u64, bits: u64) {
@@ -44,6 +49,7 @@ impl WriteWords for Exclusive {
 
 /// # Safety
 /// The contract of [`quotient_rank_select_queues`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn queues<F: Fingerprint>(fingerprints: Global<F>, n: usize, parameters: Parameters, queues: GlobalMut<u32>) {
     let i = thread::index_1d();
@@ -61,6 +67,7 @@ unsafe fn queues<F: Fingerprint>(fingerprints: Global<F>, n: usize, parameters: 
 
 /// # Safety
 /// The contract of [`quotient_rank_select_insert_regions`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
     fingerprints: Global<F>,

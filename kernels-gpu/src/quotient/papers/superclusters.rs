@@ -16,12 +16,14 @@ use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+#[cfg(feature = "bodies")]
 use crate::quotient::standard::change::{change, put_changed, put_left};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
 /// Bit `i`: a supercluster begins with slot `i` of the block (`LOCATESUPERCLUSTERS`, `LOCATEDELETESUPERCLUSTERS`).
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn starts<S: Slots>(slots: &S, block: u64, removes: bool) -> u64 {
     let [occupied, _, shifted] = slots.metadata_words(block);
@@ -66,6 +68,7 @@ kernel! {
 ///
 /// # Safety
 /// `flags` and `labels` have a place for the quotient's block and are not written while the kernel runs.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
     let block = (quotient / 64) as usize;
@@ -75,6 +78,7 @@ unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
 
 /// # Safety
 /// The contract of [`quotient_update_bid`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn bid<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -96,6 +100,7 @@ unsafe fn bid<F: Fingerprint>(
 
 /// # Safety
 /// The contract of [`quotient_update_insert_winners`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
     fingerprints: Global<F>,

@@ -64,6 +64,7 @@ impl RankSelectQuery {
     ///
     /// # Safety
     /// `words` are those of the filter, at an address that is a multiple of 16, not written while the kernel runs.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u64>, key: u64) -> bool {
         let Some(fingerprint) = self.fingerprint(key) else { return false };
@@ -75,6 +76,7 @@ impl RankSelectQuery {
     ///
     /// # Safety
     /// The contract of [`RankSelectQuery::contains`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn count(self, words: Global<u64>, key: u64) -> u64 {
         let Some(fingerprint) = self.fingerprint(key) else { return 0 };
@@ -86,6 +88,7 @@ impl RankSelectQuery {
     ///
     /// # Safety
     /// The contract of [`RankSelectQuery::contains`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains_fingerprint(self, words: Global<u64>, fingerprint: u64) -> bool {
         let (quotient, remainder) = (self.split().quotient(fingerprint), self.split().remainder(fingerprint));
@@ -102,6 +105,7 @@ impl RankSelectQuery {
     ///
     /// # Safety
     /// The contract of [`RankSelectQuery::contains`].
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn count_fingerprint(self, words: Global<u64>, fingerprint: u64) -> u64 {
         let (quotient, remainder) = (self.split().quotient(fingerprint), self.split().remainder(fingerprint));

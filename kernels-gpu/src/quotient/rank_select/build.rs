@@ -3,7 +3,9 @@
 
 use warpset_simt::{Global, GlobalMut, allow};
 
-use crate::quotient::layout::{Slot, lay_out};
+use crate::quotient::layout::Slot;
+#[cfg(feature = "bodies")]
+use crate::quotient::layout::lay_out;
 use crate::quotient::memory::Parameters;
 use crate::quotient::rank_select::form::RankSelect;
 

@@ -14,13 +14,19 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
 
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::quotient::answers::contains;
+#[cfg(feature = "bodies")]
 use crate::quotient::keys::fingerprint_at;
-use crate::quotient::layout::{Slot, lay_out};
+use crate::quotient::layout::Slot;
+#[cfg(feature = "bodies")]
+use crate::quotient::layout::lay_out;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
 use crate::quotient::rank_select::form::CountedRankSelect;
 use crate::quotient::rank_select::search::Runs;
-use crate::quotient::rank_select::take_apart::{TILE_BLOCKS, extract};
+use crate::quotient::rank_select::take_apart::TILE_BLOCKS;
+#[cfg(feature = "bodies")]
+use crate::quotient::rank_select::take_apart::extract;
 use crate::{block, look_back};
 
 /// Threads of a block, in all kernels here.
@@ -42,12 +48,14 @@ pub const fn expand_look_back_words(tiles: usize) -> usize {
 }
 
 /// Bits of digits on their way to memory, which other threads add to as well.
+#[cfg(feature = "bodies")]
 struct Marks {
     words: GlobalMut<u32>,
     index: u64,
     bits: u32,
 }
 
+#[cfg(feature = "bodies")]
 impl Marks {
     /// # Safety
     /// The item is one of those that there are bits for, and all threads add to them by such operations alone.

@@ -6,6 +6,7 @@ use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::quotient::memory::{Parameters, ReadOnly};
+#[cfg(feature = "bodies")]
 use crate::quotient::rank_select::take_apart::extract;
 
 pub use crate::quotient::rank_select::take_apart::{BLOCK, TILE_BLOCKS, look_back_words, shared_bytes};

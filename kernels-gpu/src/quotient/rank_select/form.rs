@@ -25,12 +25,14 @@ pub type CountedRankSelect = Slots<true>;
 pub const REMAINDERS: u64 = metadata_words(false);
 
 /// Words of the filter to which all threads add bits.
+#[cfg(feature = "bodies")]
 struct Target<const COUNTED: bool> {
     words: GlobalMut<u64>,
     remainder_bits: u32,
     slots: u64,
 }
 
+#[cfg(feature = "bodies")]
 impl<const COUNTED: bool> Target<COUNTED> {
     const REMAINDERS: u64 = metadata_words(COUNTED);
 
@@ -91,6 +93,7 @@ impl<const COUNTED: bool> Target<COUNTED> {
 }
 
 /// Items of ascending slots on their way to a window.
+#[cfg(feature = "bodies")]
 struct Writer<const COUNTED: bool> {
     window: Window,
     remainder_bits: u32,
@@ -100,6 +103,7 @@ struct Writer<const COUNTED: bool> {
     remainders: Pending,
 }
 
+#[cfg(feature = "bodies")]
 impl<const COUNTED: bool> Writer<COUNTED> {
     const REMAINDERS: u32 = metadata_words(COUNTED) as u32;
 
@@ -194,6 +198,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
 impl<const COUNTED: bool> Form for Slots<COUNTED> {
     const COUNTED: bool = COUNTED;
 
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn compose<F: Slot>(
         items: &Items<F>,
@@ -259,6 +264,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
         unsafe { target.finish() };
     }
 
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>) {
         let split = parameters.split();
@@ -284,6 +290,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
         });
     }
 
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn end(
         parameters: Parameters,

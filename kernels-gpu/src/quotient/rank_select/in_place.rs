@@ -14,7 +14,9 @@ use warpset_core::bits::ByHalves;
 use warpset_core::quotient::rank_select::{Blocks, Changed};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::quotient::memory::{Fingerprint, Owned, Parameters, ReadOnly, put_counts};
+use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+#[cfg(feature = "bodies")]
+use crate::quotient::memory::{Owned, put_counts};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 128;
@@ -23,6 +25,7 @@ const AT_ONCE: usize = 64;
 
 /// # Safety
 /// The contract of [`quotient_rank_select_begins`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn begins<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -48,6 +51,7 @@ unsafe fn begins<F: Fingerprint>(
 
 /// # Safety
 /// The contract of [`quotient_rank_select_insert_groups`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn insert_groups<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -102,6 +106,7 @@ unsafe fn insert_groups<F: Fingerprint>(
 
 /// # Safety
 /// The contract of [`quotient_rank_select_remove_groups`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn remove_groups<F: Fingerprint>(
     fingerprints: Global<F>,

@@ -6,7 +6,9 @@
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::quotient::answers::{contains, contains_sorted};
+#[cfg(feature = "bodies")]
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::{Parameters, ReadOnly};
 use crate::quotient::rank_select::search::Runs;

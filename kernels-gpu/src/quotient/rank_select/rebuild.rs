@@ -17,14 +17,19 @@ use warpset_core::scan::{Lift, Operator, Sum};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, allow, atomic, thread, warp};
 
-use crate::quotient::layout::{Ends, Form, Items, Slot, WINDOW_WORDS, write};
+#[cfg(feature = "bodies")]
+use crate::quotient::layout::{Ends, write};
+use crate::quotient::layout::{Form, Items, Slot, WINDOW_WORDS};
 use crate::quotient::memory::{Fill, Parameters, ReadOnly};
 use crate::quotient::rank_select::form::{REMAINDERS, RankSelect};
+#[cfg(feature = "bodies")]
 use crate::quotient::rank_select::runs::{for_each_used, list_quotients, ones_before, used_slots};
 use crate::{block, look_back};
 
+#[cfg(feature = "bodies")]
 mod combine;
 
+#[cfg(feature = "bodies")]
 use combine::{batch_below, combine};
 
 /// Threads of a block.
@@ -96,6 +101,7 @@ pub const fn look_back_words(tiles: usize) -> usize {
 /// # Safety
 /// - All lanes of the warp come here together; a barrier follows before the shared memory is read.
 /// - The filter has the blocks, and one after them.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn stage(filter: &Blocks<ReadOnly>, first_block: u64, blocks: u32, at: At) {
     let (runends, occupieds): (Shared<u64>, Shared<u64>) = (shared::dynamic(at.runends), shared::dynamic(at.occupieds));
@@ -148,6 +154,7 @@ unsafe fn stage(filter: &Blocks<ReadOnly>, first_block: u64, blocks: u32, at: At
 }
 
 /// The arguments of the kernel.
+#[cfg(feature = "bodies")]
 struct Arguments<F> {
     old: Global<u64>,
     slots: u64,
@@ -165,6 +172,7 @@ struct Arguments<F> {
 ///
 /// # Safety
 /// The contract of [`quotient_rank_select_rebuild`]; all threads of the block come here together.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks: u32, items: Shared<F>) -> u32 {
     let Arguments { old, slots, parameters, batch, n, removes, totals, .. } = *arguments;
@@ -249,6 +257,7 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
 ///
 /// # Safety
 /// The contract of [`quotient_rank_select_rebuild`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn rebuild<F: Slot>(arguments: Arguments<F>) {
     let Arguments { slots, parameters, look_back, ticket, words, totals, .. } = arguments;

@@ -105,12 +105,14 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
         Head { offset, occupieds, runends, first: if paired { d } else { 0 }, held: paired }
     }
 
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     fn runends(&self, block: u64) -> u64 {
         self.words.word(self.first_word(block) + RUNENDS)
     }
 
     /// The run of a quotient, if it has one.
+    #[cfg(feature = "bodies")]
     #[inline(always)]
     fn find(&self, quotient: u64, select: impl Select) -> Option<Run> {
         let (mut block, at) = (quotient / 64, quotient as u32 % 64);
@@ -161,6 +163,7 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
     }
 }
 
+#[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
     /// The slot of a run with a remainder, if it is there. Digits are passed over, a block of slots at a time.
     #[inline(always)]
@@ -258,6 +261,7 @@ struct Window {
 /// No slot.
 const ABSENT: u32 = 64;
 
+#[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
     /// Walks the slots of a run, as many remainders at a time as 64 bits hold: `take` gets them after an exclusive or
     /// with `wanted`, and the lowest bits of those that there are, and says whether it has seen enough.

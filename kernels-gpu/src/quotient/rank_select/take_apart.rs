@@ -16,6 +16,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
 use crate::quotient::memory::{Fingerprint, ReadOnly};
+#[cfg(feature = "bodies")]
 use crate::quotient::rank_select::runs::{ends_below, for_each_used, list_quotients, ones_before, used_slots};
 use crate::{block, look_back};
 
@@ -57,6 +58,7 @@ pub const fn look_back_words(tiles: usize) -> usize {
 /// # Safety
 /// - All lanes of the warp come here together; a barrier follows before the shared memory is read.
 /// - The filter has the blocks.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn stage<const COUNTED: bool>(
     filter: &Blocks<ReadOnly, COUNTED>,
@@ -118,6 +120,7 @@ unsafe fn stage<const COUNTED: bool>(
 /// # Safety
 /// - All lanes of the warp come here together; a barrier follows before the list is read.
 /// - The list has room.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
     filter: &Blocks<ReadOnly, COUNTED>,
@@ -169,6 +172,7 @@ unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
 ///
 /// # Safety
 /// The contract of `quotient_rank_select_extract`; `words` are those of `filter`, without or with counters.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn extract<F: Fingerprint, const COUNTED: bool>(
     words: Global<u64>,

@@ -9,16 +9,24 @@ use warpset_core::quotient::standard as core;
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut};
 
-use crate::quotient::layout::{Form, Items, Part, Slot, lay_out};
-use crate::quotient::memory::{Parameters, Shareable};
+#[cfg(feature = "bodies")]
+use crate::quotient::layout::lay_out;
+use crate::quotient::layout::{Form, Items, Part, Slot};
+use crate::quotient::memory::Parameters;
+#[cfg(feature = "bodies")]
+use crate::quotient::memory::Shareable;
 
+#[cfg(feature = "bodies")]
 mod window;
 
+#[cfg(feature = "bodies")]
 use window::Writer;
 
 /// Slots with three bits of metadata.
+#[cfg(feature = "bodies")]
 struct Standard;
 
+#[cfg(feature = "bodies")]
 impl Form for Standard {
     #[inline(always)]
     unsafe fn compose<F: Slot>(
@@ -64,6 +72,7 @@ impl Form for Standard {
 ///
 /// # Safety
 /// The contract of [`Form::compose`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn compose<F: Slot, const PACKED: bool>(
     items: &Items<F>,

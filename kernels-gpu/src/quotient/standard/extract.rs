@@ -49,8 +49,10 @@ pub const fn look_back_words(tiles: usize) -> usize {
 
 /// Sums of items, and of quotients that are occupied less runs that begin. The second may be negative on the way, and
 /// is taken modulo 2^62; from the first block on it is not.
+#[cfg(feature = "bodies")]
 struct Sums;
 
+#[cfg(feature = "bodies")]
 impl Operator for Sums {
     type Value = Fill;
     const IDENTITY: Fill = Fill(Lift { floor: 0, add: 0 });
@@ -63,6 +65,7 @@ impl Operator for Sums {
 }
 
 /// How the words of metadata of a block are read.
+#[cfg(feature = "bodies")]
 trait Metadata: Slots {
     /// Writes occupied, continuation and shifted bits of the tile's blocks to their rows, by all threads of a block.
     ///
@@ -72,6 +75,7 @@ trait Metadata: Slots {
     unsafe fn stage(&self, first_block: u64, blocks: u64);
 }
 
+#[cfg(feature = "bodies")]
 impl Metadata for PackedSlots<ReadOnly> {
     #[inline(always)]
     unsafe fn stage(&self, first_block: u64, blocks: u64) {
@@ -89,6 +93,7 @@ impl Metadata for PackedSlots<ReadOnly> {
     }
 }
 
+#[cfg(feature = "bodies")]
 impl Metadata for ByteSlots<ReadOnly> {
     #[inline(always)]
     unsafe fn stage(&self, first_block: u64, blocks: u64) {
@@ -114,6 +119,7 @@ impl Metadata for ByteSlots<ReadOnly> {
 }
 
 /// The quotient before `block` that has `rank` occupied ones between itself and the block.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn occupied_before<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64 {
     while block > 0 {
@@ -132,6 +138,7 @@ fn occupied_before<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same arguments.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn occupied_before_by_warp<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64 {
     let lane = warp::lane_id() as u64;
@@ -162,6 +169,7 @@ unsafe fn occupied_before_by_warp<S: Metadata>(slots: &S, mut block: u64, mut ra
 ///
 /// # Safety
 /// The contract of [`quotient_extract`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn extract<F: Fingerprint, S: Metadata>(
     slots: S,

@@ -7,9 +7,12 @@ use warpset_core::quotient::slots::bytes_of_slot;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::batch::keys::KeyKind;
+#[cfg(feature = "bodies")]
 use crate::quotient::answers::{contains, contains_sorted};
 use crate::quotient::memory::{Parameters, ReadOnly};
-use crate::quotient::standard::windows::{self, PackedWindows};
+use crate::quotient::standard::windows;
+#[cfg(feature = "bodies")]
+use crate::quotient::standard::windows::PackedWindows;
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;

@@ -18,11 +18,15 @@ use warpset_core::quotient::standard;
 
 use crate::quotient::memory::Pairs;
 
+#[cfg(feature = "bodies")]
 mod bytes;
 mod packed;
 
+#[cfg(feature = "bodies")]
 pub use bytes::ByteWindows;
-pub use packed::{PackedWindows, fields};
+#[cfg(feature = "bodies")]
+pub use packed::PackedWindows;
+pub use packed::fields;
 
 /// A bit per slot.
 pub trait Mask: Copy + Eq + BitAnd<Output = Self> + Not<Output = Self> {
@@ -230,12 +234,14 @@ fn stored_before<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool
 }
 
 /// Whether a fingerprint is stored in slots of one byte.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn in_single_bytes<P: Pairs>(words: P, slots: u64, quotient: u64, remainder: u64) -> bool {
     contains(&ByteWindows::<1, 2, _>::new(words, slots), quotient, remainder)
 }
 
 /// Whether a fingerprint is stored in slots of two bytes and more, as remainders of this width take.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn in_wide_slots<P: Pairs>(words: P, slots: u64, remainder_bits: u32, quotient: u64, remainder: u64) -> bool {
     match bytes_of_slot(remainder_bits) {

@@ -12,10 +12,12 @@ use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+#[cfg(feature = "bodies")]
 use crate::quotient::standard::change::{change, put_changed, put_left};
 
 /// The first slot of the supercluster of a quotient; for removals, where the quotient's slot is empty, that slot, in
 /// which there is nothing.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 fn region<S: Slots>(slots: &S, quotient: u64, removes: bool) -> u64 {
     if removes { slots.cluster_start(quotient) } else { slots.supercluster_start(quotient) }
@@ -23,6 +25,7 @@ fn region<S: Slots>(slots: &S, quotient: u64, removes: bool) -> u64 {
 
 /// # Safety
 /// The contract of [`quotient_update_regions`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn regions<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -51,6 +54,7 @@ unsafe fn regions<F: Fingerprint>(
 
 /// # Safety
 /// The contract of [`quotient_update_insert_sorted`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn insert_sorted<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -83,6 +87,7 @@ unsafe fn insert_sorted<F: Fingerprint>(
 
 /// # Safety
 /// The contract of [`quotient_update_remove_sorted`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn remove_sorted<F: Fingerprint>(
     fingerprints: Global<F>,

@@ -13,7 +13,9 @@ use warpset_core::scan::{Lift, Operator};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::quotient::memory::{Fill, Filling, Fingerprint, Parameters, ReadOnly, Shareable};
+#[cfg(feature = "bodies")]
+use crate::quotient::memory::Shareable;
+use crate::quotient::memory::{Fill, Filling, Fingerprint, Parameters, ReadOnly};
 use crate::{block, look_back};
 
 /// Threads of a block.
@@ -38,6 +40,7 @@ pub const fn look_back_words(tiles: usize) -> usize {
 ///
 /// # Safety
 /// They are ascending and readable.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn lower_bound<F: Fingerprint>(
     batch: Global<F>,
@@ -60,6 +63,7 @@ unsafe fn lower_bound<F: Fingerprint>(
 }
 
 /// A tile of quotients, as one thread sees it.
+#[cfg(feature = "bodies")]
 pub(super) struct Tile {
     number: usize,
     /// The thread's block of 64 quotients.
@@ -72,6 +76,7 @@ pub(super) struct Tile {
     pub(super) keys: usize,
 }
 
+#[cfg(feature = "bodies")]
 impl Tile {
     /// The block's tile.
     ///
@@ -142,6 +147,7 @@ impl Tile {
 ///
 /// # Safety
 /// The contract of [`quotient_update_rebuild`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn rebuild<F: Fingerprint, S: Slots>(
     old: S,

@@ -11,13 +11,19 @@ use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::scan::Lift;
 use warpset_simt::{Global, GlobalMut};
 
-use super::rebuild::{THREADS, Tile};
+use super::rebuild::THREADS;
+#[cfg(feature = "bodies")]
+use super::rebuild::Tile;
 use crate::quotient::memory::Parameters;
 
 mod walk;
+#[cfg(feature = "bodies")]
 mod write;
 
-use walk::{Near, Ours};
+use walk::Near;
+#[cfg(feature = "bodies")]
+use walk::Ours;
+#[cfg(feature = "bodies")]
 use write::Writer;
 
 /// Filters of these kernels have more quotients than a block.
@@ -28,6 +34,7 @@ pub const MAX_SLOTS: u64 = 1 << 31;
 const KEYS_BY_RUNS: usize = THREADS as usize / 2;
 
 /// The batch's fingerprints with quotients of a block.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Theirs<F> {
     batch: Global<F>,
@@ -37,6 +44,7 @@ struct Theirs<F> {
     base: F,
 }
 
+#[cfg(feature = "bodies")]
 impl<F: Near> Theirs<F> {
     /// The next, relative to the block, or the end.
     ///
@@ -55,6 +63,7 @@ impl<F: Near> Theirs<F> {
 /// # Safety
 /// - The contract of [`Ours::start`] and [`Theirs::get`].
 /// - The batch is ascending.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
     ours: &mut Ours<PACKED>,
@@ -100,6 +109,7 @@ unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
 ///
 /// # Safety
 /// The contract of [`combine`].
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn fill<F: Near, const PACKED: bool, const REMOVES: bool>(
     mut ours: Ours<PACKED>,
@@ -137,6 +147,7 @@ unsafe fn fill<F: Near, const PACKED: bool, const REMOVES: bool>(
 }
 
 /// The arguments of these kernels.
+#[cfg(feature = "bodies")]
 struct Arguments<F> {
     old: Global<u64>,
     slots: u64,
@@ -153,6 +164,7 @@ struct Arguments<F> {
 ///
 /// # Safety
 /// The contract of [`quotient_update_insert_packed`], or the kernel of the other container.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: Arguments<F>) {
     let Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals } = arguments;

@@ -18,6 +18,7 @@ pub const fn fields(remainder_bits: u32) -> u64 {
 
 /// The blocks of packed slots; `PAIRED` where all have an even number of words, that is, remainders an odd number of
 /// bits.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy, Debug)]
 pub struct PackedWindows<const PAIRED: bool, P> {
     words: P,
@@ -26,6 +27,7 @@ pub struct PackedWindows<const PAIRED: bool, P> {
     fields: u64,
 }
 
+#[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs> PackedWindows<PAIRED, P> {
     /// The slots in `words`, whole blocks of them; with the [`fields`] of these remainders.
     #[inline(always)]
@@ -40,12 +42,14 @@ impl<const PAIRED: bool, P: Pairs> PackedWindows<PAIRED, P> {
 }
 
 /// The first remainders, where they came with the metadata.
+#[cfg(feature = "bodies")]
 #[derive(Clone, Copy, Debug)]
 pub struct Remainders {
     first: u64,
     held: bool,
 }
 
+#[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs> Windows for PackedWindows<PAIRED, P> {
     type Mask = u64;
     type Rest = Remainders;

@@ -63,6 +63,7 @@ near! { u32 u64 }
 
 /// Where a slot's bits begin, in words of 32 bits after its block's first, and bits, if it has `bytes` whole bytes.
 /// Four slots take as many words.
+#[cfg(feature = "bodies")]
 #[inline(always)]
 pub(super) fn place_of_bytes(slot: u32, bytes: u32) -> (u32, u32) {
     let byte = slot % 4 * bytes;
@@ -70,6 +71,7 @@ pub(super) fn place_of_bytes(slot: u32, bytes: u32) -> (u32, u32) {
 }
 
 /// The way through the fingerprints of a block.
+#[cfg(feature = "bodies")]
 pub(super) struct Ours<const PACKED: bool> {
     /// From the block's first on.
     words: Global<u64>,
@@ -82,6 +84,7 @@ pub(super) struct Ours<const PACKED: bool> {
     continuations: u64,
 }
 
+#[cfg(feature = "bodies")]
 impl<const PACKED: bool> Ours<PACKED> {
     /// The first slot of the block's fingerprints, relative to it; zero if there are none.
     ///

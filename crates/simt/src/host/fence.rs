@@ -1,5 +1,6 @@
 //! Fences, which matter to the race detector and to delayed stores.
-use crate::emulator::engine::{self, Scope};
+use super::engine;
+use super::operation::Scope;
 
 pub fn block() {
     engine::fence(Scope::Block);

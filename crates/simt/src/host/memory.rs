@@ -1,7 +1,7 @@
 //! Global memory: every access is checked against the handle and the registered buffers.
+use super::engine;
+use super::operation::AccessKind as Access;
 use super::word::Word;
-use crate::emulator::engine;
-use crate::emulator::engine::Access;
 
 /// The pointer comes first: a launch passes the address of an argument on, and the
 /// device takes 8 bytes there.

@@ -1,7 +1,7 @@
 //! Lanes and collectives.
+use super::engine;
+use super::operation::Collective;
 use super::word::{MatchWord, ShuffleWord};
-use crate::emulator::block::Collective;
-use crate::emulator::engine;
 
 pub fn lane_id() -> u32 {
     engine::with(|engine| engine.shape.lane)

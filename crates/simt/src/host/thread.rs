@@ -1,6 +1,6 @@
 //! Indices, barriers, spin hints.
-use crate::emulator::block::BarrierOp;
-use crate::emulator::engine;
+use super::engine;
+use super::operation::BarrierOp;
 
 macro_rules! indices {
     ($($name:ident = $field:ident . $axis:ident;)*) => {$(

@@ -1,8 +1,9 @@
 //! Atomics on global memory. Host atomics underneath, because other host threads may
 //! run launches on the same buffers.
+use super::engine;
 use super::memory::{self, Raw};
+use super::operation::{Atomic, Order};
 use super::word::{AtomicWord, Modify};
-use crate::emulator::engine::{self, Atomic, Order};
 
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(

@@ -1,6 +1,7 @@
 //! Shared memory: an address is an offset into the block's array.
+use super::engine;
+use super::operation::{AccessKind as Access, Atomic};
 use super::word::{AtomicWord, Modify, Word};
-use crate::emulator::engine::{self, Access, Atomic};
 
 pub fn dynamic_base() -> u32 {
     0
