@@ -4,6 +4,8 @@
 
 mod damage;
 mod files;
+#[cfg(unix)]
+mod outputs;
 mod reads;
 mod runs;
 mod screens;
