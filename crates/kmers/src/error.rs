@@ -183,6 +183,23 @@ pub enum Error {
         /// Its reads.
         reads: u64,
     },
+    /// Two reads of a pair have names of different reads.
+    #[error(
+        "pair {pair} is {name:?} in {} and {other:?} in {}, which are no mates: fetch the files again, or pass --any-mates if \
+         they are", path.display(), mates.display()
+    )]
+    OtherMate {
+        /// The file of the first read.
+        path: PathBuf,
+        /// The file of the second read.
+        mates: PathBuf,
+        /// Number of the pair, from 1 on.
+        pair: u64,
+        /// Name of the first read.
+        name: String,
+        /// Name of the second read.
+        other: String,
+    },
     /// Files of mates are named in pairs.
     #[error("{files} files cannot be read in pairs: name the two files of mates one after the other")]
     OddFiles {

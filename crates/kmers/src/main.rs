@@ -12,8 +12,8 @@ use std::time::Instant;
 use clap::Parser;
 use warpset_base::file::{CallFiles, Replacement};
 use warpset_kmers::{
-    Error, Index, IndexKind, Indexing, Pairing, Progress, Rule, Screening, Settings, Table, check_unpacked_name,
-    checksum, count_files,
+    Error, Index, IndexKind, Indexing, OddLetters, Pairing, Progress, Rule, Screening, Settings, Table,
+    check_unpacked_name, checksum, count_files,
 };
 
 use cli::{Cli, Command, Kind, On};
@@ -39,6 +39,16 @@ impl Voice {
     fn say(self, text: impl std::fmt::Display) {
         if !self.is_quiet {
             eprintln!("{text}");
+        }
+    }
+
+    /// Mentions letters that are no A, C, G, T.
+    fn say_odd(self, odd: OddLetters) {
+        if odd.uracils > 0 {
+            self.say(format_args!("{} letters U were read as T", odd.uracils));
+        }
+        if odd.others > 0 {
+            self.say(format_args!("{} letters are none of A, C, G, T, U, and ended k-mers", odd.others));
         }
     }
 
@@ -125,6 +135,7 @@ fn count(args: &cli::Count, voice: Voice) -> Done {
     progress.finish();
     let table = counted?;
     table.save(output)?;
+    voice.say_odd(progress.odd_letters());
     voice.say(of_table(&table, &args.output));
     voice.say(format_args!("{:.2} s", start.elapsed().as_secs_f64()));
     Ok(())
@@ -167,6 +178,7 @@ fn index(args: &cli::IndexArgs, voice: Voice) -> Done {
     progress.finish();
     let index = indexed?;
     if args.for_deacon { index.save_for_deacon(output) } else { index.save(output) }?;
+    voice.say_odd(progress.odd_letters());
     voice.say(of_index(&index, &args.output));
     voice.say(format_args!("{:.2} s", start.elapsed().as_secs_f64()));
     Ok(())
@@ -290,6 +302,7 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
             matched + unmatched
         )),
     }
+    voice.say_odd(OddLetters { others: 0, ..screened.odd_letters });
     if written.is_empty() {
         voice.say("nothing was written: --matched, --unmatched, --counts and --summary name files for that");
     }

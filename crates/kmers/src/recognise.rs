@@ -8,6 +8,7 @@ use warpset_base::file::{HEADER_BYTES, Structure};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::Error;
+use crate::roll::is_white;
 
 /// Bytes that say what a file is.
 pub(crate) const HEAD: usize = 16;
@@ -34,8 +35,8 @@ const KINDS: [(&[u8], &str, &str); 22] = [
     (b"DBF", "an index of Deacon", "pass the sequences that it was made of"),
     (b">", "FASTA", ""),
     (b"@", "FASTQ", ""),
-    (b"\x1f\x8b", "a file compressed by gzip", ""),
-    (b"\x28\xb5\x2f\xfd", "a file compressed by Zstandard", ""),
+    (b"\x1f\x8b", "a file compressed by gzip", "unpack it once more"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed by Zstandard", "unpack it once more"),
 ];
 
 /// What begins with these bytes, and what to do where sequences are needed; `None` for what is not known.
@@ -50,6 +51,16 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
         return Some((what, "pass the sequences that it was made of"));
     }
     KINDS.into_iter().find(|(magic, ..)| head.starts_with(magic)).map(|(_, what, remedy)| (what, remedy))
+}
+
+/// The mark that records begin with, if these are the first bytes of FASTA or FASTQ.
+pub(crate) fn mark_of(head: &[u8]) -> Option<u8> {
+    recognise(head).filter(|(what, _)| what.starts_with("FAST")).and_then(|_| head.first().copied())
+}
+
+/// Whether a text whose first [`HEAD`] bytes these are has nothing in it.
+pub(crate) fn is_empty(head: &[u8]) -> bool {
+    head.len() < HEAD && head.iter().all(|&byte| is_white(byte))
 }
 
 /// The error for what begins with these bytes and is no FASTA or FASTQ.

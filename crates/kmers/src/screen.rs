@@ -29,7 +29,7 @@ use warpset_gpu::{Backend as Found, Device};
 use crate::count::{bytes_of, pieces_of_work, pool};
 use crate::pieces::Text;
 use crate::settings::Executor;
-use crate::{Backend, Error, Index, Progress, Table};
+use crate::{Backend, Error, Index, OddLetters, Progress, Table};
 
 pub(crate) use batch::Batch;
 use decide::{Decider, Decision, Failure};
@@ -105,6 +105,8 @@ pub struct Screened {
     pub matched_bases: u64,
     /// Letters of reads that do not.
     pub unmatched_bases: u64,
+    /// Letters of all reads that are no A, C, G, T.
+    pub odd_letters: OddLetters,
 }
 
 impl<'a> Screening<'a> {
@@ -342,7 +344,8 @@ impl<'a> Screening<'a> {
         let threads = pool.current_num_threads();
         self.progress.say("screening");
         thread::scope(|scope| {
-            let source = Source::new(scope, files, self.pairing, (BATCH, threads), &self.progress);
+            let pairing = (self.pairing, self.any_mates);
+            let source = Source::new(scope, files, pairing, (BATCH, threads), &self.progress);
             // Before anything is written: what is no FASTA at all leaves the outputs alone, whatever they are.
             let mut first = Batch::default();
             let first = Mutex::new(source.next(&mut first)?.map(|number| (number, first)));
@@ -514,6 +517,7 @@ fn written(
 
 impl Screened {
     fn add(&mut self, batch: &Batch, decisions: &[Decision]) {
+        self.odd_letters += batch.odd_letters();
         for (unit, decision) in decisions.iter().enumerate() {
             let mates = unit * batch.mates()..(unit + 1) * batch.mates();
             let bases = mates.map(|record| batch.letters_len(record) as u64).sum::<u64>();
@@ -527,7 +531,10 @@ impl Screened {
     }
 
     fn plus(self, other: Screened) -> Screened {
+        let mut odd_letters = self.odd_letters;
+        odd_letters += other.odd_letters;
         Screened {
+            odd_letters,
             matched: self.matched + other.matched,
             unmatched: self.unmatched + other.unmatched,
             matched_bases: self.matched_bases + other.matched_bases,

@@ -37,6 +37,9 @@ struct Summary {
     bases: u64,
     bases_matched: u64,
     bases_unmatched: u64,
+    /// Letters that ended k-mers, and letters U, read as T.
+    other_letters: u64,
+    uracils: u64,
     seconds: f64,
     bases_per_second: u64,
 }
@@ -85,6 +88,8 @@ impl Screening<'_> {
             bases,
             bases_matched: screened.matched_bases,
             bases_unmatched: screened.unmatched_bases,
+            other_letters: screened.odd_letters.others,
+            uracils: screened.odd_letters.uracils,
             seconds,
             bases_per_second: (bases as f64 / seconds.max(1e-9)) as u64,
         };

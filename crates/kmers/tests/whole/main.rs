@@ -10,3 +10,4 @@ mod reads;
 mod runs;
 mod screens;
 mod sequences;
+mod unusual;
