@@ -151,7 +151,11 @@ impl From<warpset_kmers::Error> for Failure {
             Error::Table(cause) | Error::Filter(cause) => return (*cause).into(),
             Error::Device(cause) => return (*cause).into(),
             Error::Primitives(_) => Kind::Device,
-            Error::Read { .. } | Error::Write { .. } | Error::NotSequence { .. } | Error::NotTable { .. } => Kind::File,
+            Error::Read { .. }
+            | Error::Write { .. }
+            | Error::NotSequence { .. }
+            | Error::NotTable { .. }
+            | Error::OtherKind { .. } => Kind::File,
             Error::BudgetTooSmall { .. } | Error::OverBudget { .. } => Kind::Memory,
             Error::TooManyKmers { .. } => Kind::Full,
             _ => Kind::Value,

@@ -167,7 +167,6 @@ def test_damaged_files(tmp_path):
         with pytest.raises(warpset.FileError, match="none"):
             read(tmp_path / "none")
     for name, text, message in [
-        ("empty", "", "it is empty"),
         ("text", "hello", "begins with 'h'"),
         ("cut.fq", "@a\nACGT\n+\nII", "not as many qualities"),
     ]:

@@ -23,6 +23,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::words::AlignedWords;
 
+mod call;
 mod error;
 #[cfg(feature = "mmap")]
 mod map;
@@ -32,13 +33,14 @@ mod replace;
 #[cfg(feature = "serde")]
 mod serde;
 mod structure;
+pub use call::{CallFiles, SameFile};
 pub use error::{FileError, SavedError, at_path};
 #[cfg(feature = "mmap")]
 pub use map::{InMap, MappedWords, map};
 pub use payload::Payload;
 use payload::{save_payload, write_payload_to};
 pub use reader::PayloadReader;
-pub use replace::{Replacement, replace};
+pub use replace::{Replacement, abandon, replace};
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
 pub use structure::{BYTE_STRING, SIGNED, SavedType, Structure};

@@ -228,6 +228,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let [folder, bacterium] = &args[..] else { return Err("usage: accuracy FOLDER BACTERIUM.fa.gz".into()) };
     fs::create_dir_all(folder)?;
+    if fs::read_dir(folder)?.next().is_some() {
+        return Err(format!("{} has files, which might be replaced: name a new folder", folder.display()).into());
+    }
     let mut text = String::new();
     flate2::read::MultiGzDecoder::new(fs::File::open(bacterium)?).read_to_string(&mut text)?;
     let bacterium: Vec<u8> = text.lines().filter(|line| !line.starts_with('>')).collect::<String>().into_bytes();

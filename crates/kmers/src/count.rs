@@ -4,6 +4,7 @@ mod device;
 mod host;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
 
 use warpset_base::parallel::threads_for;
 use warpset_core::quotient::rank_select::counters;
@@ -77,7 +78,8 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
         Found::Cuda(device) => Ok(device),
         Found::Cpu(why) => Err(why),
     };
-    let settings = &Settings { threads: threads_for(settings.threads, pieces_of_work(texts)), ..settings.clone() };
+    let threads = threads_for(settings.threads, pieces_of_work(texts));
+    let settings = &Settings { threads, seen: Arc::default(), ..settings.clone() };
     let counted = pool(settings.threads)?.install(|| match &settings.place {
         Executor::Device(device) => device::count(texts, settings, || Ok(device.clone())),
         Executor::Backend(Backend::Cuda) => device::count(texts, settings, find),
@@ -89,7 +91,12 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
         }
         Executor::Backend(Backend::Cpu | Backend::Auto) => host::count(texts, settings),
     });
-    settings.progress.outcome(counted)
+    let seen = *settings.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    settings.progress.note(seen.odd);
+    match settings.progress.outcome(counted) {
+        Err(Error::NoKmers { .. }) if !seen.any => Table::empty(settings.k),
+        counted => counted,
+    }
 }
 
 /// Bytes of all texts, where all of them can be read twice.

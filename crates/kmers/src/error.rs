@@ -37,6 +37,16 @@ pub enum Error {
         /// What the parser said.
         reason: String,
     },
+    /// A file is of another kind than the one that is needed.
+    #[error("{} is {found}; {needed}", path.display())]
+    OtherKind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+        /// What is needed, and where it comes from.
+        needed: String,
+    },
     /// No file was named.
     #[error("no input: name FASTA or FASTQ files, or `-` for the standard input")]
     NoInput,
@@ -173,6 +183,23 @@ pub enum Error {
         /// Its reads.
         reads: u64,
     },
+    /// Two reads of a pair have names of different reads.
+    #[error(
+        "pair {pair} is {name:?} in {} and {other:?} in {}, which are no mates: fetch the files again, or pass --any-mates if \
+         they are", path.display(), mates.display()
+    )]
+    OtherMate {
+        /// The file of the first read.
+        path: PathBuf,
+        /// The file of the second read.
+        mates: PathBuf,
+        /// Number of the pair, from 1 on.
+        pair: u64,
+        /// Name of the first read.
+        name: String,
+        /// Name of the second read.
+        other: String,
+    },
     /// Files of mates are named in pairs.
     #[error("{files} files cannot be read in pairs: name the two files of mates one after the other")]
     OddFiles {
@@ -200,10 +227,17 @@ pub enum Error {
         bytes: u64,
     },
     /// A file would be read and written at the same time, or written twice.
-    #[error("{} is named twice: name another file for the output", path.display())]
-    SameFile {
+    #[error(transparent)]
+    SameFile(#[from] warpset_base::file::SameFile),
+    /// A name of an output ends as those of files that are packed in a way that is not written.
+    #[error("{} would not be what its name says: {written}; name a file with another ending than .{ending}", path.display())]
+    WrongEnding {
         /// The file.
         path: PathBuf,
+        /// The end of its name.
+        ending: String,
+        /// What can be written.
+        written: &'static str,
     },
     /// The threads could not be started.
     #[error("cannot start {threads} threads: ask for fewer")]

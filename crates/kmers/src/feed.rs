@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::pieces::{Piece, Plain, Text};
-use crate::reads::{Records, batches};
+use crate::reads::{Records, Seen, batches};
 use crate::{Error, K, Progress, Settings};
 
 /// Batches on their way, per thread.
@@ -22,6 +22,7 @@ type Batch = Result<Vec<u8>, Error>;
 /// What is still to be counted.
 pub(crate) struct Feed<'a> {
     k: K,
+    seen: &'a Mutex<Seen>,
     progress: &'a Progress,
     pieces: Vec<(Plain<'a>, Range<u64>)>,
     next: AtomicUsize,
@@ -43,7 +44,7 @@ pub(crate) fn feed<T>(
     settings: &Settings,
     work: impl FnOnce(&Feed<'_>, usize) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let Settings { k, threads, progress, .. } = settings;
+    let Settings { k, threads, progress, seen, .. } = settings;
     let (mut pieces, mut whole) = (Vec::new(), Vec::new());
     for &text in texts {
         match Plain::find(text)? {
@@ -60,7 +61,7 @@ pub(crate) fn feed<T>(
             let (sender, whole, next) = (sender.clone(), &whole, &next_whole);
             scope.spawn(move || {
                 while let Some(&text) = whole.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if !parse(text, *k, progress, &sender) {
+                    if !parse(text, (*k, progress, seen), &sender) {
                         return;
                     }
                 }
@@ -69,21 +70,29 @@ pub(crate) fn feed<T>(
         drop(sender);
         let (next, receiver) = (AtomicUsize::new(0), Mutex::new(receiver));
         // When the work is done, nobody receives any more, which ends all parsers.
-        work(&Feed { k: *k, progress, pieces, next, here, receiver }, (threads - parsers).max(1))
+        work(&Feed { k: *k, seen, progress, pieces, next, here, receiver }, (threads - parsers).max(1))
     })
 }
 
 /// Sends the batches of a text, or why there are no more; says whether to go on with another.
-fn parse(text: Text<'_>, k: K, progress: &Progress, sender: &SyncSender<Batch>) -> bool {
+fn parse(text: Text<'_>, (k, progress, seen): (K, &Progress, &Mutex<Seen>), sender: &SyncSender<Batch>) -> bool {
     // The error only ends the parsing: nobody receives after another one, which is the one that counts.
     let send = |batch| sender.send(Ok(batch)).map_err(|_| Error::NoInput);
     match records(text, progress).and_then(|records| batches(records, k, send)) {
-        Ok(()) => true,
+        Ok(found) => {
+            note(seen, found);
+            true
+        }
         Err(error) => {
             let _ = sender.send(Err(error));
             false
         }
     }
+}
+
+/// Adds letters that were read to others.
+fn note(seen: &Mutex<Seen>, found: Seen) {
+    seen.lock().unwrap_or_else(PoisonError::into_inner).plus(found);
 }
 
 fn records<'a>(text: Text<'a>, progress: &Progress) -> Result<Records<'a>, Error> {
@@ -113,6 +122,7 @@ impl<'a> Feed<'a> {
         if let Some((piece, bytes)) = &mut share.piece
             && !piece.step(visit)?
         {
+            note(self.seen, piece.seen());
             self.progress.advance(*bytes)?;
             share.piece = None;
         }
@@ -134,6 +144,9 @@ impl<'a> Feed<'a> {
                 break;
             }
         }
-        self.here.iter().try_for_each(|&text| batches(records(text, self.progress)?, self.k, |batch| visit(&batch)))
+        self.here.iter().try_for_each(|&text| {
+            note(self.seen, batches(records(text, self.progress)?, self.k, |batch| visit(&batch))?);
+            Ok(())
+        })
     }
 }

@@ -82,6 +82,11 @@ impl Index {
         unsafe { format::map(path.as_ref()) }
     }
 
+    /// Whether [`map`](Index::map) maps a file, or reads it as those of Deacon.
+    pub fn can_be_mapped(path: impl AsRef<Path>) -> bool {
+        crate::recognise::head_of(path.as_ref()).is_ok_and(|head| head.starts_with(b"WARPSET\0"))
+    }
+
     /// Writes a file. A regular file that stands there is replaced at once, when all is written.
     ///
     /// # Errors

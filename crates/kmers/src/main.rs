@@ -1,252 +1,77 @@
 //! The program `kmers`; `kmers --help` says what it does, `docs/kmers.md` more.
 
+mod cli;
+mod signals;
+
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::Parser;
+use warpset_base::file::{CallFiles, Replacement};
 use warpset_kmers::{
-    Backend, Error, Index, IndexKind, Indexing, Pairing, Progress, Rule, Screening, Settings, Table, count_files,
+    Error, Index, IndexKind, Indexing, OddLetters, Pairing, Progress, Rule, Screening, Settings, Table,
+    check_unpacked_name, checksum, count_files,
 };
 
-/// Counts the k-mers of genomes and reads exactly, and screens reads by them
-#[derive(Parser)]
-#[command(version, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
+use cli::{Cli, Command, Kind, On};
+
+/// Why the program failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Kmers(#[from] Error),
+    #[error("{0}")]
+    Usage(String),
 }
 
-#[derive(Subcommand)]
-enum Command {
-    /// Count the canonical k-mers of FASTA and FASTQ files, plain, gzip or Zstandard
-    Count(Count),
-    /// Index the minimizers of sequences, or unite indexes
-    Index(IndexArgs),
-    /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table has
-    Screen(Screen),
-    /// Say what an index or a table has
-    Info(Info),
-    /// Add up tables
-    Merge(Merge),
-    /// Print how many different k-mers there are with each number of copies
-    Histogram(Histogram),
-    /// Print all k-mers with their numbers of copies, in no order
-    List(List),
+type Done = Result<(), Failure>;
+
+/// What is told on the error stream.
+#[derive(Clone, Copy)]
+struct Voice {
+    is_quiet: bool,
 }
 
-#[derive(Args)]
-struct Count {
-    /// Files; `-` is the standard input
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// Bases per k-mer, 1 to 32
-    #[arg(short, long, default_value_t = 31)]
-    k: u32,
-    /// The file for the table
-    #[arg(short, long)]
-    output: PathBuf,
-    /// Leave out k-mers of which there are fewer copies
-    #[arg(long, default_value_t = 1)]
-    min_count: u64,
-    /// Memory that may be used, in bytes or with K, M or G (2^10, 2^20, 2^30); default: no limit
-    #[arg(long, value_parser = bytes)]
-    max_memory: Option<u64>,
-    /// Threads; default: all
-    #[arg(short, long)]
-    threads: Option<usize>,
-    /// What counts; all give the same table
-    #[arg(long, value_enum, default_value_t = On::Auto)]
-    backend: On,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum On {
-    /// A GPU if CUDA answers, the input is large enough for it to pay, and no --max-memory is given; else the CPU
-    Auto,
-    /// The CPU
-    Cpu,
-    /// A GPU; an error if none answers
-    Cuda,
-}
-
-impl From<On> for Backend {
-    fn from(on: On) -> Backend {
-        match on {
-            On::Auto => Backend::Auto,
-            On::Cpu => Backend::Cpu,
-            On::Cuda => Backend::Cuda,
+impl Voice {
+    fn say(self, text: impl std::fmt::Display) {
+        if !self.is_quiet {
+            eprintln!("{text}");
         }
+    }
+
+    /// Mentions letters that are no A, C, G, T.
+    fn say_odd(self, odd: OddLetters) {
+        if odd.uracils > 0 {
+            self.say(format_args!("{} letters U were read as T", odd.uracils));
+        }
+        if odd.others > 0 {
+            self.say(format_args!("{} letters are none of A, C, G, T, U, and ended k-mers", odd.others));
+        }
+    }
+
+    fn progress(self, files: &[PathBuf]) -> Progress {
+        if self.is_quiet { Progress::hidden() } else { Progress::of_files(files) }
     }
 }
 
-#[derive(Args)]
-struct IndexArgs {
-    /// Sequences (`-` is the standard input), and exact indexes of this program or of Deacon
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// The file for the index
-    #[arg(short, long)]
-    output: PathBuf,
-    /// Bases per k-mer, odd, 1 to 31
-    #[arg(short, long, default_value_t = 31)]
-    k: u32,
-    /// K-mers per window, of which one is taken: odd, 1 to 63; not used for sequences
-    #[arg(short, long, default_value_t = 15)]
-    w: u32,
-    /// How the index answers
-    #[arg(long, value_enum, default_value_t = Kind::Exact)]
-    kind: Kind,
-    /// Bits of memory per k-mer of an index of kind sequences [default: 16]
-    #[arg(long)]
-    bits_per_kmer: Option<f64>,
-    /// Leave out the minimizers of this file, sequences or an exact index; for sequences its k-mers, and a table
-    /// instead of an index; may be given several times
-    #[arg(long)]
-    without: Vec<PathBuf>,
-    /// Write an index that Deacon reads
-    #[arg(long)]
-    for_deacon: bool,
-    /// Threads; default: all
-    #[arg(short, long)]
-    threads: Option<usize>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Kind {
-    /// Exactly, 80 bits per minimizer
-    Exact,
-    /// With a rate of false positives of 2^-16, 18 bits
-    Fuse16,
-    /// With a rate of false positives of 2^-32, 36 bits
-    Fuse32,
-    /// All k-mers instead of minimizers, 16 bits per k-mer (about 128 per minimizer): k from 9 on
-    Sequences,
-}
-
-#[derive(Args)]
-struct Screen {
-    /// An index that `index` or Deacon wrote, or a table that `count` or `merge` wrote
-    index: PathBuf,
-    /// Files of reads; `-` is the standard input
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// The file for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
-    #[arg(long)]
-    matched: Option<PathBuf>,
-    /// The file for second mates that match; default: they follow the first ones
-    #[arg(long, requires = "matched")]
-    matched_mates: Option<PathBuf>,
-    /// The file for reads that do not match
-    #[arg(long)]
-    unmatched: Option<PathBuf>,
-    /// The file for second mates that do not; default: they follow the first ones
-    #[arg(long, requires = "unmatched")]
-    unmatched_mates: Option<PathBuf>,
-    /// The file for the hits of each read: name, hits, all that was looked up, whether it matches
-    #[arg(long)]
-    counts: Option<PathBuf>,
-    /// The file for a summary as JSON
-    #[arg(long)]
-    summary: Option<PathBuf>,
-    /// How many different minimizers of a read the index must have for it to match, or how many k-mers the table or an
-    /// index of sequences [default: 2, of a table 1]
-    #[arg(long)]
-    min_hits: Option<u64>,
-    /// Which share of its minimizers the index must have, or of its k-mers the table [default: 0.01, of a table 0]
-    #[arg(long)]
-    min_share: Option<f64>,
-    /// Bases of each read that are looked at, from its start; 0 for all
-    #[arg(long, default_value_t = 0)]
-    prefix: usize,
-    /// Files are named two by two, with mates in both
-    #[arg(long, conflicts_with = "interleaved")]
-    paired: bool,
-    /// Mates follow one another in each file
-    #[arg(long)]
-    interleaved: bool,
-    /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
-    #[arg(long)]
-    map: bool,
-    /// What decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and more,
-    /// if the index fits into its memory
-    #[arg(long, value_enum, default_value_t = On::Auto)]
-    backend: On,
-    /// How hard gzip compresses
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=9))]
-    compression: u32,
-    /// Threads; default: all
-    #[arg(short, long)]
-    threads: Option<usize>,
-}
-
-#[derive(Args)]
-struct Info {
-    /// An index or a table
-    file: PathBuf,
-}
-
-#[derive(Args)]
-struct Merge {
-    /// Tables of the same k
-    #[arg(required = true)]
-    tables: Vec<PathBuf>,
-    /// The file for their sum
-    #[arg(short, long)]
-    output: PathBuf,
-    /// Leave out k-mers of which there are fewer copies in all
-    #[arg(long, default_value_t = 1)]
-    min_count: u64,
-}
-
-#[derive(Args)]
-struct Histogram {
-    /// A table
-    table: PathBuf,
-    /// The last line counts k-mers with that many copies and more
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    most: u32,
-}
-
-#[derive(Args)]
-struct List {
-    /// A table
-    table: PathBuf,
-    /// Leave out k-mers of which there are fewer copies
-    #[arg(long, default_value_t = 1)]
-    min_count: u64,
-}
-
-/// A number of bytes.
-fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let shift = match text[digits.len()..].to_ascii_uppercase().trim_end_matches(['B', 'I']) {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return Err("write a number of bytes, or one with K, M or G after it".to_owned()),
-    };
-    let number: u64 = digits.parse().map_err(|_| "write a whole number, then K, M or G".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "that is more than 2^64 bytes".to_owned())
-}
-
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Count(args) => count(&args),
-        Command::Index(args) => index(&args),
-        Command::Screen(args) => screen(&args),
+    let Cli { quiet, command } = Cli::parse();
+    signals::watch();
+    let voice = Voice { is_quiet: quiet };
+    let done = match command {
+        Command::Count(args) => count(&args, voice),
+        Command::Index(args) => index(&args, voice),
+        Command::Screen(args) => screen(&args, voice),
         Command::Info(args) => info(&args),
-        Command::Merge(args) => merge(&args),
+        Command::Merge(args) => merge(&args, voice),
         Command::Histogram(args) => histogram(&args),
         Command::List(args) => list(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has enough of it.
-        Err(Error::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -254,9 +79,50 @@ fn main() -> ExitCode {
     }
 }
 
-fn count(args: &Count) -> Result<(), Error> {
+/// An option that would have no effect.
+fn without_effect(option: &str, why: &str) -> Failure {
+    Failure::Usage(format!("{option} has no effect: {why}; leave it out"))
+}
+
+/// Checks the files of a call before any is opened, and removes what runs that died left of the outputs.
+fn prepare(reads: &[&[PathBuf]], writes: &[&PathBuf]) -> Done {
+    let files = reads.iter().fold(CallFiles::new(), |files, reads| files.reads(*reads)).writes(writes.iter().copied());
+    files.check().map_err(Error::from)?;
+    files.remove_abandoned();
+    Ok(())
+}
+
+/// The path of an output that is written at the end; an error now if it cannot be written.
+fn output(path: &Path) -> Result<&Path, Failure> {
+    if path == Path::new("-") {
+        return Ok(Path::new("/dev/stdout"));
+    }
+    check_unpacked_name(path)?;
+    // A pipe is opened once.
+    if fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir()) {
+        Replacement::create(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    }
+    Ok(path)
+}
+
+/// Refuses the standard input where a file is looked at twice.
+fn check_is_file(path: &Path, what: &str) -> Done {
+    match path == Path::new("-") {
+        true => Err(Failure::Usage(format!("{what} cannot be the standard input (`-`): name its file"))),
+        false => Ok(()),
+    }
+}
+
+fn load_table(path: &Path) -> Result<Table, Failure> {
+    check_is_file(path, "a table")?;
+    Ok(Table::load(path)?)
+}
+
+fn count(args: &cli::Count, voice: Voice) -> Done {
     let start = Instant::now();
-    let progress = Progress::of_files(&args.files);
+    prepare(&[&args.files], &[&args.output])?;
+    let output = output(&args.output)?;
+    let progress = voice.progress(&args.files);
     let mut settings = Settings::new(args.k)?.least(args.min_count).progress(progress.clone());
     settings = settings.backend(args.backend.into());
     if let Some(threads) = args.threads {
@@ -268,31 +134,42 @@ fn count(args: &Count) -> Result<(), Error> {
     let counted = count_files(&args.files, &settings);
     progress.finish();
     let table = counted?;
-    table.save(&args.output)?;
-    say(&table, &args.output);
-    eprintln!("{:.2} s", start.elapsed().as_secs_f64());
+    table.save(output)?;
+    voice.say_odd(progress.odd_letters());
+    voice.say(of_table(&table, &args.output));
+    voice.say(format_args!("{:.2} s", start.elapsed().as_secs_f64()));
     Ok(())
 }
 
-fn say(table: &Table, path: &Path) {
+fn of_table(table: &Table, path: &Path) -> String {
     let (distinct, total, k) = (table.distinct(), table.total(), table.k().get());
     let bytes = table.filter().memory_bytes();
-    eprintln!("{}: {distinct} different {k}-mers, {total} in all, {bytes} bytes", path.display());
+    format!("{}: {distinct} different {k}-mers, {total} in all, {bytes} bytes", path.display())
 }
 
-fn index(args: &IndexArgs) -> Result<(), Error> {
+fn index(args: &cli::IndexArgs, voice: Voice) -> Done {
     let start = Instant::now();
-    let progress = Progress::of_files(&args.files);
+    prepare(&[&args.files, &args.without], &[&args.output])?;
+    let output = output(&args.output)?;
     let kind = match args.kind {
         Kind::Exact => IndexKind::Exact,
         Kind::Fuse16 => IndexKind::Fuse16,
         Kind::Fuse32 => IndexKind::Fuse32,
         Kind::Sequences => IndexKind::Sequences,
     };
-    if args.for_deacon && kind == IndexKind::Sequences {
-        return Err(Error::NotForDeacon);
+    match kind {
+        IndexKind::Sequences if args.for_deacon => return Err(Error::NotForDeacon.into()),
+        IndexKind::Sequences if args.w.is_some() => {
+            return Err(without_effect("-w", "an index of kind sequences has all k-mers"));
+        }
+        IndexKind::Sequences => {}
+        _ if args.bits_per_kmer.is_some() => {
+            return Err(without_effect("--bits-per-kmer", "only an index of --kind sequences has a choice"));
+        }
+        _ => {}
     }
-    let mut indexing = Indexing::new(args.k, args.w)?.kind(kind).without(args.without.iter().cloned());
+    let progress = voice.progress(&args.files);
+    let mut indexing = Indexing::new(args.k, args.w.unwrap_or(15))?.kind(kind).without(args.without.iter().cloned());
     if let Some(bits) = args.bits_per_kmer {
         indexing = indexing.bits_per_kmer(bits);
     }
@@ -300,19 +177,20 @@ fn index(args: &IndexArgs) -> Result<(), Error> {
     let indexed = indexing.run(&args.files);
     progress.finish();
     let index = indexed?;
-    if args.for_deacon { index.save_for_deacon(&args.output) } else { index.save(&args.output) }?;
-    say_index(&index, &args.output);
-    eprintln!("{:.2} s", start.elapsed().as_secs_f64());
+    if args.for_deacon { index.save_for_deacon(output) } else { index.save(output) }?;
+    voice.say_odd(progress.odd_letters());
+    voice.say(of_index(&index, &args.output));
+    voice.say(format_args!("{:.2} s", start.elapsed().as_secs_f64()));
     Ok(())
 }
 
-fn say_index(index: &Index, path: &Path) {
+fn of_index(index: &Index, path: &Path) -> String {
     let (len, k, w, kind, bytes) = (index.len(), index.k().get(), index.w(), index.kind(), index.memory_bytes());
     let path = path.display();
     match kind {
         // Beyond a million they are an estimate.
-        IndexKind::Sequences => eprintln!("{path}: about {len} k-mers, k = {k}, {kind}, {bytes} bytes"),
-        _ => eprintln!("{path}: {len} minimizers, k = {k}, w = {w}, {kind}, {bytes} bytes"),
+        IndexKind::Sequences => format!("{path}: about {len} k-mers, k = {k}, {kind}, {bytes} bytes"),
+        _ => format!("{path}: {len} minimizers, k = {k}, w = {w}, {kind}, {bytes} bytes"),
     }
 }
 
@@ -322,25 +200,50 @@ enum Loaded {
     Index(Index),
 }
 
-fn load(path: &Path, map: bool) -> Result<Loaded, Error> {
+fn load(path: &Path, map: bool) -> Result<Loaded, Failure> {
+    check_is_file(path, "an index")?;
     if Table::is_in(path) {
-        return Table::load(path).map(Loaded::Table);
+        return match map {
+            true => Err(without_effect("--map", "tables are read")),
+            false => Ok(Loaded::Table(Table::load(path)?)),
+        };
+    }
+    if map && !Index::can_be_mapped(path) {
+        return Err(without_effect("--map", "only indexes that `kmers index` wrote are mapped"));
     }
     // SAFETY: whoever asks for it has been told that the file must not change.
     let index = if map { unsafe { Index::map(path) } } else { Index::load(path) };
-    index.map(Loaded::Index)
+    Ok(Loaded::Index(index?))
 }
 
-fn info(args: &Info) -> Result<(), Error> {
-    match load(&args.file, false)? {
-        Loaded::Table(table) => say(&table, &args.file),
-        Loaded::Index(index) => say_index(&index, &args.file),
-    }
+fn info(args: &cli::Info) -> Done {
+    let said = match load(&args.file, false)? {
+        Loaded::Table(table) => of_table(&table, &args.file),
+        Loaded::Index(index) => of_index(&index, &args.file),
+    };
+    eprintln!("{said}, checksum {}", checksum(&args.file)?);
     Ok(())
 }
 
-fn screen(args: &Screen) -> Result<(), Error> {
+fn screen(args: &cli::Screen, voice: Voice) -> Done {
     let start = Instant::now();
+    type Output<'a> = fn(Screening<'a>, PathBuf) -> Screening<'a>;
+    let outputs: [(&Option<PathBuf>, Output<'_>); 5] = [
+        (&args.matched, Screening::matched),
+        (&args.matched_mates, Screening::matched_mates),
+        (&args.unmatched, Screening::unmatched),
+        (&args.unmatched_mates, Screening::unmatched_mates),
+        (&args.counts, Screening::counts),
+    ];
+    let written: Vec<&PathBuf> = outputs.iter().filter_map(|(path, _)| path.as_ref()).chain(&args.summary).collect();
+    check_is_file(&args.index, "an index")?;
+    prepare(&[std::slice::from_ref(&args.index), &args.files], &written)?;
+    let is_gzip = |path: &&PathBuf| {
+        path.extension().is_some_and(|end| ["gz", "bgz", "gzip"].iter().any(|gzip| end.eq_ignore_ascii_case(gzip)))
+    };
+    if args.compression.is_some() && !written.iter().any(|path| is_gzip(path)) {
+        return Err(without_effect("--compression", "no output is a file of gzip"));
+    }
     // A driver takes some tenths of a second to start, in which the index is read; the device stays open to the end.
     let bytes = args.index.metadata().map_or(0, |file| file.len());
     let asks = match args.backend {
@@ -361,61 +264,77 @@ fn screen(args: &Screen) -> Result<(), Error> {
     };
     let rule = screening.current_rule();
     let rule = Rule::new(args.min_hits.unwrap_or(rule.hits()), args.min_share.unwrap_or(rule.share()))?;
-    let progress = Progress::of_files(&args.files);
+    let progress = voice.progress(&args.files);
     let pairing = match (args.paired, args.interleaved) {
         (true, _) => Pairing::Files,
         (_, true) => Pairing::Interleaved,
         _ => Pairing::Single,
     };
-    screening = screening.rule(rule).prefix(args.prefix).pairing(pairing).compression(args.compression);
+    screening = screening.rule(rule).prefix(args.prefix).pairing(pairing).any_mates(args.any_mates);
+    screening = screening.compression(args.compression.unwrap_or(2)).index_file(&args.index);
     screening = screening.threads(args.threads.unwrap_or(0)).progress(progress.clone()).backend(args.backend.into());
-    type Output<'a> = fn(Screening<'a>, PathBuf) -> Screening<'a>;
-    let outputs: [(&Option<PathBuf>, Output<'_>); 5] = [
-        (&args.matched, Screening::matched),
-        (&args.matched_mates, Screening::matched_mates),
-        (&args.unmatched, Screening::unmatched),
-        (&args.unmatched_mates, Screening::unmatched_mates),
-        (&args.counts, Screening::counts),
-    ];
     for (path, output) in outputs {
         if let Some(path) = path {
             screening = output(screening, path.clone());
         }
     }
+    if let Some(path) = &args.summary {
+        screening = screening.summary_file(path, start);
+    }
     let opened = opening.map(std::thread::JoinHandle::join);
     let screened = screening.run(&args.files);
     drop(opened);
     progress.finish();
-    let screened = screened?;
-    if let Some(path) = &args.summary {
-        let summary = screening.summary(&args.files, &screened, start.elapsed()) + "\n";
-        std::fs::write(path, summary).map_err(|source| Error::Write { path: path.clone(), source })?;
+    let screened = match screened {
+        // Whoever reads our only output has enough of it.
+        Err(Error::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe && written.len() == 1 => {
+            return Ok(());
+        }
+        screened => screened?,
+    };
+    let (matched, unmatched) = (screened.matched, screened.unmatched);
+    match pairing {
+        Pairing::Single => voice.say(format_args!("{matched} reads match, {unmatched} do not")),
+        _ => voice.say(format_args!(
+            "{} pairs match, {} do not: {} reads in all",
+            matched / 2,
+            unmatched / 2,
+            matched + unmatched
+        )),
     }
-    eprintln!("{} reads match, {} do not", screened.matched, screened.unmatched);
+    voice.say_odd(OddLetters { others: 0, ..screened.odd_letters });
+    if written.is_empty() {
+        voice.say("nothing was written: --matched, --unmatched, --counts and --summary name files for that");
+    }
     Ok(())
 }
 
-fn merge(args: &Merge) -> Result<(), Error> {
+fn merge(args: &cli::Merge, voice: Voice) -> Done {
+    prepare(&[&args.tables], &[&args.output])?;
+    let output = output(&args.output)?;
     let (first, rest) = args.tables.split_first().ok_or(Error::NoInput)?;
-    let mut sum = Table::load(first)?;
+    let mut sum = load_table(first)?;
     for path in rest {
-        sum.merge(&Table::load(path)?)?;
+        sum.merge(&load_table(path)?)?;
     }
     sum.keep(args.min_count)?;
-    sum.save(&args.output)?;
-    say(&sum, &args.output);
+    sum.save(output)?;
+    voice.say(of_table(&sum, &args.output));
     Ok(())
 }
 
 /// Runs `print` with the standard output.
-fn printing(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+fn printing(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let done = print(&mut out).and_then(|()| out.flush());
-    done.map_err(|source| Error::Write { path: "the standard output".into(), source })
+    match print(&mut out).and_then(|()| out.flush()) {
+        // Whoever reads our output has enough of it.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done.map_err(|source| Error::Write { path: "the standard output".into(), source })?),
+    }
 }
 
-fn histogram(args: &Histogram) -> Result<(), Error> {
-    let histogram = Table::load(&args.table)?.histogram(args.most as usize)?;
+fn histogram(args: &cli::Histogram) -> Done {
+    let histogram = load_table(&args.table)?.histogram(args.most as usize)?;
     printing(|out| {
         let lines = histogram.iter().enumerate().filter(|(_, kmers)| **kmers > 0);
         for (copies, kmers) in lines {
@@ -425,8 +344,8 @@ fn histogram(args: &Histogram) -> Result<(), Error> {
     })
 }
 
-fn list(args: &List) -> Result<(), Error> {
-    let table = Table::load(&args.table)?;
+fn list(args: &cli::List) -> Done {
+    let table = load_table(&args.table)?;
     let counts = table.counts()?;
     printing(|out| {
         for (kmer, copies) in counts.filter(|(_, copies)| *copies >= args.min_count) {
@@ -434,25 +353,4 @@ fn list(args: &List) -> Result<(), Error> {
         }
         Ok(())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        let sizes = ["17", "2K", "3M", "4g", "1GiB", "5kb"].map(|text| bytes(text).unwrap());
-        assert_eq!(sizes, [17, 2 << 10, 3 << 20, 4 << 30, 1 << 30, 5 << 10]);
-        for text in ["", "G", "1.5G", "-1", "3X", "99999999999G", "1µ"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-    }
 }

@@ -18,6 +18,8 @@ use flate2::Crc;
 use flate2::write::DeflateEncoder;
 use ruzstd::encoding::CompressionLevel;
 
+use crate::Error;
+
 pub(crate) use unpack::{Text, unpacked};
 
 /// How the bytes of a file are packed.
@@ -36,14 +38,45 @@ const MEMBER_HEADER: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'
 const LAST_MEMBER: [u8; 28] =
     [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
+/// Endings of files that are packed in other ways, or hold no text.
+const OTHER_ENDINGS: [&str; 20] = [
+    "xz", "lzma", "bz2", "bz3", "lz4", "lz", "lzo", "br", "z", "sz", "zip", "7z", "rar", "tar", "tgz", "bam", "cram",
+    "sam", "sra", "2bit",
+];
+
+/// Checks that the name of a file that is written as it is does not say that it is packed.
+///
+/// # Errors
+/// [`Error::WrongEnding`].
+pub fn check_unpacked_name(path: &Path) -> Result<(), Error> {
+    match Packing::of_name(path) {
+        Ok(Packing::Plain) => Ok(()),
+        _ => {
+            let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+            Err(Error::WrongEnding {
+                path: path.to_owned(),
+                ending,
+                written: "tables and indexes are written unpacked",
+            })
+        }
+    }
+}
+
 impl Packing {
     /// By the end of a file's name.
-    pub(crate) fn of_name(path: &Path) -> Packing {
-        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
-        match extension.as_deref() {
-            Some("gz" | "bgz" | "gzip") => Packing::Gzip,
-            Some("zst" | "zstd") => Packing::Zstd,
-            _ => Packing::Plain,
+    ///
+    /// # Errors
+    /// [`Error::WrongEnding`] for endings of what is not written.
+    pub(crate) fn of_name(path: &Path) -> Result<Packing, Error> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        match extension.as_str() {
+            "gz" | "bgz" | "gzip" => Ok(Packing::Gzip),
+            "zst" | "zstd" => Ok(Packing::Zstd),
+            ending if OTHER_ENDINGS.contains(&ending) => {
+                let (path, ending) = (path.to_owned(), ending.to_owned());
+                Err(Error::WrongEnding { path, ending, written: "text is written plain, as .gz or as .zst" })
+            }
+            _ => Ok(Packing::Plain),
         }
     }
 
@@ -140,7 +173,13 @@ mod tests {
             ("a.zst", Packing::Zstd),
             ("gz", Packing::Plain),
         ] {
-            assert_eq!(Packing::of_name(Path::new(name)), packing, "{name}");
+            assert_eq!(Packing::of_name(Path::new(name)).unwrap(), packing, "{name}");
+        }
+        for name in ["a.fq.xz", "a.BZ2", "a.lz4", "a.zip", "a.bam"] {
+            assert!(matches!(Packing::of_name(Path::new(name)), Err(Error::WrongEnding { .. })), "{name}");
+        }
+        for (name, is_right) in [("a.index", true), ("a", true), ("a.gz", false), ("a.zst", false), ("a.xz", false)] {
+            assert_eq!(check_unpacked_name(Path::new(name)).is_ok(), is_right, "{name}");
         }
     }
 

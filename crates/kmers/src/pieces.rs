@@ -12,6 +12,8 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
+use crate::reads::Seen;
+use crate::recognise::{HEAD, mark_of};
 use crate::{Error, K};
 
 /// Bytes that are read at a time, about; tests read several times sooner.
@@ -79,12 +81,12 @@ impl<'a> Plain<'a> {
         }
         let mut input = text.open().map_err(failed)?;
         let len = input.seek(SeekFrom::End(0)).map_err(failed)?;
-        let mut first = [0];
-        let read = read_from(&mut *input, 0, &mut first).map_err(failed)?;
-        let format = match first[..read] {
-            [b'>'] => Format::Fasta,
-            [b'@'] => Format::Fastq,
-            _ => return Ok(None),
+        let mut head = [0; HEAD];
+        let read = read_from(&mut *input, 0, &mut head).map_err(failed)?;
+        let format = match mark_of(&head[..read]) {
+            Some(b'>') => Format::Fasta,
+            Some(_) => Format::Fastq,
+            None => return Ok(None),
         };
         Ok(Some(Plain { text, format, len }))
     }
@@ -104,7 +106,7 @@ impl<'a> Plain<'a> {
             Format::Fasta => Reader::Fasta(fasta::Lines::new(input, range, k).map_err(opened)?),
             Format::Fastq => Reader::Fastq(fastq::Reads::new(input, self.text, range)?),
         };
-        Ok(Piece { text: self.text, reader })
+        Ok(Piece { text: self.text, reader, seen: Seen::default() })
     }
 }
 
@@ -112,6 +114,7 @@ impl<'a> Plain<'a> {
 pub(crate) struct Piece<'a> {
     text: Text<'a>,
     reader: Reader<'a>,
+    seen: Seen,
 }
 
 enum Reader<'a> {
@@ -124,9 +127,17 @@ impl Piece<'_> {
     /// have line ends among them. Says whether there may be more.
     pub(crate) fn step(&mut self, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         match &mut self.reader {
-            Reader::Fasta(lines) => lines.step(&mut visit).map_err(|source| self.text.failed(source)),
-            Reader::Fastq(reads) => reads.step(&mut visit),
+            Reader::Fasta(lines) => lines.step(&mut visit, &mut self.seen).map_err(|source| self.text.failed(source)),
+            Reader::Fastq(reads) => reads.step(&mut |letters| {
+                self.seen.add(letters);
+                visit(letters);
+            }),
         }
+    }
+
+    /// Letters of lines or records that began in the piece, so far.
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen
     }
 }
 

@@ -4,19 +4,20 @@ use std::fmt;
 use std::io::{self, IsTerminal, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::Error;
+use crate::{Error, OddLetters};
 
 /// What is shown of the bytes that have been read.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
     listener: Option<Arc<Listener>>,
+    odd: Arc<Mutex<OddLetters>>,
 }
 
 /// A callback, and what it has heard and answered.
@@ -35,7 +36,7 @@ impl fmt::Debug for Listener {
 impl Progress {
     /// Shows nothing.
     pub fn hidden() -> Progress {
-        Progress { bar: ProgressBar::hidden(), listener: None }
+        Progress { bar: ProgressBar::hidden(), listener: None, odd: Arc::default() }
     }
 
     /// Calls `callback` with the bytes that have been read so far, now and then, from any thread: those of files as
@@ -54,7 +55,7 @@ impl Progress {
     pub fn calling(callback: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> Progress {
         let (bytes, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         let listener = Some(Arc::new(Listener { callback: Box::new(callback), bytes, is_stopped }));
-        Progress { bar: ProgressBar::hidden(), listener }
+        Progress { bar: ProgressBar::hidden(), listener, odd: Arc::default() }
     }
 
     /// A bar over the sizes of these files, if the error stream is a terminal.
@@ -67,7 +68,16 @@ impl Progress {
         let style = "{elapsed_precise} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {msg}";
         bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar, listener: None }
+        Progress { bar, listener: None, odd: Arc::default() }
+    }
+
+    /// Letters that counts and indexings have read which are no A, C, G, T, since this was made.
+    pub fn odd_letters(&self) -> OddLetters {
+        *self.odd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn note(&self, odd: OddLetters) {
+        *self.odd.lock().unwrap_or_else(PoisonError::into_inner) += odd;
     }
 
     /// Says what is being done.

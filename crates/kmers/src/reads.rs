@@ -7,8 +7,10 @@ use needletail::FastxReader;
 use needletail::errors::{ParseError, ParseErrorKind};
 use needletail::parser::Format;
 
+use crate::odd::OddLetters;
 use crate::packing::unpacked;
-use crate::roll::{K, is_line_end};
+use crate::recognise::{HEAD, is_empty, mark_of, no_sequences};
+use crate::roll::{K, is_white};
 use crate::{Error, Progress};
 
 /// Bytes of a batch, about: it stays in a core's own cache; tests have several batches sooner.
@@ -17,8 +19,12 @@ const BATCH: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 /// The records of a file.
 pub(crate) struct Records<'a> {
     path: &'a Path,
-    reader: Box<dyn FastxReader + 'a>,
+    /// `None` for a file without records.
+    reader: Option<Box<dyn FastxReader + 'a>>,
 }
+
+/// What is said of records of FASTQ that have other lines than they should.
+pub(crate) const FOUR_LINES: &str = "; records of FASTQ have four lines, and their sequences are not wrapped";
 
 impl<'a> Records<'a> {
     /// Opens a file; what compressed it is known by its first bytes.
@@ -32,24 +38,26 @@ impl<'a> Records<'a> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         // Whoever counts has a thread per file, and no more for it.
         let mut input = unpacked(input, 1).map_err(failed)?;
-        let unsound = |reason| Error::NotSequence { path: path.to_owned(), reason };
-        let first = first_two(&mut input).map_err(failed)?;
-        let format = first.first().copied();
-        let text = Cursor::new(first).chain(input);
-        let input: Box<dyn Read + Send> = match format {
-            None => return Err(unsound("it is empty".to_owned())),
-            Some(b'>') => Box::new(Ended { text, last: 0, end: None }),
-            Some(b'@') => Box::new(text),
-            Some(first) => return Err(unsound(format!("it begins with {:?}, not with `>` or `@`", char::from(first)))),
+        // One look is not enough: a pipe may give one byte at a time.
+        let mut head = Vec::new();
+        input.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+        if is_empty(&head) {
+            return Ok(Records { path, reader: None });
+        }
+        let mark = mark_of(&head).ok_or_else(|| no_sequences(path, &head))?;
+        let text = Cursor::new(head).chain(input);
+        let input: Box<dyn Read + Send> = match mark {
+            b'>' => Box::new(Ended { text, last: 0, end: None }),
+            _ => Box::new(text),
         };
         let reader = needletail::parse_fastx_reader(input).map_err(|error| broken(path, error, 0))?;
-        Ok(Records { path, reader })
+        Ok(Records { path, reader: Some(reader) })
     }
 
     /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with line
     /// ends.
     pub(crate) fn each(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        while let Some(record) = self.reader.next() {
+        while let Some(record) = self.reader.as_mut().and_then(|reader| reader.next()) {
             match record {
                 Ok(record) => visit(record.all(), record.raw_seq())?,
                 Err(end) if end.kind == ParseErrorKind::UnexpectedEnd && end.format == Some(Format::Fasta) => break,
@@ -58,13 +66,6 @@ impl<'a> Records<'a> {
         }
         Ok(())
     }
-}
-
-/// The first two bytes, or fewer if there are none. One look is not enough: a pipe may give one byte at a time.
-fn first_two(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut first = Vec::new();
-    input.take(2).read_to_end(&mut first)?;
-    Ok(first)
 }
 
 /// FASTA, and a line with the start of one more record: the parser takes a name without a sequence for a record only if
@@ -101,7 +102,7 @@ pub(crate) fn broken(path: &Path, error: ParseError, lines: u64) -> Error {
         ParseErrorKind::Io => return Error::Read { path, source: io::Error::other(error.msg) },
         ParseErrorKind::EmptyFile => "it ends within its first line".to_owned(),
         ParseErrorKind::InvalidStart | ParseErrorKind::UnknownFormat => format!("line {line} does not begin with `@`"),
-        ParseErrorKind::InvalidSeparator => format!("line {line}{of} does not begin with `+`"),
+        ParseErrorKind::InvalidSeparator => format!("line {line}{of} does not begin with `+`{FOUR_LINES}"),
         ParseErrorKind::UnequalLengths => {
             format!("the record at line {line}{} has not as many qualities as letters", of.replace(" of record", ","))
         }
@@ -110,16 +111,18 @@ pub(crate) fn broken(path: &Path, error: ParseError, lines: u64) -> Error {
     Error::NotSequence { path, reason }
 }
 
-/// Hands out the letters of all records in batches, such that each window of `k` bases lies in exactly one. A line end
-/// is no letter; a zero byte stands between sequences.
+/// Hands out the letters of all records in batches, such that each window of `k` bases lies in exactly one. White space
+/// is no letter; a zero byte stands between sequences. Returns what letters there were.
 pub(crate) fn batches(
     records: Records<'_>,
     k: K,
     mut take: impl FnMut(Vec<u8>) -> Result<(), Error>,
-) -> Result<(), Error> {
+) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
     let fresh = || Vec::with_capacity(BATCH + (BATCH >> 2));
     let mut batch = fresh();
     records.each(|_, letters| {
+        seen.add(letters);
         let mut rest = letters;
         while batch.len() + rest.len() > BATCH {
             let (now, later) = rest.split_at(BATCH.saturating_sub(batch.len()).min(rest.len()));
@@ -134,13 +137,36 @@ pub(crate) fn batches(
         batch.push(0);
         Ok(())
     })?;
-    if batch.is_empty() { Ok(()) } else { take(batch) }
+    if !batch.is_empty() {
+        take(batch)?;
+    }
+    Ok(seen)
+}
+
+/// Letters that have been read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// Whether there were any.
+    pub(crate) any: bool,
+    pub(crate) odd: OddLetters,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, letters: &[u8]) {
+        self.any |= !letters.is_empty();
+        self.odd += OddLetters::of(letters);
+    }
+
+    pub(crate) fn plus(&mut self, other: Seen) {
+        self.any |= other.any;
+        self.odd += other.odd;
+    }
 }
 
 /// The last `count` letters of the last sequence, or fewer if it has fewer, the last one first; line ends are none.
 fn last_bases(batch: &[u8], count: usize) -> Vec<u8> {
     let sequence = batch.iter().rev().copied().take_while(|&letter| letter != 0);
-    sequence.filter(|&letter| !is_line_end(letter)).take(count).collect()
+    sequence.filter(|&letter| !is_white(letter)).take(count).collect()
 }
 
 #[cfg(test)]
@@ -184,8 +210,7 @@ mod tests {
         let read =
             |bytes: &'static [u8]| -> Result<(), Error> { Records::read(Path::new("x"), bytes)?.each(|_, _| Ok(())) };
         for (bytes, said) in [
-            (&b""[..], "it is empty"),
-            (b"\n>a\nACGT\n", "it begins with '\\n', not"),
+            (&b"\n>a\nACGT\n"[..], "it begins with '\\n', not"),
             (b"hello\n", "it begins with 'h', not"),
             (b"@", "within its first line"),
             (b"@a\nACGT\n+\nIIII\n\nACGT\n+\nIIII\n", "line 5 does not begin with `@`"),

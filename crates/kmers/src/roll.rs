@@ -29,26 +29,29 @@ impl K {
 
 /// Not a base: the k-mer ends.
 const BREAK: u8 = 4;
-/// The end of a line within a sequence: nothing.
+/// White space within a sequence: nothing.
 const SKIP: u8 = 5;
 
-/// What each byte is: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above.
+/// What each byte is: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above. U is T.
 const CODES: [u8; 256] = {
     let mut codes = [BREAK; 256];
     let mut base = 0;
-    while base < 4 {
-        let letter = b"ACGT"[base];
-        codes[letter as usize] = base as u8;
-        codes[letter.to_ascii_lowercase() as usize] = base as u8;
+    while base < 5 {
+        let (letter, code) = (b"ACGTU"[base], if base < 4 { base as u8 } else { 3 });
+        codes[letter as usize] = code;
+        codes[letter.to_ascii_lowercase() as usize] = code;
         base += 1;
     }
-    codes[b'\n' as usize] = SKIP;
-    codes[b'\r' as usize] = SKIP;
+    let mut white = 0;
+    while white < 4 {
+        codes[b"\n\r \t"[white] as usize] = SKIP;
+        white += 1;
+    }
     codes
 };
 
-/// Whether a byte only ends a line.
-pub(crate) fn is_line_end(letter: u8) -> bool {
+/// Whether a byte is the end of a line, a space or a tab.
+pub(crate) fn is_white(letter: u8) -> bool {
     CODES[letter as usize] == SKIP
 }
 
@@ -87,8 +90,8 @@ impl Roll {
         self.length = 0;
     }
 
-    /// Visits the canonical k-mer of every window that ends within `letters`: A, C, G, T in either case. Line ends are
-    /// skipped; at any other letter a new sequence begins.
+    /// Visits the canonical k-mer of every window that ends within `letters`: A, C, G, T, U in either case. White space
+    /// is skipped; at any other letter a new sequence begins.
     #[inline(always)]
     pub fn each(&mut self, letters: &[u8], mut visit: impl FnMut(u64)) {
         let Roll { k, mask, shift, mut forward, mut reverse, mut length } = *self;
@@ -111,7 +114,7 @@ impl Roll {
     }
 }
 
-/// The canonical k-mer of `k` letters: A, C, G, T in either case.
+/// The canonical k-mer of `k` letters: A, C, G, T, U in either case.
 ///
 /// # Errors
 /// [`Error::NotKmer`] for other letters, or another number of them.
@@ -136,8 +139,10 @@ mod tests {
 
     /// Window by window.
     fn plain(sequence: &[u8], k: usize) -> Vec<u64> {
-        let base = |letter: &u8| b"ACGT".iter().position(|base| *base == letter.to_ascii_uppercase()).map(|b| b as u64);
-        let sequence: Vec<Option<u64>> = sequence.iter().filter(|letter| !b"\r\n".contains(letter)).map(base).collect();
+        let upper = |letter: &u8| if letter & 0xdf == b'U' { b'T' } else { letter.to_ascii_uppercase() };
+        let base = |letter: &u8| b"ACGT".iter().position(|base| *base == upper(letter)).map(|b| b as u64);
+        let sequence: Vec<Option<u64>> =
+            sequence.iter().filter(|letter| !b"\r\n \t".contains(letter)).map(base).collect();
         let number = |bases: &mut dyn Iterator<Item = u64>| bases.fold(0u64, |kmer, base| kmer << 2 | base);
         sequence
             .windows(k)
@@ -169,7 +174,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn windows(sequence in "[ACGTacgt]{0,40}[ACGTacgtNnRX\\-\r\n]{0,20}[ACGT\n]{0,80}", cut in 0usize..200) {
+        fn windows(sequence in "[ACGTacgt]{0,40}[ACGTUacgtuNnRX\\-\r\n \t]{0,20}[ACGT\n]{0,80}", cut in 0usize..200) {
             for k in [1, 2, 3, 16, 31, 32] {
                 let wanted = plain(sequence.as_bytes(), k as usize);
                 prop_assert_eq!(&rolled(sequence.as_bytes(), k), &wanted);

@@ -16,18 +16,20 @@ mod stream;
 mod summary;
 mod windows;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
+use warpset_base::file::CallFiles;
 use warpset_base::parallel::threads_for;
 use warpset_gpu::{Backend as Found, Device};
 
 use crate::count::{bytes_of, pieces_of_work, pool};
 use crate::pieces::Text;
 use crate::settings::Executor;
-use crate::{Backend, Error, Index, Progress, Table};
+use crate::{Backend, Error, Index, OddLetters, Progress, Table};
 
 pub(crate) use batch::Batch;
 use decide::{Decider, Decision, Failure};
@@ -35,7 +37,7 @@ use device::OnDevice;
 use minimizers::ByMinimizers;
 pub use rule::Rule;
 use sequences::{BySequences, BySequencesOnDevice};
-use sink::Sink;
+use sink::{Destination, Sink};
 pub use source::Pairing;
 pub(crate) use source::Source;
 use windows::ByWindows;
@@ -70,7 +72,10 @@ pub struct Screening<'a> {
     rule: Rule,
     prefix: usize,
     pairing: Pairing,
+    any_mates: bool,
     outputs: [Option<PathBuf>; OUTPUTS],
+    summary: Option<(PathBuf, Instant)>,
+    index_file: Option<PathBuf>,
     level: u32,
     threads: usize,
     progress: Progress,
@@ -100,6 +105,8 @@ pub struct Screened {
     pub matched_bases: u64,
     /// Letters of reads that do not.
     pub unmatched_bases: u64,
+    /// Letters of all reads that are no A, C, G, T.
+    pub odd_letters: OddLetters,
 }
 
 impl<'a> Screening<'a> {
@@ -109,7 +116,10 @@ impl<'a> Screening<'a> {
             rule,
             prefix: usize::MAX,
             pairing: Pairing::Single,
+            any_mates: false,
             outputs: Default::default(),
+            summary: None,
+            index_file: None,
             level: 2,
             threads: 0,
             progress: Progress::hidden(),
@@ -159,6 +169,13 @@ impl<'a> Screening<'a> {
         self
     }
 
+    /// Whether reads are mates whatever their names. Unless they are, names have to be equal, but for a 1 and a 2 at
+    /// their ends, after a `/`, `.`, `_`, `-` or `:`. Default: `false`.
+    pub fn any_mates(mut self, any: bool) -> Self {
+        self.any_mates = any;
+        self
+    }
+
     /// The file for reads that match: `.gz` and `.zst` are compressed, `-` is the standard output. Default: they are
     /// only counted.
     pub fn matched(self, path: impl Into<PathBuf>) -> Self {
@@ -185,6 +202,19 @@ impl<'a> Screening<'a> {
     /// matches, 1 or 0, with tabs between them. All minimizers are looked up then. Default: none.
     pub fn counts(self, path: impl Into<PathBuf>) -> Self {
         self.output(COUNTS, path)
+    }
+
+    /// The file for the [`summary`](Screening::summary), which gets its name together with the others; time counts from
+    /// `start` on. Default: none.
+    pub fn summary_file(mut self, path: impl Into<PathBuf>, start: Instant) -> Self {
+        self.summary = Some((path.into(), start));
+        self
+    }
+
+    /// The file of the table or the index, for the summary, and so that no output replaces it. Default: unknown.
+    pub fn index_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.index_file = Some(path.into());
+        self
     }
 
     fn output(mut self, which: usize, path: impl Into<PathBuf>) -> Self {
@@ -232,12 +262,12 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Reads all files and writes each read, as it stands there, to one of the outputs. They get their names when all
-    /// is written; after an error none does.
+    /// Reads all files and writes each read, as it stands there, to one of the outputs. They get their names together
+    /// when all is written; after an error none does.
     ///
     /// # Errors
-    /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::Read`],
-    /// [`Error::NotSequence`], [`Error::Write`]; [`Error::OddFiles`], [`Error::OddReads`], [`Error::Unpaired`],
+    /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::WrongEnding`];
+    /// [`Error::Read`], [`Error::NotSequence`], [`Error::Write`]; [`Error::OddFiles`], [`Error::OddReads`], [`Error::Unpaired`],
     /// [`Error::NoMates`] for pairs; [`Error::Threads`] if the threads cannot be started; [`Error::Interrupted`];
     /// [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and [`Error::Device`] where a GPU is asked for.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
@@ -256,7 +286,7 @@ impl<'a> Screening<'a> {
         {
             return Err(Error::NoMates { path: path.clone() });
         }
-        self.check_files(files)?;
+        self.files(files).check()?;
         match self.by {
             By::Table(_) if matches!(self.place, Executor::Device(_) | Executor::Backend(Backend::Cuda)) => {
                 Err(Error::TableOnDevice)
@@ -301,24 +331,10 @@ impl<'a> Screening<'a> {
         }
     }
 
-    /// An error if an output is named twice, or is an input.
-    fn check_files(&self, files: &[PathBuf]) -> Result<(), Error> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let is_file = |path: &&PathBuf| *path != Path::new("-");
-        let mut named: Vec<PathBuf> = files.iter().filter(is_file).map(|path| real(path)).collect();
-        for path in self.outputs.iter().flatten() {
-            // It may not exist yet, but its folder does.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let path_of = path.file_name().map(|name| real(folder).join(name)).unwrap_or_else(|| path.clone());
-            if named.contains(&real(path)) || named.contains(&path_of) {
-                return Err(Error::SameFile { path: path.clone() });
-            }
-            // Devices may be written twice.
-            if path.metadata().map_or(true, |there| there.is_file()) {
-                named.push(path_of);
-            }
-        }
-        Ok(())
+    /// All files of a run.
+    fn files(&self, files: &[PathBuf]) -> CallFiles {
+        let outputs = self.outputs.iter().flatten().chain(self.summary.as_ref().map(|(path, _)| path));
+        CallFiles::new().reads(files).reads(&self.index_file).writes(outputs)
     }
 
     /// Runs the threads.
@@ -328,7 +344,8 @@ impl<'a> Screening<'a> {
         let threads = pool.current_num_threads();
         self.progress.say("screening");
         thread::scope(|scope| {
-            let source = Source::new(scope, files, self.pairing, (BATCH, threads), &self.progress);
+            let pairing = (self.pairing, self.any_mates);
+            let source = Source::new(scope, files, pairing, (BATCH, threads), &self.progress);
             // Before anything is written: what is no FASTA at all leaves the outputs alone, whatever they are.
             let mut first = Batch::default();
             let first = Mutex::new(source.next(&mut first)?.map(|number| (number, first)));
@@ -337,6 +354,7 @@ impl<'a> Screening<'a> {
             for (sink, path) in sinks.iter_mut().zip(&self.outputs) {
                 *sink = path.as_ref().map(|path| Sink::create(path, self.level, most_waiting)).transpose()?;
             }
+            let summary = self.summary.as_ref().map(|(path, _)| Sink::create(path, self.level, 0)).transpose()?;
             let shared = Shared {
                 source: &source,
                 first,
@@ -356,8 +374,13 @@ impl<'a> Screening<'a> {
                 drop(source);
                 return Err(error);
             }
-            sinks.into_iter().flatten().try_for_each(Sink::finish)?;
-            Ok(counted.into_iter().fold(Screened::default(), Screened::plus))
+            let screened = counted.into_iter().fold(Screened::default(), Screened::plus);
+            if let (Some(sink), Some((_, start))) = (&summary, &self.summary) {
+                sink.put(0, (self.summary(files, &screened, start.elapsed()) + "\n").into_bytes())?;
+            }
+            let written = sinks.into_iter().chain([summary]).flatten().map(Sink::end);
+            Destination::finish_all(written.collect::<Result<Vec<_>, _>>()?)?;
+            Ok(screened)
         })
     }
 }
@@ -494,6 +517,7 @@ fn written(
 
 impl Screened {
     fn add(&mut self, batch: &Batch, decisions: &[Decision]) {
+        self.odd_letters += batch.odd_letters();
         for (unit, decision) in decisions.iter().enumerate() {
             let mates = unit * batch.mates()..(unit + 1) * batch.mates();
             let bases = mates.map(|record| batch.letters_len(record) as u64).sum::<u64>();
@@ -507,7 +531,10 @@ impl Screened {
     }
 
     fn plus(self, other: Screened) -> Screened {
+        let mut odd_letters = self.odd_letters;
+        odd_letters += other.odd_letters;
         Screened {
+            odd_letters,
             matched: self.matched + other.matched,
             unmatched: self.unmatched + other.unmatched,
             matched_bases: self.matched_bases + other.matched_bases,

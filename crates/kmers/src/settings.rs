@@ -5,6 +5,7 @@ use std::thread::{self, JoinHandle};
 
 use warpset_gpu::Device;
 
+use crate::reads::Seen;
 use crate::{Error, K, Progress};
 
 /// How to count; each setter states its default.
@@ -18,6 +19,8 @@ pub struct Settings {
     pub(crate) progress: Progress,
     pub(crate) place: Executor,
     pub(crate) closing: Closing,
+    /// Letters that one count has read.
+    pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
 /// What counts. All give the same tables.
@@ -77,6 +80,7 @@ impl Settings {
             progress: Progress::hidden(),
             place,
             closing: Closing::default(),
+            seen: Arc::default(),
         })
     }
 

@@ -14,6 +14,7 @@ use warpset_kernels::kmers::letters::CLASSES;
 use warpset_quotient::{Container, Duplicates, Layout, RankSelectBuilder, RankSelectQuotientFilter};
 
 use crate::count::builder_for;
+use crate::recognise::{head_of, recognise};
 use crate::roll::{canonical, letters};
 use crate::{Error, K};
 
@@ -71,11 +72,15 @@ impl Table {
     /// Reads what [`Table::save`] wrote.
     ///
     /// # Errors
-    /// [`Error::Table`] if the file cannot be read or is damaged; [`Error::NotTable`] if it holds another kind of
-    /// filter.
+    /// [`Error::Table`] if the file cannot be read or is damaged; [`Error::NotTable`] or [`Error::OtherKind`] if it
+    /// holds something else.
     pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
         let path = path.as_ref();
-        let filter = RankSelectQuotientFilter::load(path).map_err(|error| Error::Table(Box::new(error)))?;
+        let filter = match RankSelectQuotientFilter::load(path) {
+            Ok(filter) => filter,
+            Err(_) if path.is_file() && !Table::is_in(path) => return Err(no_table(path)),
+            Err(error) => return Err(Error::Table(Box::new(error))),
+        };
         match Table::k_of(filter.layout()) {
             Some(k) => Ok(Table { k, filter, distinct: None }),
             None => Err(Error::NotTable { path: path.to_owned() }),
@@ -228,6 +233,15 @@ impl Table {
             self.distinct = None;
         }
         Ok(())
+    }
+}
+
+/// The error for a file that does not begin as tables do.
+fn no_table(path: &Path) -> Error {
+    let needed = "a table is needed, which `kmers count` writes".to_owned();
+    match head_of(path).ok().and_then(|head| recognise(&head)) {
+        Some((found, _)) if found != "a table" => Error::OtherKind { path: path.to_owned(), found, needed },
+        _ => Error::NotTable { path: path.to_owned() },
     }
 }
 

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use memmap2::Mmap;
+use warpset_base::file::{CallFiles, Replacement};
 use warpset_recsplit::{RecSplit, RecSplitView};
 
 fn main() -> anyhow::Result<()> {
@@ -29,6 +30,7 @@ fn main() -> anyhow::Result<()> {
 
 /// Writes the table of a file's lines.
 fn build(input: &Path, table: &Path) -> anyhow::Result<()> {
+    CallFiles::new().reads([input]).writes([table]).check()?;
     let text = std::fs::read_to_string(input).with_context(|| format!("cannot read {}", input.display()))?;
     let mut keys = Vec::new();
     for line in text.lines() {
@@ -45,12 +47,15 @@ fn build(input: &Path, table: &Path) -> anyhow::Result<()> {
         *end += record.len() as u64;
         Some(*end)
     }));
-    let mut file = BufWriter::new(File::create(table).with_context(|| format!("cannot write {}", table.display()))?);
+    let mut replacement = Replacement::create(table).with_context(|| format!("cannot write {}", table.display()))?;
+    let mut file = BufWriter::new(replacement.file());
     file.write_all(&(function.words().len() as u64).to_le_bytes())?;
     file.write_all(bytemuck::cast_slice(function.words()))?;
     file.write_all(bytemuck::cast_slice(&begins))?;
     records.iter().try_for_each(|record| file.write_all(record.as_bytes()))?;
     file.flush()?;
+    drop(file);
+    replacement.finish()?;
     println!("{} records, {:.2} bits per key for the function", keys.len(), function.bits_per_key());
     Ok(())
 }

@@ -16,6 +16,15 @@ fn every_key_has_its_value_and_no_other_key_has_one() {
     let built = run(&["build", input, table]);
     assert!(built.status.success(), "{built:?}");
 
+    // The input is not replaced by its table, whatever its name.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(input, &link).expect("a link");
+    for same in [input, link.to_str().expect("text")] {
+        let refused = run(&["build", input, same]);
+        assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("name another file"));
+    }
+    assert!(std::fs::read_to_string(input).expect("text").starts_with("key 0\t"));
+
     let asked: Vec<String> = (0..20_000).step_by(997).map(|i| format!("key {i}")).collect();
     let mut arguments = vec!["get", table, "another key"];
     arguments.extend(asked.iter().map(String::as_str));

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use warpset_base::file::{FileError, SavedType, Structure};
+use warpset_base::file::{FileError, SameFile, SavedType, Structure};
 use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
 use warpset_gpu::emulator::{Fault, FaultKind};
@@ -242,7 +242,10 @@ fn kmers(messages: &mut Messages) {
         E::NoMates { path: path() },
         E::NotKmer { kmer: "ACGU".into(), k: 4 },
         E::Interrupted { bytes: 1 << 20 },
-        E::SameFile { path: path() },
+        E::SameFile(SameFile { path: path(), other: "./reads.fastq.gz".into(), is_read: true, is_written: true }),
+        E::WrongEnding { path: "clean.fq.xz".into(), ending: "xz".into(), written: "text is written plain, as .gz or as .zst" },
+        E::OtherKind { path: path(), found: "BAM", needed: "FASTA or FASTQ is needed: pass the output of `samtools fastq`".into() },
+        E::OtherMate { path: path(), mates: "mates.fastq.gz".into(), pair: 7, name: "r7".into(), other: "r8".into() },
         E::Threads { threads: 100_000 },
         E::IndexTooLarge { bytes: 1 << 40, free: 80 << 30 },
         E::TableOnDevice,

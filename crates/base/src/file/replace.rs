@@ -1,10 +1,13 @@
 //! Writing files that have names: at once, or through what is no regular file.
+//!
+//! Bytes of a regular file go to a *part* beside it, `NAME.PROCESS.NUMBER.part`, which is renamed at the end. The
+//! process holds a lock on its parts, so that another one can tell a part that is being written from an abandoned one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{mem, process};
 
 use super::{FileError, SavedError, at_path};
 
@@ -24,10 +27,28 @@ pub fn replace<E: SavedError>(path: &Path, write: impl FnOnce(&mut File) -> Resu
     })
 }
 
+/// Parts of this process. Locked while one begins or ends, so that none does after [`abandon`].
+static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all files of this process that are being written. Threads that begin or finish one afterwards wait forever:
+/// for a program that a signal is about to end.
+pub fn abandon() {
+    let parts = parts();
+    for part in &*parts {
+        // Nothing can be done about an error now.
+        let _ = fs::remove_file(part);
+    }
+    mem::forget(parts);
+}
+
 /// A file that is being written. What stands under its name as a regular file, or as a link to one, is replaced at
 /// once: the bytes go to a file next to it, which [`finish`](Replacement::finish) renames; unless it is called, that
-/// file is removed and the old one stays. Anything else that stands there, such as a pipe, a device or `/dev/stdout`,
-/// gets the bytes as they come.
+/// file is removed and the old one stays. The new file has the permissions and the owner of the old one. Anything else
+/// that stands there, such as a pipe, a device or `/dev/stdout`, gets the bytes as they come.
 #[derive(Debug)]
 pub struct Replacement {
     file: File,
@@ -41,17 +62,34 @@ impl Replacement {
     /// # Errors
     /// What the system says.
     pub fn create(path: &Path) -> io::Result<Replacement> {
-        /// Tells the threads of this process apart.
-        static WRITTEN: AtomicU64 = AtomicU64::new(0);
         let Some(target) = target(path)? else { return Ok(Replacement { file: open_through(path)?, part: None }) };
         if target.is_dir() {
             // Nothing but an error comes of it, and that is the system's.
             OpenOptions::new().write(true).open(&target)?;
         }
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.{}.part", process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed)));
-        let part = target.with_file_name(name);
-        Ok(Replacement { file: File::create(&part)?, part: Some((part, target)) })
+        let (file, part) = create_part(&target)?;
+        let replacement = Replacement { file, part: Some((part, target)) };
+        replacement.keep_rights()?;
+        Ok(replacement)
+    }
+
+    /// Gives the part the permissions and the owner of the file that it will replace.
+    fn keep_rights(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Some((_, target)) = &self.part
+            && let Some(old) = fs::metadata(target).map(Some).or_else(not_found)?
+        {
+            use std::os::unix::fs::{MetadataExt, fchown};
+            let new = self.file.metadata()?;
+            if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+                fchown(&self.file, Some(old.uid()), Some(old.gid())).map_err(|error| {
+                    let why = format!("its owner cannot be kept ({error}): remove it first, or name another file");
+                    io::Error::new(error.kind(), why)
+                })?;
+            }
+            self.file.set_permissions(old.permissions())?;
+        }
+        Ok(())
     }
 
     /// The file to write to.
@@ -78,27 +116,112 @@ impl Replacement {
     ///
     /// # Errors
     /// What the system says; the old file stays then.
-    pub fn finish(mut self) -> io::Result<()> {
-        let Some((part, target)) = self.part.take() else { return Ok(()) };
-        let renamed = fs::rename(&part, target);
-        if renamed.is_err() {
-            self.part = Some((part, PathBuf::new()));
+    pub fn finish(self) -> io::Result<()> {
+        Replacement::finish_all([self]).map_err(|(_, error)| error)
+    }
+
+    /// Gives all files their names; [`abandon`] comes before that or after it.
+    ///
+    /// # Errors
+    /// The first file that could not be renamed, and what the system says and which files had been renamed.
+    pub fn finish_all(replacements: impl IntoIterator<Item = Replacement>) -> Result<(), (PathBuf, io::Error)> {
+        // Dropped after the lock, which the drop of a replacement takes.
+        let mut replacements: Vec<Replacement> = replacements.into_iter().collect();
+        let mut parts = parts();
+        let mut renamed = Vec::new();
+        for replacement in &mut replacements {
+            let Some((part, target)) = &replacement.part else { continue };
+            if let Err(error) = fs::rename(part, target) {
+                let error = match renamed.is_empty() {
+                    true => error,
+                    false => {
+                        let why = format!("{error}; these files have been written before it: {}", renamed.join(", "));
+                        io::Error::new(error.kind(), why)
+                    }
+                };
+                return Err((target.clone(), error));
+            }
+            parts.retain(|other| other != part);
+            renamed.push(target.display().to_string());
+            replacement.part = None;
         }
-        renamed
+        Ok(())
     }
 }
 
 impl Drop for Replacement {
     fn drop(&mut self) {
         if let Some((part, _)) = &self.part {
+            let mut parts = parts();
             // Nothing to add to the error that made it.
             let _ = fs::remove_file(part);
+            parts.retain(|other| other != part);
         }
     }
 }
 
+/// Creates a part of `target`, under a name that no other file has.
+fn create_part(target: &Path) -> io::Result<(File, PathBuf)> {
+    let mut parts = parts();
+    for number in 0.. {
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.{number}.part", process::id()));
+        let part = target.with_file_name(name);
+        match File::create_new(&part) {
+            Ok(file) => {
+                // A file system without locks has no abandoned parts removed; on Windows a lock binds other handles.
+                #[cfg(unix)]
+                let _ = file.try_lock();
+                parts.push(part.clone());
+                return Ok((file, part));
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+/// Removes the parts of `path` that other processes have abandoned, but for the files that `keep` wants.
+pub(super) fn remove_abandoned(path: &Path, keep: impl Fn(&Path) -> bool) -> io::Result<()> {
+    let Some(target) = target(path)? else { return Ok(()) };
+    let Some(name) = target.file_name() else { return Ok(()) };
+    for entry in fs::read_dir(folder_of(&target))? {
+        let entry = entry?;
+        let part = entry.path();
+        let is_abandoned = process_of(name.as_encoded_bytes(), entry.file_name().as_encoded_bytes())
+            .is_some_and(|process| process != process::id() && !Path::new(&format!("/proc/{process}")).exists())
+            && entry.file_type()?.is_file()
+            && !keep(&part)
+            && OpenOptions::new().write(true).open(&part).is_ok_and(|file| file.try_lock().is_ok());
+        if is_abandoned {
+            // Another process may be removing it, too.
+            let _ = fs::remove_file(part);
+        }
+    }
+    Ok(())
+}
+
+/// The process in the name of a part of `name`.
+fn process_of(name: &[u8], part: &[u8]) -> Option<u32> {
+    let numbers = part.strip_prefix(name)?.strip_prefix(b".")?.strip_suffix(b".part")?;
+    let (process, number) = std::str::from_utf8(numbers).ok()?.split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(process) && is_number(number)).then(|| process.parse().ok())?
+}
+
+/// The folder of a file.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Nothing, where the error is that a file is not there.
+fn not_found<T>(error: io::Error) -> io::Result<Option<T>> {
+    if error.kind() == ErrorKind::NotFound { Ok(None) } else { Err(error) }
+}
+
 /// The path of the regular file that `path` leads to, there already or not; `None` if that is not one.
-fn target(path: &Path) -> io::Result<Option<PathBuf>> {
+pub(super) fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     match fs::metadata(path) {
         Ok(there) if !there.is_file() && !there.is_dir() => return Ok(None),
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -217,6 +340,63 @@ mod tests {
         put(&name, b"and the rest").unwrap();
         assert_eq!(fs::read(folder.path("output")).unwrap(), b"head, and the rest");
         assert_eq!(folder.files(), 1);
+    }
+
+    /// Permissions, and the owner if the test may change it.
+    #[test]
+    fn replaced_files_keep_their_rights() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        let folder = Folder::new("rights");
+        let path = folder.path("data");
+        for mode in [0o640, 0o600, 0o444, 0o666, 0o751] {
+            fs::write(&path, b"old").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let is_root = chown(&path, Some(1234), Some(4321)).is_ok();
+            put(&path, b"new").unwrap();
+            let there = fs::metadata(&path).unwrap();
+            assert_eq!(there.mode() & 0o7777, mode);
+            assert!(!is_root || (there.uid(), there.gid()) == (1234, 4321));
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    /// Several files get their names together; an error says which had theirs.
+    #[test]
+    fn files_are_finished_together() {
+        let folder = Folder::new("together");
+        let create = |name: &str| Replacement::create(&folder.path(name)).unwrap();
+        Replacement::finish_all([create("a"), create("b")]).unwrap();
+        assert_eq!(folder.files(), 2);
+        let (first, second, third) = (create("c"), create("d"), create("e"));
+        fs::create_dir(folder.path("d")).unwrap();
+        let (path, error) = Replacement::finish_all([first, second, third]).unwrap_err();
+        assert_eq!(path, folder.path("d"));
+        assert!(error.to_string().contains(folder.path("c").to_str().unwrap()), "{error}");
+        assert_eq!(folder.files(), 4);
+    }
+
+    #[test]
+    fn only_abandoned_parts_are_removed() {
+        let folder = Folder::new("abandoned");
+        let mut dead = Command::new("true").spawn().unwrap();
+        let (dead_id, alive) = (dead.id(), process::id());
+        dead.wait().unwrap();
+        let kept = [
+            format!("data.{alive}.7.part"),
+            format!("other.{dead_id}.0.part"),
+            format!("data.{dead_id}.part"),
+            format!("data.{dead_id}.0.part.gz"),
+            format!("data.x{dead_id}.0.part"),
+            format!("data.{dead_id}.1.part"),
+            format!("data.{dead_id}.2.part"),
+        ];
+        kept.iter().for_each(|name| fs::write(folder.path(name), b"").unwrap());
+        let locked = File::open(folder.path(&kept[6])).unwrap();
+        locked.lock().unwrap();
+        fs::write(folder.path(&format!("data.{dead_id}.0.part")), b"").unwrap();
+        remove_abandoned(&folder.path("data"), |path| path == folder.path(&kept[5])).unwrap();
+        assert_eq!(folder.files(), kept.len());
+        assert!(kept.iter().all(|name| folder.path(name).exists()));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::thread;
 
-use memchr::memchr2;
 use rayon::prelude::*;
 use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
@@ -19,8 +19,8 @@ use super::members::Members;
 use super::{Index, IndexKind, check};
 use crate::count::pool;
 use crate::feed::{Cursor, feed};
+use crate::odd::{is_plain, tidy};
 use crate::pieces::Text;
-use crate::roll::is_line_end;
 use crate::{Error, K, Progress, Settings};
 
 /// Minimizers of a part, at least.
@@ -167,7 +167,7 @@ impl Indexing {
         index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
     }
 
-    /// Hands parts of all sequences, letters without line ends, to the threads of the pool, each with what it gathers.
+    /// Hands parts of all sequences, letters without white space and with T for U, to the threads of the pool, each with what it gathers.
     /// Every window of the index is whole in one of the parts.
     pub(super) fn each_part<T: Default + Send>(
         &self,
@@ -180,13 +180,14 @@ impl Indexing {
         let settings = Settings { k: K::of_window(window), ..Settings::new(1)? };
         let settings = settings.threads(threads).progress(self.progress.clone());
         let take_text = |gathered: &mut T, lines: &mut Vec<u8>, text: &[u8]| {
-            let Some(first) = memchr2(b'\n', b'\r', text) else { return take(gathered, text) };
+            if is_plain::<false>(text) {
+                return take(gathered, text);
+            }
             lines.clear();
-            lines.extend_from_slice(&text[..first]);
-            text[first..].split(|&letter| is_line_end(letter)).for_each(|line| lines.extend_from_slice(line));
+            tidy(text, lines);
             take(gathered, lines);
         };
-        feed(&texts, &settings, |feed, threads| {
+        let gathered = feed(&texts, &settings, |feed, threads| {
             if settings.threads == 1 {
                 let (mut gathered, mut lines) = (T::default(), Vec::new());
                 feed.each(|text| {
@@ -207,7 +208,9 @@ impl Indexing {
                 };
                 workers.into_iter().map(join).collect()
             })
-        })
+        });
+        self.progress.note(settings.seen.lock().unwrap_or_else(PoisonError::into_inner).odd);
+        gathered
     }
 }
 

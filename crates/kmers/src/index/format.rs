@@ -14,6 +14,7 @@ use warpset_static::{StaticSet, StaticSetView};
 
 use super::members::{Mapped, Members};
 use super::{Index, check, deacon, front};
+use crate::recognise::recognise;
 use crate::wide::Wide;
 use crate::{Error, IndexKind};
 
@@ -96,6 +97,17 @@ fn not_index(path: &Path, reason: impl ToString) -> Error {
     Error::NotIndex { path: path.to_owned(), reason: reason.to_string() }
 }
 
+/// The error for what begins like this and is no index.
+fn no_index(path: &Path, head: &[u8]) -> Error {
+    match recognise(head) {
+        Some((found, _)) if !found.starts_with("an index") => {
+            let needed = "an index is needed, which `kmers index` writes".to_owned();
+            Error::OtherKind { path: path.to_owned(), found, needed }
+        }
+        _ => not_index(path, "it is neither what `kmers index` nor what Deacon writes"),
+    }
+}
+
 /// Whether a file begins as an index does, ours or Deacon's, or another saved structure.
 pub(super) fn begins_as_index(path: &Path) -> bool {
     path != Path::new("-")
@@ -111,6 +123,7 @@ fn parameters<'h>(path: &Path, head: &'h [u8]) -> Result<Option<(Parameters, Hea
     match head.first_chunk() {
         Some(head) if head.starts_with(b"WARPSET\0") => match Parameters::parse(head) {
             Ok((parameters, header)) => Ok(Some((parameters, header, head))),
+            Err(FileError::WrongStructure { .. }) => Err(no_index(path, head)),
             Err(error) => Err(not_index(path, error)),
         },
         _ => Ok(None),
@@ -122,7 +135,7 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
     let Some((parameters, header, head)) = parameters(path, &head)? else {
         return match deacon::load(path, &mut file, &head, len)? {
             Some(index) => Ok(index),
-            None => Err(not_index(path, "it is neither what `kmers index` nor what Deacon writes")),
+            None => Err(no_index(path, &head)),
         };
     };
     let failed = |source| Error::Read { path: path.to_owned(), source };

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use flate2::bufread::MultiGzDecoder;
+use super::unpack::Members;
 
 /// Bytes of a group of members, about.
 const GROUP: usize = 1 << 17;
@@ -22,7 +22,8 @@ pub(super) fn is_blocked(head: &[u8]) -> bool {
     head.len() >= HEADER && head[3] & 4 != 0 && head[10..16] == [6, 0, b'B', b'C', 2, 0]
 }
 
-type Group = io::Result<Vec<u8>>;
+/// The text of a group, and why there is no more of it.
+type Group = (Vec<u8>, Option<io::Error>);
 
 /// The text, in order.
 pub(super) struct Unpacked<'a> {
@@ -48,9 +49,9 @@ impl<'a> Unpacked<'a> {
                     let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((packed, sender)) = job else { return };
                     let mut text = Vec::with_capacity(4 * packed.len());
-                    let unpacked = MultiGzDecoder::new(&packed[..]).read_to_end(&mut text).map(|_| text);
+                    let error = Members::new(&packed[..]).read_to_end(&mut text).err();
                     // Where nobody waits for it any more, it is not needed.
-                    let _ = sender.send(unpacked);
+                    let _ = sender.send((text, error));
                 }
             });
         }
@@ -127,8 +128,12 @@ impl Read for Unpacked<'_> {
             let Some(next) = self.pending.pop_front() else {
                 return self.error.take().map_or(Ok(0), Err);
             };
-            let unpacked = next.recv().map_err(|_| io::Error::other("a thread that unpacks has ended"));
-            (self.current, self.at) = (unpacked??, 0);
+            let (text, error) = next.recv().map_err(|_| io::Error::other("a thread that unpacks has ended"))?;
+            (self.current, self.at) = (text, 0);
+            if error.is_some() {
+                (self.input, self.jobs, self.error) = (None, None, error);
+                self.pending.clear();
+            }
         }
         let read = buffer.len().min(self.current.len() - self.at);
         buffer[..read].copy_from_slice(&self.current[self.at..self.at + read]);

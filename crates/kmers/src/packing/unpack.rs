@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
@@ -26,22 +26,58 @@ pub(crate) fn unpacked<'a>(input: impl Read + Send + 'a, threads: usize) -> io::
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head)?;
     let is_blocked = threads > 1 && blocked::is_blocked(&head);
-    let first: [u8; 5] = std::array::from_fn(|i| head.get(i).copied().unwrap_or(0));
+    let first: [u8; 4] = std::array::from_fn(|i| head.get(i).copied().unwrap_or(0));
     let input = Cursor::new(head).chain(input);
     let packed = |input| BufReader::with_capacity(BUFFER, input);
     Ok(match first {
         [0x1f, 0x8b, ..] if is_blocked => Box::new(blocked::Unpacked::new(input, threads)),
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed(input))),
-        [0x28, 0xb5, 0x2f, 0xfd, _] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, _] => Box::new(Frames::new(packed(input))),
-        [0xfd, b'7', b'z', b'X', b'Z'] => return Err(unreadable("xz", "xz -dc")),
-        [b'B', b'Z', b'h', b'1'..=b'9', _] => return Err(unreadable("bzip2", "bzip2 -dc")),
+        [0x1f, 0x8b, ..] => Box::new(Members::new(packed(input))),
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Box::new(Frames::new(packed(input))),
         _ => Box::new(input),
     })
 }
 
-fn unreadable(what: &str, by: &str) -> io::Error {
-    let why = format!("it is compressed by {what}, which is not read: pass the output of `{by}` as the standard input");
-    io::Error::new(io::ErrorKind::Unsupported, why)
+/// Members of gzip, one after the other. Zeros may follow the last one, as tapes and archives add them.
+pub(super) struct Members<R> {
+    /// The input between two members.
+    input: Option<R>,
+    member: Option<GzDecoder<R>>,
+    is_padding: bool,
+}
+
+impl<R: BufRead> Members<R> {
+    pub(super) fn new(input: R) -> Members<R> {
+        Members { input: Some(input), member: None, is_padding: false }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(member) = &mut self.member {
+                let read = member.read(buffer)?;
+                if read > 0 || buffer.is_empty() {
+                    return Ok(read);
+                }
+                self.input = self.member.take().map(GzDecoder::into_inner);
+            }
+            let Some(input) = &mut self.input else { return Ok(0) };
+            let next = input.fill_buf()?;
+            let zeros = next.iter().take_while(|&&byte| byte == 0).count();
+            match next.first() {
+                None => return Ok(0),
+                Some(0x1f) if !self.is_padding => self.member = self.input.take().map(GzDecoder::new),
+                Some(0) => {
+                    input.consume(zeros);
+                    self.is_padding = true;
+                }
+                Some(_) => {
+                    let why = "bytes follow that are no gzip: the file is damaged, or something was appended to it";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+                }
+            }
+        }
+    }
 }
 
 /// Zstandard's frames, one after the other.

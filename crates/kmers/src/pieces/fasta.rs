@@ -10,7 +10,8 @@ use memchr::memchr;
 
 use super::{BLOCK, Input, fill};
 use crate::K;
-use crate::roll::is_line_end;
+use crate::reads::Seen;
+use crate::roll::is_white;
 
 /// Bytes read past a range: mostly all that is left of its last line.
 const BEYOND: usize = 1 << 9;
@@ -52,7 +53,8 @@ impl<'a> Lines<'a> {
     }
 
     /// Reads a block more and visits what it has of sequences; says whether there may be more.
-    pub(super) fn step(&mut self, visit: &mut impl FnMut(&[u8])) -> io::Result<bool> {
+    /// Letters of the piece's own lines are noted in `seen`.
+    pub(super) fn step(&mut self, visit: &mut impl FnMut(&[u8]), seen: &mut Seen) -> io::Result<bool> {
         let left = self.end.saturating_sub(self.at).min(BLOCK as u64) as usize;
         let block = BLOCK.min(left + BEYOND);
         self.text.resize(self.kept + block, 0);
@@ -85,16 +87,20 @@ impl<'a> Lines<'a> {
                 }
                 State::Line if place(i) >= self.end => state = State::Beyond(self.overlap, true),
                 State::Line => state = State::Letters,
-                State::Letters => match line() {
-                    Some(next) => (i, state) = (next, State::Line),
-                    None => i = text.len(),
-                },
+                State::Letters => {
+                    let begin = i;
+                    match line() {
+                        Some(next) => (i, state) = (next, State::Line),
+                        None => i = text.len(),
+                    }
+                    seen.add(&text[begin..i]);
+                }
                 State::Beyond(letters, is_line) => {
                     if letters == 0 || is_line && text[i] == b'>' {
                         visit(&text[begin..i]);
                         return Ok(false);
                     }
-                    state = State::Beyond(letters - usize::from(!is_line_end(text[i])), text[i] == b'\n');
+                    state = State::Beyond(letters - usize::from(!is_white(text[i])), text[i] == b'\n');
                     i += 1;
                 }
             }
@@ -114,7 +120,7 @@ impl<'a> Lines<'a> {
 
     /// The last letters from `begin` on that windows of the next block may begin with, the last one first.
     fn last_letters(&self, begin: usize) -> Vec<u8> {
-        let letters = self.text[begin..].iter().rev().copied().filter(|&letter| !is_line_end(letter));
+        let letters = self.text[begin..].iter().rev().copied().filter(|&letter| !is_white(letter));
         letters.take(self.overlap).collect()
     }
 }

@@ -3,7 +3,8 @@
 use memchr::{memchr, memchr_iter};
 
 use super::lines::{LineEnds, Portable};
-use crate::roll::is_line_end;
+use crate::odd::{OddLetters, is_plain, tidy};
+use crate::roll::is_white;
 
 /// Where a record and its letters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +20,13 @@ struct Record {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     text: Vec<u8>,
-    /// Letters of records that have several lines of them, without the line ends.
+    /// Letters of records that have several lines of them or white space among them, or U, without that.
     joined: Vec<u8>,
     records: Vec<Record>,
     is_paired: bool,
+    odd: OddLetters,
+    /// Those of the last record that was parsed.
+    odd_of_last: OddLetters,
 }
 
 /// What stands in the text.
@@ -67,6 +71,41 @@ impl Batch {
         self.joined.clear();
         self.records.clear();
         self.is_paired = is_paired;
+        self.odd = OddLetters::default();
+    }
+
+    /// Letters of all records that are no A, C, G, T.
+    pub(crate) fn odd_letters(&self) -> OddLetters {
+        self.odd
+    }
+
+    /// Appends a record; its letters are those of the text, or others in `joined` if they are not only A, C, G, T.
+    #[inline(always)]
+    fn push(&mut self, mut record: Record) {
+        self.odd_of_last = OddLetters::default();
+        let Record { letters: (begin, end), is_joined, .. } = record;
+        let letters = if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] };
+        if !is_plain::<false>(letters) {
+            self.tidy(&mut record);
+        }
+        self.records.push(record);
+    }
+
+    #[cold]
+    fn tidy(&mut self, record: &mut Record) {
+        let Record { letters: (begin, end), is_joined, .. } = *record;
+        let odd = OddLetters::of(if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] });
+        self.odd_of_last = odd;
+        self.odd += odd;
+        let joined_before = self.joined.len();
+        if is_joined {
+            let letters = self.joined.split_off(begin);
+            tidy(&letters, &mut self.joined);
+            record.letters = (begin, self.joined.len());
+        } else if odd.uracils > 0 || self.text[begin..end].iter().any(|&letter| is_white(letter)) {
+            tidy(&self.text[begin..end], &mut self.joined);
+            (record.letters, record.is_joined) = ((joined_before, self.joined.len()), true);
+        }
     }
 
     /// The text, to be filled before it is parsed.
@@ -152,7 +191,7 @@ impl Batch {
         for _ in 0..most {
             let Some(record) = fasta(&self.text, at, is_end, &mut self.joined)? else { break };
             at = record.bytes.1;
-            self.records.push(record);
+            self.push(record);
         }
         Ok(at)
     }
@@ -203,11 +242,11 @@ impl Batch {
                 && let Some(record) = self.text.get(at..).and_then(|rest| rest.get(..shape.len))
                 && shape.fits(lines, record)
             {
-                self.records.push(shape.at(at));
+                self.push(shape.at(at));
             } else {
                 let Some((record, found)) = fastq(lines, &self.text, at, is_end)? else { break };
                 shape = if I::COUNTS { found } else { Shape::default() };
-                self.records.push(record);
+                self.push(record);
             }
             at = self.records.last().map_or(at, |record| record.bytes.1);
         }
@@ -216,6 +255,7 @@ impl Batch {
 
     /// Takes the last record away, and says where it began.
     pub(crate) fn pop(&mut self) -> usize {
+        self.odd -= std::mem::take(&mut self.odd_of_last);
         self.records.pop().map_or(0, |record| record.bytes.0)
     }
 
@@ -230,6 +270,7 @@ impl Batch {
                 last.bytes.1 += 1;
             }
         }
+        self.odd += other.odd;
         let (text, joined) = (self.text.len(), self.joined.len());
         self.text.extend_from_slice(&other.text);
         self.joined.extend_from_slice(&other.joined);
@@ -251,10 +292,13 @@ pub(crate) fn name_of(record: &[u8]) -> &[u8] {
     name.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default()
 }
 
-/// The end of a line, without a carriage return.
+/// The end of a line, without white space.
 #[inline(always)]
-fn without_return(text: &[u8], begin: usize, end: usize) -> usize {
-    if end > begin && text[end - 1] == b'\r' { end - 1 } else { end }
+fn without_white(text: &[u8], begin: usize, mut end: usize) -> usize {
+    while end > begin && is_white(text[end - 1]) {
+        end -= 1;
+    }
+    end
 }
 
 /// Where the lines of a record of FASTQ end, from its begin on. The next record mostly has the same lengths, which is
@@ -264,7 +308,7 @@ struct Shape {
     name: usize,
     letters: usize,
     separator: usize,
-    /// Bytes of the record; 0 for a record that others are not compared with, as one with carriage returns.
+    /// Bytes of the record; 0 for a record that others are not compared with, as one with white space at line ends.
     len: usize,
 }
 
@@ -279,8 +323,8 @@ impl Shape {
             && record[letters + 1] == b'+'
             && record[separator] == b'\n'
             && record[len - 1] == b'\n'
-            && record[letters - 1] != b'\r'
-            && record[len - 2] != b'\r'
+            && record[letters - 1] > b' '
+            && record[len - 2] > b' '
             && lines.count(record) == 4
     }
 
@@ -303,7 +347,7 @@ fn fastq(lines: impl LineEnds, text: &[u8], at: usize, is_end: bool) -> Result<O
         Some(b'@') => {}
         // Empty lines may end a file.
         None => return Ok(None),
-        Some(_) if text[at..].iter().all(|&byte| is_line_end(byte)) => {
+        Some(_) if text[at..].iter().all(|&byte| is_white(byte)) => {
             return Ok(None);
         }
         Some(_) => return Err(Fault { at, line: 0, what: What::Start }),
@@ -321,8 +365,8 @@ fn fastq(lines: impl LineEnds, text: &[u8], at: usize, is_end: bool) -> Result<O
         None if is_end => (text.len(), text.len()),
         None => return Ok(None),
     };
-    let letters_end = without_return(text, name + 1, letters);
-    let qualities_end = without_return(text, separator + 1, qualities);
+    let letters_end = without_white(text, name + 1, letters);
+    let qualities_end = without_white(text, separator + 1, qualities);
     let record = Record { bytes: (at, end), letters: (name + 1, letters_end), is_joined: false };
     let is_plain = letters_end == letters && qualities_end + 1 == end;
     let (letters_len, qualities) = (letters_end - (name + 1), qualities_end - (separator + 1));
@@ -353,13 +397,13 @@ fn fasta(text: &[u8], at: usize, is_end: bool, joined: &mut Vec<u8>) -> Result<O
     let name = memchr(b'\n', &text[at..end]).map_or(end, |len| at + len + 1);
     let line = memchr(b'\n', &text[name..end]).map_or(end, |len| name + len);
     let rest = &text[line..end];
-    if rest.iter().all(|&byte| is_line_end(byte)) {
-        let letters = (name, without_return(text, name, line));
+    if rest.iter().all(|&byte| is_white(byte)) {
+        let letters = (name, without_white(text, name, line));
         return Ok(Some(Record { bytes: (at, end), letters, is_joined: false }));
     }
     let begin = joined.len();
     let lines = text[name..end].split(|&byte| byte == b'\n');
-    lines.for_each(|line| joined.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line)));
+    lines.for_each(|line| joined.extend_from_slice(&line[..without_white(line, 0, line.len())]));
     Ok(Some(Record { bytes: (at, end), letters: (begin, joined.len()), is_joined: true }))
 }
 

@@ -301,6 +301,7 @@ mod tests {
                     (&index, Rule::ONE, 0, Pairing::Interleaved, true),
                 ] {
                     let screening = Screening::by_index(index).rule(rule).prefix(prefix).pairing(pairing).threads(2);
+                    let screening = screening.any_mates(true);
                     let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), &files, counts);
                     assert!(wanted.iter().all(|text| !text.is_empty()));
                     let found = written(screening.on(&device), folder.path(), &files, counts);

@@ -63,24 +63,41 @@ struct Writing {
     file: Destination,
 }
 
-enum Destination {
+/// A file that gets its name at the end, or the standard output.
+pub(crate) enum Destination {
     File(Replacement),
     Standard(io::Stdout),
 }
 
 impl Destination {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Opens a file, or for `-` the standard output.
+    pub(crate) fn create(path: &Path) -> Result<Destination, Error> {
+        if path == Path::new("-") {
+            return Ok(Destination::Standard(io::stdout()));
+        }
+        let failed = |source| Error::Write { path: path.to_owned(), source };
+        Ok(Destination::File(Replacement::create(path).map_err(failed)?))
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Destination::File(file) => file.file().write_all(bytes),
             Destination::Standard(output) => output.write_all(bytes),
         }
     }
 
-    fn finish(self) -> io::Result<()> {
-        match self {
-            Destination::File(file) => file.finish(),
-            Destination::Standard(mut output) => output.flush(),
+    /// Gives all files their names together.
+    pub(crate) fn finish_all(all: impl IntoIterator<Item = Destination>) -> Result<(), Error> {
+        let mut files = Vec::new();
+        for destination in all {
+            match destination {
+                Destination::File(file) => files.push(file),
+                Destination::Standard(mut output) => {
+                    output.flush().map_err(|source| Error::Write { path: "-".into(), source })?;
+                }
+            }
         }
+        Replacement::finish_all(files).map_err(|(path, source)| Error::Write { path, source })
     }
 }
 
@@ -92,17 +109,12 @@ impl Sink {
     /// Opens a file, which gets its name when it is finished; `-` is the standard output. So many texts may wait for an
     /// earlier one.
     pub(crate) fn create(path: &Path, level: u32, most_waiting: usize) -> Result<Sink, Error> {
-        let file = match path == Path::new("-") {
-            true => Destination::Standard(io::stdout()),
-            false => {
-                let failed = |source| Error::Write { path: path.to_owned(), source };
-                Destination::File(Replacement::create(path).map_err(failed)?)
-            }
-        };
+        let packing = Packing::of_name(path)?;
+        let file = Destination::create(path)?;
         let (texts, gathered) = (Ordered::new(), Vec::new());
         Ok(Sink {
             path: path.to_owned(),
-            packing: Packing::of_name(path),
+            packing,
             level,
             gathering: Mutex::new(Gathering { texts, gathered, packed: 0, is_empty: true, has_failed: false }),
             writing: Mutex::new(Writing { packed: Ordered::new(), file }),
@@ -172,8 +184,8 @@ impl Sink {
         self.has_moved.notify_all();
     }
 
-    /// Writes what is left, and gives the file its name.
-    pub(crate) fn finish(self) -> Result<(), Error> {
+    /// Writes what is left; the file gets its name by [`Destination::finish_all`].
+    pub(crate) fn end(self) -> Result<Destination, Error> {
         let (is_empty, last) = {
             let mut gathering = lock(&self.gathering);
             let text = std::mem::take(&mut gathering.gathered);
@@ -182,10 +194,10 @@ impl Sink {
         if let Some((number, text)) = last {
             self.pack(number, text)?;
         }
-        let path = self.path;
-        let failed = |source| Error::Write { path: path.clone(), source };
         let mut file = self.writing.into_inner().unwrap_or_else(PoisonError::into_inner).file;
-        file.write(&self.packing.end(is_empty)).and_then(|()| file.finish()).map_err(failed)
+        let path = self.path;
+        file.write(&self.packing.end(is_empty)).map_err(|source| Error::Write { path, source })?;
+        Ok(file)
     }
 }
 
@@ -216,7 +228,7 @@ mod tests {
                 }
             });
             assert_eq!(fs::read(&path).unwrap(), b"old");
-            sink.finish().unwrap();
+            Destination::finish_all([sink.end().unwrap()]).unwrap();
             let mut found = String::new();
             unpacked(&fs::read(&path).unwrap()[..], 2).unwrap().read_to_string(&mut found).unwrap();
             assert!(found == (0..300).map(text).collect::<String>(), "{name}");

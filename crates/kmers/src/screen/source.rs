@@ -14,6 +14,8 @@ use memchr::memchr;
 
 use super::batch::{Batch, Fault, Format, What, name_of};
 use super::stream;
+use crate::reads::FOUR_LINES;
+use crate::recognise::{HEAD, mark_of};
 use crate::{Error, Progress};
 
 /// Bytes that are read at first where a file is to be cut.
@@ -40,7 +42,7 @@ type Group<'s> = &'s [PathBuf];
 pub(crate) struct Source<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     progress: &'e Progress,
-    pairing: Pairing,
+    pairing: (Pairing, bool),
     bytes: usize,
     threads: usize,
     state: Mutex<State<'e>>,
@@ -68,15 +70,16 @@ struct Plain<'e> {
 }
 
 impl<'s, 'e: 's> Source<'s, 'e> {
-    /// Batches of about `bytes` bytes; `threads` may unpack blocked gzip.
+    /// Batches of about `bytes` bytes; `threads` may unpack blocked gzip. Mates are paired as `pairing` says, and may
+    /// have any names if it says so.
     pub(crate) fn new(
         scope: &'s Scope<'s, 'e>,
         files: &'e [PathBuf],
-        pairing: Pairing,
+        pairing: (Pairing, bool),
         (bytes, threads): (usize, usize),
         progress: &'e Progress,
     ) -> Source<'s, 'e> {
-        let groups = files.chunks(if pairing == Pairing::Files { 2 } else { 1 });
+        let groups = files.chunks(if pairing.0 == Pairing::Files { 2 } else { 1 });
         let state = Mutex::new(State { groups, current: Current::None, next: 0 });
         Source { scope, progress, pairing, bytes, threads, state }
     }
@@ -118,7 +121,7 @@ impl<'s, 'e: 's> Source<'s, 'e> {
     }
 
     fn open(&self, group: Group<'e>) -> Result<Current<'e>, Error> {
-        if let ([path], Pairing::Single) = (group, self.pairing)
+        if let ([path], Pairing::Single) = (group, self.pairing.0)
             && let Some(plain) = Plain::open(path)?
         {
             return Ok(Current::Plain(plain));
@@ -145,9 +148,9 @@ impl<'e> Plain<'e> {
         }
         let mut file = File::open(path).map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
-        let mut first = Vec::new();
-        file.by_ref().take(1).read_to_end(&mut first).map_err(failed)?;
-        let format = first.first().and_then(|&first| Format::of(first));
+        let mut head = Vec::new();
+        file.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+        let format = mark_of(&head).and_then(Format::of);
         Ok(format.map(|format| Plain { path, format, file, at: 0, len }))
     }
 }
@@ -228,7 +231,7 @@ pub(super) fn unsound(path: &Path, fault: &Fault, lines: u64, name: &[u8]) -> Er
     let name = String::from_utf8_lossy(name);
     let reason = match fault.what {
         What::Start => format!("line {line} does not begin with `@`"),
-        What::Separator => format!("line {line} of record {name:?} does not begin with `+`"),
+        What::Separator => format!("line {line} of record {name:?} does not begin with `+`{FOUR_LINES}"),
         What::Lengths { letters, qualities } => {
             format!("the record at line {record}, {name:?}, has {qualities} qualities for {letters} letters")
         }

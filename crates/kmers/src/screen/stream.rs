@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::batch::{Batch, Format, name_of};
 use super::source::{Pairing, unsound};
 use crate::packing::{Text, unpacked};
+use crate::recognise::{HEAD, is_empty, mark_of, no_sequences};
 use crate::{Error, Progress};
 
 /// A file that is being read.
@@ -23,7 +24,7 @@ struct Input<'a> {
 /// Hands the records of a file, or of two files of mates, to `take`, in batches of about `bytes`, until it declines.
 pub(super) fn batches(
     group: &[PathBuf],
-    pairing: Pairing,
+    (pairing, any_mates): (Pairing, bool),
     (bytes, threads): (usize, usize),
     progress: &Progress,
     mut take: impl FnMut(Batch) -> bool,
@@ -34,6 +35,7 @@ pub(super) fn batches(
         ([_, second], Pairing::Files) => Some(Input::open(second, progress, threads)?),
         _ => None,
     };
+    let mut pairs = 0;
     loop {
         let mut batch = first.batch(bytes, usize::MAX, mates)?;
         if let Some(second) = &mut second {
@@ -42,6 +44,11 @@ pub(super) fn batches(
                 return Err(unpaired(second, first.path));
             }
             batch.pair_with(&other);
+        }
+        if pairing != Pairing::Single && !any_mates {
+            let second = second.as_ref().map_or(first.path, |second| second.path);
+            check_names(&batch, pairs, first.path, second)?;
+            pairs += batch.units() as u64;
         }
         if batch.len() == 0 {
             if let Some(second) = &mut second
@@ -57,6 +64,34 @@ pub(super) fn batches(
     }
 }
 
+/// Checks that reads of a batch, before which there were so many pairs, have names of mates.
+fn check_names(batch: &Batch, pairs: u64, path: &Path, mates: &Path) -> Result<(), Error> {
+    for unit in 0..batch.units() {
+        let [name, other] = [2 * unit, 2 * unit + 1].map(|record| batch.name(record));
+        if !are_mates(name, other) {
+            let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            return Err(Error::OtherMate {
+                path: path.to_owned(),
+                mates: mates.to_owned(),
+                pair: pairs + unit as u64 + 1,
+                name: text(name),
+                other: text(other),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether names are equal, but for a 1 and a 2 after a mark at their ends.
+fn are_mates(name: &[u8], other: &[u8]) -> bool {
+    let stem = |name: &[u8]| match name {
+        [.., mark, b'1' | b'2'] if b"/._-:".contains(mark) => Some(name.len() - 1),
+        _ => None,
+    };
+    let is_numbered = stem(name).is_some_and(|len| stem(other) == Some(len) && name[..len] == other[..len]);
+    is_numbered || name == other
+}
+
 /// The error for a file that has fewer reads than that of their mates.
 fn unpaired(input: &Input<'_>, mates: &Path) -> Error {
     Error::Unpaired { path: input.path.to_owned(), mates: mates.to_owned(), reads: input.records }
@@ -67,11 +102,11 @@ impl<'a> Input<'a> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let mut text = progress.open(path).and_then(|file| unpacked(file, threads)).map_err(failed)?;
         let mut rest = Vec::new();
-        text.by_ref().take(1).read_to_end(&mut rest).map_err(failed)?;
-        let unsound = |reason| Error::NotSequence { path: path.to_owned(), reason };
-        let Some(&mark) = rest.first() else { return Err(unsound("it is empty".to_owned())) };
-        let begins = || unsound(format!("it begins with {:?}, not with `>` or `@`", char::from(mark)));
-        let format = Format::of(mark).ok_or_else(begins)?;
+        text.by_ref().take(HEAD as u64).read_to_end(&mut rest).map_err(failed)?;
+        if is_empty(&rest) {
+            return Ok(Input { path, text, format: Format::Fasta, rest: Vec::new(), is_end: true, records: 0 });
+        }
+        let format = mark_of(&rest).and_then(Format::of).ok_or_else(|| no_sequences(path, &rest))?;
         Ok(Input { path, text, format, rest, is_end: false, records: 0 })
     }
 
@@ -83,11 +118,7 @@ impl<'a> Input<'a> {
         *batch.text_mut() = std::mem::take(&mut self.rest);
         let mut at = 0;
         loop {
-            at = batch.parse(self.format, at, self.is_end, most - batch.len()).map_err(|fault| {
-                let before = self.records + batch.len() as u64;
-                // Only FASTQ has faults after its first byte: four lines per record.
-                unsound(self.path, &fault, 4 * before, name_of(&batch.text()[fault.at..]))
-            })?;
+            at = self.parse(&mut batch, at, most)?;
             let is_filled = match most {
                 usize::MAX => batch.len() >= mates && at >= bytes / 2,
                 most => batch.len() == most,
@@ -95,7 +126,11 @@ impl<'a> Input<'a> {
             if is_filled || self.is_end {
                 break;
             }
-            self.read(batch.text_mut(), bytes).map_err(|source| self.failed(source, batch.len()))?;
+            if let Err(source) = self.read(batch.text_mut(), bytes) {
+                // Records that came before it are counted, and may have a fault themselves.
+                self.parse(&mut batch, at, usize::MAX)?;
+                return Err(self.failed(source, batch.len()));
+            }
         }
         if !batch.len().is_multiple_of(mates) {
             if self.is_end {
@@ -107,6 +142,15 @@ impl<'a> Input<'a> {
         self.rest = batch.text_mut().split_off(at);
         self.records += batch.len() as u64;
         Ok(batch)
+    }
+
+    /// Parses up to `most` records of a batch, those from `at` on; says where the first one begins that is not whole.
+    fn parse(&self, batch: &mut Batch, at: usize, most: usize) -> Result<usize, Error> {
+        batch.parse(self.format, at, self.is_end, most - batch.len()).map_err(|fault| {
+            let before = self.records + batch.len() as u64;
+            // Only FASTQ has faults after its first byte: four lines per record.
+            unsound(self.path, &fault, 4 * before, name_of(&batch.text()[fault.at..]))
+        })
     }
 
     /// Reads more: as much as there is, and at least `bytes`.
@@ -135,5 +179,31 @@ impl<'a> Input<'a> {
         let records = self.records + parsed as u64;
         let said = format!("{source}, after {records} whole {}", if records == 1 { "record" } else { "records" });
         Error::Read { path, source: io::Error::new(source.kind(), said) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mates_are_known_by_their_names() {
+        let text = |name: &str| name.as_bytes().to_vec();
+        for (name, other) in [("a", "a"), ("a/1", "a/2"), ("a/2", "a/1"), ("S.1.1", "S.1.2"), ("a_1", "a_2"), ("", "")]
+        {
+            assert!(are_mates(&text(name), &text(other)), "{name} {other}");
+        }
+        for (name, other) in [
+            ("a", "b"),
+            ("a1", "a2"),
+            ("a/1", "b/2"),
+            ("a/1", "a_2"),
+            ("a/1", "a"),
+            ("a/1", "a/3"),
+            ("S.1", "S.12"),
+            ("/1", ""),
+        ] {
+            assert!(!are_mates(&text(name), &text(other)), "{name} {other}");
+        }
     }
 }

@@ -4,7 +4,10 @@
 
 mod damage;
 mod files;
+#[cfg(unix)]
+mod outputs;
 mod reads;
 mod runs;
 mod screens;
 mod sequences;
+mod unusual;

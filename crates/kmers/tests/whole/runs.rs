@@ -337,7 +337,6 @@ fn bad_input_is_an_error_that_names_it() {
     assert!(matches!(Settings::new(0), Err(Error::InvalidK { k: 0 })) && Settings::new(33).is_err());
     assert!(matches!(count_files(&[], &settings(3)), Err(Error::NoInput)));
     assert!(matches!(of(&files.path("missing"), 3), Error::Read { .. }));
-    assert!(matches!(of(&files.write("empty", b""), 3), Error::NotSequence { .. }));
     assert!(matches!(of(&files.write("text", b"hello world\n"), 3), Error::NotSequence { .. }));
     assert!(matches!(of(&files.write("short", b">a\nACGNT\n"), 4), Error::NoKmers { k: 4 }));
     let zipped = gzip(&fasta(&sequences(9, 50, 500), 60));
@@ -360,7 +359,7 @@ fn bad_input_is_an_error_that_names_it() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     assert!(matches!(Table::load(files.write("damaged", &bytes)), Err(Error::Table(_))));
-    assert!(matches!(Table::load(files.path("text")), Err(Error::Table(_))));
+    assert!(matches!(Table::load(files.path("text")), Err(Error::NotTable { .. })));
     let other = warpset_quotient::RankSelectQuotientFilter::builder(10).build().unwrap();
     other.save(&path).unwrap();
     assert!(matches!(Table::load(&path), Err(Error::NotTable { .. })));

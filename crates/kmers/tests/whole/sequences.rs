@@ -90,8 +90,11 @@ fn reads_are_decided_as_by_a_set() {
                 }
             }
             // Pairs and prefixes are sums of windows too.
-            let pairs =
-                counted(screening.prefix(90).pairing(Pairing::Interleaved), &files, std::slice::from_ref(&reads_file));
+            let pairs = counted(
+                screening.prefix(90).pairing(Pairing::Interleaved).any_mates(true),
+                &files,
+                std::slice::from_ref(&reads_file),
+            );
             let wanted = reads
                 .chunks_exact(2)
                 .map(|pair| pair.iter().map(|read| kmers_of(k, &read[..read.len().min(90)]).len() as u64).sum::<u64>());
@@ -191,7 +194,8 @@ fn devices_decide_alike() {
     let mapped = unsafe { Index::map(files.path("index")).unwrap() };
     for device in devices(14) {
         for index in [&index, &mapped] {
-            let screening = Screening::by_index(index).pairing(Pairing::Interleaved).prefix(120).threads(2);
+            let screening =
+                Screening::by_index(index).pairing(Pairing::Interleaved).any_mates(true).prefix(120).threads(2);
             let wanted =
                 counted(screening.clone().backend(warpset_kmers::Backend::Cpu), &files, std::slice::from_ref(&reads));
             assert!(wanted.iter().any(|read| read.2) && wanted.iter().any(|read| !read.2));

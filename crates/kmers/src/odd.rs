@@ -1,0 +1,119 @@
+//! Letters that are no A, C, G, T: how many there are, and sequences without white space and U.
+
+use std::ops::{AddAssign, SubAssign};
+
+use crate::roll::{is_base, is_white};
+
+/// Letters of sequences that are no A, C, G, T.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OddLetters {
+    /// Letters that ended a k-mer.
+    pub others: u64,
+    /// Letters U, which are read as T.
+    pub uracils: u64,
+}
+
+impl OddLetters {
+    /// Counts them.
+    pub(crate) fn of(text: &[u8]) -> OddLetters {
+        let mut odd = OddLetters::default();
+        if is_plain::<true>(text) {
+            return odd;
+        }
+        for &letter in text {
+            odd.uracils += u64::from(is_uracil(letter));
+            odd.others += u64::from(!is_base(letter) && !is_white(letter));
+        }
+        odd
+    }
+}
+
+impl AddAssign for OddLetters {
+    fn add_assign(&mut self, other: OddLetters) {
+        self.others += other.others;
+        self.uracils += other.uracils;
+    }
+}
+
+impl SubAssign for OddLetters {
+    fn sub_assign(&mut self, other: OddLetters) {
+        self.others -= other.others;
+        self.uracils -= other.uracils;
+    }
+}
+
+fn is_uracil(letter: u8) -> bool {
+    letter & 0xdf == b'U'
+}
+
+/// Whether all letters are A, C, G, T in either case, but for white space if `WHITE`.
+#[inline]
+pub(crate) fn is_plain<const WHITE: bool>(text: &[u8]) -> bool {
+    #[inline(always)]
+    fn by_any<const WHITE: bool>(text: &[u8]) -> bool {
+        let mut is_odd = false;
+        for &letter in text {
+            let upper = letter & 0xdf;
+            let is_base = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
+            let is_white = (letter == b'\n') | (letter == b'\r') | (letter == b' ') | (letter == b'\t');
+            is_odd |= !(is_base | (WHITE & is_white));
+        }
+        !is_odd
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn by_avx2<const WHITE: bool>(text: &[u8]) -> bool {
+            by_any::<WHITE>(text)
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { by_avx2::<WHITE>(text) };
+        }
+    }
+    by_any::<WHITE>(text)
+}
+
+/// Appends letters without white space, and T for U.
+pub(crate) fn tidy(text: &[u8], to: &mut Vec<u8>) {
+    let begin = to.len();
+    text.split(|&letter| is_white(letter)).for_each(|line| to.extend_from_slice(line));
+    let letters = &mut to[begin..];
+    if !is_plain::<false>(letters) {
+        // From U to T in either case.
+        letters.iter_mut().filter(|letter| is_uracil(**letter)).for_each(|letter| *letter -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_told_apart() {
+        for len in [0, 1, 31, 32, 33, 100, 1000] {
+            let plain = b"ACGTacgt".iter().copied().cycle().take(len).collect::<Vec<u8>>();
+            assert!(is_plain::<false>(&plain) && is_plain::<true>(&plain));
+            for at in 0..len {
+                for letter in [b'U', b'u', b'N', b' ', b'\t', b'\n', b'\r', 0, 1, 0x21, b'@', 0xff] {
+                    let mut text = plain.clone();
+                    text[at] = letter;
+                    let is_white = letter.is_ascii_whitespace();
+                    assert!(!is_plain::<false>(&text) && is_plain::<true>(&text) == is_white, "{letter}");
+                    let uracils = u64::from(letter & 0xdf == b'U');
+                    let others = u64::from(!is_white) - uracils;
+                    assert_eq!(OddLetters::of(&text), OddLetters { others, uracils });
+                    let mut tidied = b"x".to_vec();
+                    tidy(&text, &mut tidied);
+                    let wanted = match letter {
+                        b'U' => b"T".to_vec(),
+                        b'u' => b"t".to_vec(),
+                        _ if is_white => Vec::new(),
+                        _ => vec![letter],
+                    };
+                    assert!(tidied == [b"x", &plain[..at], &wanted, &plain[at + 1..]].concat());
+                }
+            }
+        }
+    }
+}

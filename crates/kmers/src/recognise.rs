@@ -1,0 +1,117 @@
+//! What a file is, by its first bytes, and which one of its kind.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use warpset_base::file::{HEADER_BYTES, Structure};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::Error;
+use crate::roll::is_white;
+
+/// Bytes that say what a file is.
+pub(crate) const HEAD: usize = 16;
+
+/// Kinds of files that are no sequences: first bytes, a name with its article, what to do where sequences are needed.
+const KINDS: [(&[u8], &str, &str); 22] = [
+    (b"BAM\x01", "BAM", "pass the output of `samtools fastq` as the standard input"),
+    (b"CRAM", "CRAM", "pass the output of `samtools fastq` as the standard input"),
+    (b"@HD\t", "SAM", "pass the output of `samtools fastq` as the standard input"),
+    (b"@SQ\t", "SAM", "pass the output of `samtools fastq` as the standard input"),
+    (b"@RG\t", "SAM", "pass the output of `samtools fastq` as the standard input"),
+    (b"@PG\t", "SAM", "pass the output of `samtools fastq` as the standard input"),
+    (b"NCBI.sra", "an archive of SRA", "pass the output of `fasterq-dump --stdout` as the standard input"),
+    (b"PK\x03\x04", "a zip archive", "pass the output of `unzip -p` as the standard input"),
+    (b"7z\xbc\xaf", "a 7z archive", "pass the output of `7z x -so` as the standard input"),
+    (b"\xfd7zXZ", "xz", "pass the output of `xz -dc` as the standard input"),
+    (b"BZh", "bzip2", "pass the output of `bzip2 -dc` as the standard input"),
+    (b"\x04\x22\x4d\x18", "lz4", "pass the output of `lz4 -dc` as the standard input"),
+    (b"LZIP", "lzip", "pass the output of `lzip -dc` as the standard input"),
+    (b"\xef\xbb\xbf", "text with a byte-order mark", "remove its first three bytes, as `tail -c +4` does"),
+    (b"\xff\xfe", "text in UTF-16", "convert it, as `iconv -f UTF-16 -t ASCII` does"),
+    (b"\xfe\xff", "text in UTF-16", "convert it, as `iconv -f UTF-16 -t ASCII` does"),
+    (b"<", "a page of HTML or XML, as servers send instead of a file", "fetch the file again"),
+    (b"DBF", "an index of Deacon", "pass the sequences that it was made of"),
+    (b">", "FASTA", ""),
+    (b"@", "FASTQ", ""),
+    (b"\x1f\x8b", "a file compressed by gzip", "unpack it once more"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed by Zstandard", "unpack it once more"),
+];
+
+/// What begins with these bytes, and what to do where sequences are needed; `None` for what is not known.
+pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    if let Some(rest) = head.strip_prefix(b"WARPSET\0") {
+        let number = rest.get(2..4).map(|number| u16::from_le_bytes([number[0], number[1]]));
+        let what = match number {
+            Some(number) if number == Structure::KMERS_INDEX.number => "an index",
+            Some(number) if number == Structure::RANK_SELECT_QUOTIENT_FILTER.number => "a table",
+            _ => "a saved structure of Warpset, and neither a table nor an index",
+        };
+        return Some((what, "pass the sequences that it was made of"));
+    }
+    KINDS.into_iter().find(|(magic, ..)| head.starts_with(magic)).map(|(_, what, remedy)| (what, remedy))
+}
+
+/// The mark that records begin with, if these are the first bytes of FASTA or FASTQ.
+pub(crate) fn mark_of(head: &[u8]) -> Option<u8> {
+    recognise(head).filter(|(what, _)| what.starts_with("FAST")).and_then(|_| head.first().copied())
+}
+
+/// Whether a text whose first [`HEAD`] bytes these are has nothing in it.
+pub(crate) fn is_empty(head: &[u8]) -> bool {
+    head.len() < HEAD && head.iter().all(|&byte| is_white(byte))
+}
+
+/// The error for what begins with these bytes and is no FASTA or FASTQ.
+pub(crate) fn no_sequences(path: &Path, head: &[u8]) -> Error {
+    let path = path.to_owned();
+    match (recognise(head), head.first()) {
+        (Some((found, remedy)), _) => {
+            Error::OtherKind { path, found, needed: format!("FASTA or FASTQ is needed: {remedy}") }
+        }
+        (None, first) => {
+            let first = char::from(first.copied().unwrap_or(0));
+            Error::NotSequence { path, reason: format!("it begins with {first:?}, not with `>` or `@`") }
+        }
+    }
+}
+
+/// The first bytes of a file.
+pub(crate) fn head_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Tells tables and indexes apart from others of their kind: the checksums in the headers of our own files, which are
+/// not computed again, and XXH3-64 of all bytes of other files.
+pub fn checksum(path: &Path) -> Result<String, Error> {
+    let read = || {
+        let mut file = File::open(path)?;
+        let mut text = String::new();
+        loop {
+            let mut header = [0; HEADER_BYTES];
+            let is_ours = file.read_exact(&mut header).is_ok() && header.starts_with(b"WARPSET\0");
+            if !is_ours {
+                break;
+            }
+            let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
+            text += &format!("{:016x}", u64_at(HEADER_BYTES - 8));
+            file.seek(SeekFrom::Current(i64::try_from(u64_at(16)).unwrap_or(i64::MAX)))?;
+        }
+        if text.is_empty() {
+            file.rewind()?;
+            let (mut hasher, mut buffer) = (Xxh3::new(), vec![0; 1 << 20]);
+            loop {
+                match file.read(&mut buffer)? {
+                    0 => break,
+                    read => hasher.update(&buffer[..read]),
+                }
+            }
+            text = format!("{:016x}", hasher.digest());
+        }
+        Ok(text)
+    };
+    read().map_err(|source| Error::Read { path: path.to_owned(), source })
+}

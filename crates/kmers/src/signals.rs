@@ -1,0 +1,33 @@
+//! Signals that end the program: files that it is writing are removed first.
+
+/// Waits for interrupts, terminations and hang-ups on a thread, unless they are ignored, as `nohup` does.
+#[cfg(unix)]
+pub fn watch() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    let ignored = ignored();
+    let ends = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    // Without it the system's own handling stays.
+    let Ok(mut signals) = Signals::new(ends) else { return };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            warpset_base::file::abandon();
+            let _ = emulate_default_handler(signal);
+            std::process::exit(128 + signal);
+        }
+    });
+}
+
+/// The signals that the process was started to ignore, a bit for each from 1 on; none where the system does not say.
+#[cfg(unix)]
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Leaves signals to the system.
+#[cfg(not(unix))]
+pub fn watch() {}
