@@ -9,6 +9,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 pub mod bitmap;
+mod debug;
 pub mod file;
 pub mod filter;
 pub mod key;

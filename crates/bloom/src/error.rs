@@ -10,7 +10,7 @@ use warpset_base::words::OutOfMemory;
 use crate::PhysicalType;
 
 /// Why an operation on a Bloom filter failed; the filter is as it was before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A filter was asked for that holds no keys.
@@ -200,6 +200,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

@@ -9,7 +9,7 @@ use warpset_core::quotient::slots::Container;
 use crate::Duplicates;
 
 /// Why an operation on a quotient filter failed; the filter is as it was before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A filter was asked for that holds no keys.
@@ -260,6 +260,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

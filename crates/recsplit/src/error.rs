@@ -7,7 +7,7 @@ use warpset_base::filter::LengthMismatch;
 use warpset_base::number::{count, short};
 
 /// Why a function could not be built, saved, opened or asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Two keys are equal; a minimal perfect hash function has no place for both.
@@ -135,6 +135,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

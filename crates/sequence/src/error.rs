@@ -8,7 +8,7 @@ use warpset_core::minimizer::{MOST_K, MOST_W};
 use warpset_core::sequence_filter::{LEAST_K, LEAST_M};
 
 /// Why an operation on sequences failed; nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No k-mer or window has such a length.
@@ -113,6 +113,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]
