@@ -130,7 +130,7 @@ impl HashKind for ConsensusKind {
         cost::Costs::new(bucket_size).estimate(*code)
     }
 
-    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Option<u32> {
+    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 

@@ -51,6 +51,19 @@ pub enum Error {
         /// What is accepted.
         allowed: &'static str,
     },
+    /// No function is as small as asked for.
+    #[error(
+        "no {name} takes {} bits per key: ask `for_space` for {} or more", short(.bits_per_key),
+        (least * 100.0).ceil() / 100.0
+    )]
+    UnreachableSpace {
+        /// The kind of function: "RecSplit function".
+        name: &'static str,
+        /// Bits per key that were asked for.
+        bits_per_key: f64,
+        /// The fewest that the cost model predicts for a function of this kind.
+        least: f64,
+    },
     /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do
     /// not do. Ready-made hashes that are not random can be the reason.
     #[error("hash values collided with each of {seeds} seeds: pass the keys themselves, or hashes that are random")]

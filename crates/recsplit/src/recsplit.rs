@@ -153,7 +153,7 @@ impl HashKind for RecSplitKind {
         Estimate::of(&code.shape, bucket_size)
     }
 
-    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Option<u32> {
+    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 

@@ -338,6 +338,7 @@ fn recsplit(messages: &mut Messages) {
         E::InvalidShape { leaf_size: 25, first_fanout: 9, second_fanout: 9 },
         E::InvalidBucketSize { bucket_size: 0, largest: 1 << 20 },
         E::InvalidParameter { what: "load factor", value: 0.5, allowed: "above 0.75 and at most 1" },
+        E::UnreachableSpace { name: "Consensus function", bits_per_key: 0.5, least: 1.452 },
         E::HashesCollide { seeds: 8 },
         E::InputChanged { first: 1000, later: 999 },
         E::PartialKey { width: 16, rest: 1 },
