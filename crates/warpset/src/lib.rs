@@ -115,7 +115,9 @@ pub mod prelude {
     #[cfg(feature = "gpu")]
     pub use crate::gpu::{Backend, Device, Devices, batch::DeviceKeys};
     #[cfg(feature = "lsm")]
-    pub use crate::lsm::{CleanupPolicy, Lsm, LsmView, OrderedMap, Snapshot, SortedArray, SortedArrayView};
+    pub use crate::lsm::{
+        BitOr, CleanupPolicy, Lsm, LsmView, Max, Min, Operator, OrderedMap, Snapshot, SortedArray, SortedArrayView, Sum,
+    };
     #[cfg(all(feature = "lsm", feature = "mmap"))]
     pub use crate::lsm::{MappedLsm, MappedSortedArray};
     #[cfg(feature = "gpu")]
@@ -129,13 +131,15 @@ pub mod prelude {
     pub use crate::quotient::{MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
     #[cfg(feature = "recsplit")]
     pub use crate::recsplit::{
-        Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, MappedConsensus, MappedConsensusFilter,
-        MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
+        Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, RecSplit, RecSplitView, StaticFilter,
+        StaticFilterView,
     };
+    #[cfg(all(feature = "recsplit", feature = "mmap"))]
+    pub use crate::recsplit::{MappedConsensus, MappedConsensusFilter, MappedRecSplit, MappedStaticFilter};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]
-    pub use crate::sequence::{PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
+    pub use crate::sequence::{Minimizers, PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
     #[cfg(all(feature = "static", feature = "mmap"))]
     pub use crate::static_sets::{MappedStaticMap, MappedStaticSet};
     #[cfg(feature = "static")]
