@@ -13,8 +13,8 @@ use crate::PhysicalType;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A filter was asked for that holds no keys.
-    #[error("room for 0 keys: ask for room for at least one")]
+    /// A layout without blocks or buckets.
+    #[error("a layout without blocks: ask for one at least, or let `builder(keys)` choose")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
     #[error("a false-positive rate of {}: choose one between 0 and 1 (0.01 is one percent)", short(.fpr))]

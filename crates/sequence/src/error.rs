@@ -48,8 +48,8 @@ pub enum Error {
         /// Bases per minimizer.
         m: u32,
     },
-    /// A filter was asked for that holds no k-mers.
-    #[error("room for 0 k-mers: ask for room for at least one")]
+    /// A layout without blocks.
+    #[error("a layout without blocks: ask for one at least, or let `builder(kmers)` choose")]
     ZeroCapacity,
     /// The requested number of bits per k-mer is not a positive finite number.
     #[error("{} bits per k-mer: choose a positive number, such as 16", short(.bits_per_kmer))]

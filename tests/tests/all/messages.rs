@@ -35,7 +35,10 @@ impl Messages {
         let (of, name) = (path.split("::").next().unwrap(), path.rsplit("::").next().unwrap());
         let variant = expression.trim_start_matches("E::").split(|c: char| !c.is_alphanumeric()).next().unwrap();
         // The library of `kmers` is that of a program, which prints its errors itself.
-        assert!(of == "kmers" || format!("{error:?}") == error.to_string(), "`main` prints an error by `Debug`: {error:?}");
+        assert!(
+            of == "kmers" || format!("{error:?}") == error.to_string(),
+            "`main` prints an error by `Debug`: {error:?}"
+        );
         let name = if variant == name { format!("{of}::{name}") } else { format!("{of}::{name}::{variant}") };
         writeln!(self.text, "{name}\n    {}", error.to_string().replace('\n', "\n    ")).unwrap();
         self.names.insert(name);
@@ -99,7 +102,7 @@ fn base(messages: &mut Messages) {
         E::BadMagic,
         E::UnsupportedVersion { found: 9, supported: 1 },
         E::WrongStructure { expected: saved(Structure::SPLIT_BLOCK_BLOOM, None), found: saved(Structure::LSM, Some([4, 8])) },
-        E::Refused(Box::new(warpset_quotient::Error::ZeroCapacity)),
+        E::Refused(Box::new(warpset_bloom::Error::ZeroCapacity)),
         E::At { path: "/data/seen.warpset".into(), doing: "read", reason: Box::new(E::Io(missing())) },
         E::Corrupted { expected: 0x0123_4567_89ab_cdef, found: 0xfedc_ba98_7654_3210 },
         E::InvalidHeader { field: "quotient bits", value: 99 },
@@ -291,7 +294,6 @@ fn primitives(messages: &mut Messages) {
 fn quotient(messages: &mut Messages) {
     use warpset_quotient::Error as E;
     add![messages:
-        E::ZeroCapacity,
         E::OverMemoryLimit { needed: 2_000_000, limit: 1 << 20 },
         E::TooManyKeys { keys: 1 << 50, most: 253_327_948_639_436 },
         E::InvalidFpr { fpr: 1.0 },
