@@ -2,8 +2,8 @@
 //!
 //! | type | block | bits per key at 1% | for |
 //! | --- | --- | --- | --- |
-//! | [`SplitBlockBloom`] | 256 bits | 10.6 | Parquet files; the fastest at rates around 1% |
-//! | [`BlockedBloom`] | 64 to 1024 bits | 10.2 (512-bit blocks) | any rate, any trade of speed for bits |
+//! | [`SplitBlockBloom`] | 256 bits | 10.5 | Parquet files; the fastest at rates around 1% |
+//! | [`BlockedBloom`] | 64 to 1024 bits | 10.1 (512-bit blocks) | any rate, any trade of speed for bits |
 //! | [`RaoBloom`] | a bucket of kilobytes | 10.6 (two choices: 12) | the paper's two-level filter; low rates |
 //!
 //! ```

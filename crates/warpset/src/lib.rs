@@ -19,7 +19,7 @@
 //! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
 //! | [`BinaryFuse8`] and wider | binary fuse filter | keep known keys in 9, 18 or 36 bits, also in the arrays of others |
 //! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
-//! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
+//! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
 //! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | the same in less space, built faster |
@@ -91,6 +91,7 @@ pub use warpset_static as static_sets;
     feature = "mmap",
     feature = "quotient",
     feature = "recsplit",
+    feature = "sequence",
     feature = "static"
 ))]
 pub mod guide;
