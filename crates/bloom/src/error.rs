@@ -209,6 +209,7 @@ warpset_primitives::from_primitives!(Error);
 
 /// How a user said how large a filter is to be; of several ways, the one that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum AskedSize {
     /// By a rate of false positives.
     Fpr(f64),

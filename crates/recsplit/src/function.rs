@@ -133,6 +133,7 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
 
 /// Where the space of a function goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Space {
     /// Bits of splittings and bijections.
     pub trees: u64,
