@@ -57,7 +57,7 @@ pub use mapped::{Mapped, MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBlo
 pub use spark::{SparkBloom, SparkBloomView, SparkBuilder, SparkHash, SparkKey, SparkVersion};
 pub use view::{BlockedBloomView, RaoBloomView, SplitBlockBloomView, View};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, Insert, LengthMismatch, TestAndInsert};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};

@@ -80,7 +80,7 @@ pub use static_filter::{Fingerprints, StaticFilterOf};
 pub use stored::Mapped;
 pub use stored::{Stored, Structure};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, LengthMismatch};
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
 pub use warpset_core::recsplit::{Method, Remix, TreeShape};
