@@ -154,3 +154,8 @@ pub mod promises;
 #[cfg(all(doctest, feature = "bloom"))]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The programs of the page for users of other libraries, likewise.
+#[cfg(all(doctest, feature = "bloom", feature = "fuse", feature = "recsplit", feature = "static"))]
+#[doc = include_str!("../migration.md")]
+pub struct Migration;
