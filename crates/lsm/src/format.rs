@@ -344,7 +344,6 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{Lsm, SortedArray};
 
     #[test]
