@@ -70,8 +70,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
                 bounds: M::part(&bounds, 0..n),
                 decided: M::part_mut(&mut decided, 0..n),
             };
-            // SAFETY: `sorted` is of these queries, with the bounds in this level; values and bits have a place per query,
-            // by the contract of `look_up`.
+            // SAFETY: `sorted` is of these queries, with the bounds in this level; values and bits have a place per
+            // query, by the contract of `look_up`.
             unsafe { on.resolve(level, sorted, queries, M::reborrow(&mut values), M::reborrow(&mut found))? };
         }
         Ok(())
