@@ -12,8 +12,8 @@
 //! device build compiles them always. Files of device code stay empty for modules that `cargo xtask ptx` names as such:
 //! a registry takes 10 MiB.
 //!
-//! There is no promise of stability: any release may change kernels, their arguments and their modules. A program that
-//! names this crate pins its version with `=`.
+//! Any release may change kernels, their arguments and their modules. What other crates re-export, what kernels ask
+//! filters with, and `operators` follow the promise of `warpset`.
 //!
 //! This file declares modules and holds nothing that reaches the PTX, so it is not part of what the PTX is stamped
 //! with: a new module leaves the PTX of the others valid.

@@ -208,8 +208,7 @@ def test_bad_input():
     ]:
         with pytest.raises(ValueError, match=message):
             QuotientFilter(100, **wrong)
-    with pytest.raises(ValueError, match="0 keys"):
-        QuotientFilter(0)
+    assert len(QuotientFilter(0)) == 0
     with pytest.raises(OverflowError):
         QuotientFilter(-1)
     ours = exact("rank-select", "kept")

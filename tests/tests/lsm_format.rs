@@ -3,8 +3,8 @@
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test lsm_format` writes the fixtures of a new version.
 
 use warpset::lsm::cpu::Dictionary;
-use warpset::lsm::{CleanupPolicy, Error, FileError, HEADER_BYTES, Lsm, OrderedKey, SortedArray, Value, View, units};
-use warpset_base::file::{self, Saved};
+use warpset::lsm::{CleanupPolicy, Error, FileError, Lsm, OrderedKey, SortedArray, Value, View, units};
+use warpset_base::file::{self, HEADER_BYTES, Saved};
 use warpset_tests::files::{self, fixture, resealed, to_words};
 
 /// Several levels, tombstones, copies of keys, the ends of the range.

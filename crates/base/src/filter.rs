@@ -9,9 +9,8 @@
 //! gathered first, by reference (8 bytes of memory for each); the others cost no lookup and do not travel to a device.
 //!
 //! Insertions into types in host memory return what there is to say, and `Result` exactly if they can fail: a Bloom
-//! filter
-//! with one block per key has room for any key (nothing), a bucket of Rao's can overflow (`Result<()>`), a quotient
-//! filter can be full and counts (`Result<u64>`: how many more fingerprints are stored than before; of one key
+//! filter with one block per key has room for any key (nothing), a bucket of Rao's can overflow (`Result<()>`), a
+//! quotient filter can be full and counts (`Result<u64>`: how many more fingerprints are stored than before; of one key
 //! `Result<bool>`). The traits, which all of them implement, say `Result<()>`.
 //!
 //! | trait | operation | who has it |
@@ -34,7 +33,8 @@ pub type Take<'a> = dyn FnMut(usize, &[u64]) + 'a;
 /// A set that answers "no" only for keys that it does not hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter of Warpset",
-    note = "Bloom filters, quotient filters, static filters and their views are, on the host and on devices"
+    note = "Bloom filters, quotient filters, binary fuse filters, static filters, static sets and their views are, on the \
+            host and on devices"
 )]
 pub trait Filter {
     /// Why an operation failed.
@@ -167,7 +167,8 @@ fn answers_into<F: Filter + ?Sized, K: Key, T: Send + From<bool>>(
 /// ```
 #[diagnostic::on_unimplemented(
     message = "keys cannot be inserted into `{Self}`",
-    note = "Bloom filters and quotient filters take keys; views and static filters never change"
+    note = "Bloom filters and quotient filters take keys; binary fuse filters, static filters, static sets and views never \
+            change"
 )]
 pub trait Insert: Filter {
     /// Inserts all keys.
@@ -220,7 +221,7 @@ pub trait Insert: Filter {
 /// A filter that can say, while it inserts, which keys it did not hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say, while it inserts, which keys are new",
-    note = "use `SplitBlockBloom`, `BlockedBloom` or `RaoBloom`"
+    note = "use `SplitBlockBloom`, `BlockedBloom`, `RaoBloom`, `StandardQuotientFilter` or `RankSelectQuotientFilter`"
 )]
 pub trait TestAndInsert: Insert {
     /// Inserts all keys and says which were new: of equal keys in a batch at most the first is.

@@ -1,7 +1,7 @@
 //! Lengths of slices that go together.
 
 /// Slices that go together differ in length, or an output does not have a place for each item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {found} given, {needed} needed; pass a slice of that length")]
 pub struct LengthMismatch {
     /// What is too short or too long: "values".
@@ -11,6 +11,8 @@ pub struct LengthMismatch {
     /// The length that was given.
     pub found: usize,
 }
+
+crate::debug_as_display!(LengthMismatch);
 
 impl LengthMismatch {
     /// An error unless `found` is exactly what is needed.

@@ -3,12 +3,13 @@
 //! work in parts on all threads ([`parallel`]), a radix sort ([`sort`]), memory aligned to cache lines ([`words`]),
 //! saved files ([`mod@file`]), and what the processor can do ([`processor`]).
 //!
-//! Users meet this crate through the structures, which re-export what they need of it. Its own API makes no promise of
-//! stability: use it through `warpset`, or pin the version with `=`.
+//! Users meet this crate through the structures, which re-export what they need of it. Versions are those of `warpset`,
+//! and follow its promise.
 
 #![warn(clippy::missing_errors_doc)]
 
 pub mod bitmap;
+mod debug;
 pub mod file;
 pub mod filter;
 pub mod key;

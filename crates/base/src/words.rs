@@ -7,12 +7,14 @@ use bytemuck::Pod;
 const LINE_BYTES: usize = 64;
 
 /// The allocator refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot allocate {}: free memory, or ask for a smaller structure", count(*bytes, "byte"))]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub bytes: u64,
 }
+
+crate::debug_as_display!(OutOfMemory);
 
 /// Words that start at a cache line.
 ///

@@ -26,14 +26,12 @@ enum Goal {
 }
 
 impl Size {
+    /// The size for that many keys; for none, as for one.
     fn new(keys: u64) -> Size {
-        Size { keys, fpr: None, bits_per_key: None, memory_limit: None }
+        Size { keys: keys.max(1), fpr: None, bits_per_key: None, memory_limit: None }
     }
 
     fn goal(&self) -> Result<Goal, Error> {
-        if self.keys == 0 {
-            return Err(Error::ZeroCapacity);
-        }
         if let Some(fpr) = self.fpr {
             rates::check_fpr(fpr)?;
         }

@@ -10,11 +10,11 @@ use warpset_base::words::OutOfMemory;
 use crate::PhysicalType;
 
 /// Why an operation on a Bloom filter failed; the filter is as it was before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A filter was asked for that holds no keys.
-    #[error("room for 0 keys: ask for room for at least one")]
+    /// A layout without blocks or buckets.
+    #[error("a layout without blocks: ask for one at least, or let `builder(keys)` choose")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
     #[error("a false-positive rate of {}: choose one between 0 and 1 (0.01 is one percent)", short(.fpr))]
@@ -201,12 +201,15 @@ pub enum Error {
     Primitive(Box<warpset_primitives::Error>),
 }
 
+warpset_base::debug_as_display!(Error);
+
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]
 warpset_primitives::from_primitives!(Error);
 
 /// How a user said how large a filter is to be; of several ways, the one that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum AskedSize {
     /// By a rate of false positives.
     Fpr(f64),

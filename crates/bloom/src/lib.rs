@@ -2,8 +2,8 @@
 //!
 //! | type | block | bits per key at 1% | for |
 //! | --- | --- | --- | --- |
-//! | [`SplitBlockBloom`] | 256 bits | 10.6 | Parquet files; the fastest at rates around 1% |
-//! | [`BlockedBloom`] | 64 to 1024 bits | 10.2 (512-bit blocks) | any rate, any trade of speed for bits |
+//! | [`SplitBlockBloom`] | 256 bits | 10.5 | Parquet files; the fastest at rates around 1% |
+//! | [`BlockedBloom`] | 64 to 1024 bits | 10.1 (512-bit blocks) | any rate, any trade of speed for bits |
 //! | [`RaoBloom`] | a bucket of kilobytes | 10.6 (two choices: 12) | the paper's two-level filter; low rates |
 //!
 //! ```
@@ -57,7 +57,7 @@ pub use mapped::{Mapped, MappedBlockedBloom, MappedRaoBloom, MappedSplitBlockBlo
 pub use spark::{SparkBloom, SparkBloomView, SparkBuilder, SparkHash, SparkKey, SparkVersion};
 pub use view::{BlockedBloomView, RaoBloomView, SplitBlockBloomView, View};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, Insert, LengthMismatch, TestAndInsert};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};

@@ -282,7 +282,7 @@ pub struct SparkBloom {
 impl SparkBloom {
     /// Settings of a filter for `keys` different keys.
     pub fn builder(keys: u64) -> SparkBuilder {
-        SparkBuilder { keys, fpr: DEFAULT_FPR, bits: None, version: SparkVersion::V2 { seed: 0 } }
+        SparkBuilder { keys: keys.max(1), fpr: DEFAULT_FPR, bits: None, version: SparkVersion::V2 { seed: 0 } }
     }
 
     /// Takes over bytes that Spark gave. [`SparkBloomView`] borrows them.
@@ -403,11 +403,8 @@ impl SparkBuilder {
     /// Checks every setting, then allocates: the size that Spark gives a filter of its own.
     ///
     /// # Errors
-    /// [`Error::ZeroCapacity`], [`Error::InvalidFpr`], [`Error::TooLarge`], [`Error::OutOfMemory`].
+    /// [`Error::InvalidFpr`], [`Error::TooLarge`], [`Error::OutOfMemory`].
     pub fn build(self) -> Result<SparkBloom, Error> {
-        if self.keys == 0 {
-            return Err(Error::ZeroCapacity);
-        }
         rates::check_fpr(self.fpr)?;
         let ln2 = std::f64::consts::LN_2;
         let by_rate = (-(self.keys as f64) * self.fpr.ln() / (ln2 * ln2)) as u64;

@@ -15,6 +15,7 @@ const ALLOW: &str = "// @allow_";
 
 /// A kind of slip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Rule {
     /// An array in local memory: private to the thread, and as slow as global memory.
     Local,

@@ -3,7 +3,8 @@
 //! Nothing here allocates, starts threads, or touches memory that it was not handed: a rayon loop and a kernel both
 //! call these functions on keys, hashes and words. Everything builds for `nvptx64-nvidia-cuda` too.
 //!
-//! The API makes no promise of stability: use it through `warpset`, or pin the version with `=`.
+//! Users meet this crate through the structures, which re-export what they need of it. Versions are those of `warpset`,
+//! and follow its promise.
 //!
 //! - [`bits`]: ranks, selection, packed fields, walks over words.
 //! - [`hash`]: hashes of integers and byte strings.

@@ -30,7 +30,7 @@ use warpset_gpu::{AdoptedMemory, Device, DeviceSlice, DeviceSliceMut, GpuError, 
 pub use cust_crate as cust;
 
 /// Why an exchange with `cust` failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The context is not the primary context of any device.
@@ -45,6 +45,13 @@ pub enum Error {
     /// This crate's side refused.
     #[error(transparent)]
     Gpu(#[from] GpuError),
+}
+
+/// Writes what `Display` writes: a program whose `main` returns the error prints it by `Debug`.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// The device whose primary context this is.

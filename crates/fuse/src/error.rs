@@ -6,7 +6,7 @@ use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 
 /// Why an operation on a binary fuse filter failed; the filter is as it was before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The requested rate is not a probability strictly between 0 and 1.
@@ -85,6 +85,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

@@ -19,6 +19,7 @@ pub enum Arity {
 
 /// Whether a filter is one graph or many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Form {
     /// One graph, as published; three-wise it is the array that other programs have. Its peeling takes one thread of a
     /// CPU, and hundreds of launches on a device.

@@ -51,6 +51,7 @@ mod width;
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
 pub use build::external::External;
+#[doc(hidden)]
 pub use build::word_of;
 pub use builder::Builder;
 pub use cpu::BinaryFuse;
@@ -61,7 +62,7 @@ pub use layout::{Arity, Form, Layout};
 pub use mapped::{Mapped, MappedBinaryFuse8, MappedBinaryFuse16, MappedBinaryFuse32};
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, LengthMismatch};
 pub use warpset_base::key::{Bytes, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;

@@ -11,7 +11,7 @@ use warpset_simt::emulator::Fault;
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
 /// Why an operation on a device failed, or why there is no device.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
     /// This executable has no CUDA support.
@@ -225,6 +225,8 @@ pub enum GpuError {
         code: DriverCode,
     },
 }
+
+warpset_base::debug_as_display!(GpuError);
 
 impl GpuError {
     /// Whether the memory asked for was not there: the case that smaller batches cure. Also where the driver itself had

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::element::are_same;
 use crate::level::{Level, Sorted};
-use crate::policy::ReadOnly;
+use crate::policy::{MergePolicy, ReadOnly, Tree};
 use crate::{OrderedKey, Value};
 
 mod array;
@@ -47,7 +47,10 @@ pub struct Dictionary<K, V, P, L = Arc<Level<K, V>>> {
 /// });
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type Snapshot<K, V> = Dictionary<K, V, ReadOnly>;
+///
+/// `save`, `write_to` and `to_bytes` write the file that the dictionary itself would have written then: a backup while
+/// updates go on.
+pub type Snapshot<K, V, P = Tree> = Dictionary<K, V, ReadOnly<P>>;
 
 impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
     /// Levels that keep the invariants of this policy.
@@ -58,10 +61,18 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
     }
 }
 
+impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
+    /// The dictionary as it is now, to be asked and saved while this one changes. Costs a few words; the levels are
+    /// shared.
+    pub fn snapshot(&self) -> Snapshot<K, V, P> {
+        self.with_policy(ReadOnly(self.policy))
+    }
+}
+
 impl<K: OrderedKey, V: Value, P> Dictionary<K, V, P> {
-    /// The dictionary as it is now, to be asked while this one changes. Costs a few words; the levels are shared.
-    pub fn snapshot(&self) -> Snapshot<K, V> {
-        Dictionary { policy: ReadOnly, levels: self.levels.clone(), live: self.live.clone(), elements: PhantomData }
+    /// A dictionary with the same levels, which are shared.
+    pub(crate) fn with_policy<Q>(&self, policy: Q) -> Dictionary<K, V, Q> {
+        Dictionary { policy, levels: self.levels.clone(), live: self.live.clone(), elements: PhantomData }
     }
 
     pub(crate) fn levels(&self) -> &[Arc<Level<K, V>>] {

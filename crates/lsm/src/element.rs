@@ -72,7 +72,7 @@ pub(crate) fn filter_hash<K: OrderedKey>(key: K) -> u64 {
 }
 
 /// Bytes of a value, at most.
-pub const MOST_VALUE_BYTES: usize = 32;
+pub(crate) const MOST_VALUE_BYTES: usize = 32;
 
 /// Values of dictionaries: plain old data of up to 32 bytes ([`bytemuck::Pod`]), such as numbers, arrays of numbers,
 /// and structs that derive `Pod`; larger values can stand in a `Vec`, with their places as values. Values of no size,

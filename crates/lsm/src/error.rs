@@ -6,7 +6,7 @@ use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 
 /// Why an operation on a dictionary failed; the dictionary is as it was before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A batch size that no dictionary has.
@@ -86,6 +86,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

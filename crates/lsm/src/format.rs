@@ -4,7 +4,9 @@
 //! A loader checks the invariants of the levels too, not only the checksum: no bytes make a dictionary that breaks
 //! them.
 
+use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use warpset_base::file::{
@@ -12,7 +14,7 @@ use warpset_base::file::{
 };
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
-use crate::cpu::Dictionary;
+use crate::cpu::{Dictionary, Snapshot};
 use crate::element::MOST_VALUE_BYTES;
 use crate::invariants::check_run;
 use crate::level::{Level, LevelIndex};
@@ -182,6 +184,35 @@ warpset_base::saved_methods! {
     [K: OrderedKey, V: Value, P: SavedPolicy] Dictionary<K, V, P>, Error;
 }
 
+/// Saving.
+impl<K: OrderedKey, V: Value, P: SavedPolicy> Snapshot<K, V, P> {
+    /// The dictionary at the time of the snapshot.
+    fn dictionary(&self) -> Dictionary<K, V, P> {
+        self.with_policy(self.policy.0)
+    }
+
+    /// Writes header and payload, as the dictionary does.
+    ///
+    /// # Errors
+    /// [`FileError::Io`] with what the writer says.
+    pub fn write_to<W: io::Write>(&self, writer: W) -> Result<(), Error> {
+        self.dictionary().write_to(writer)
+    }
+
+    /// The saved form in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.dictionary().to_bytes()
+    }
+
+    /// Writes a file, as the dictionary does.
+    ///
+    /// # Errors
+    /// [`FileError::At`] with the path and what the system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.dictionary().save(path)
+    }
+}
+
 /// Where a level is in the words.
 pub struct LevelExtent {
     pub index: LevelIndex,
@@ -308,5 +339,34 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
             words_of::<Dictionary<K, V, Array>>(bytes, verified)
         }
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Lsm, SortedArray};
+
+    #[test]
+    fn snapshots_save_the_dictionary_of_their_time() {
+        let mut lsm = Lsm::<u32, u64>::builder().build().unwrap();
+        let mut array = SortedArray::<u32, u64>::builder().build_from(&[3, 1], &[30, 10]).unwrap();
+        for keys in [[1, 2], [2, 9]] {
+            lsm.insert_bulk(&keys, &[5, 7]).unwrap();
+        }
+        let (tree_before, array_before) = (lsm.clone(), array.clone());
+        let (tree_then, array_then) = (lsm.snapshot(), array.snapshot());
+        lsm.remove_bulk(&[1, 2]).unwrap();
+        array.insert_bulk(&[7], &[70]).unwrap();
+        assert!(lsm != tree_before && array != array_before);
+        assert_eq!(tree_then.to_bytes(), tree_before.to_bytes());
+        assert_eq!(array_then.to_bytes(), array_before.to_bytes());
+
+        let path = std::env::temp_dir().join(format!("warpset-snapshot-{}", std::process::id()));
+        tree_then.save(&path).unwrap();
+        assert!(Lsm::<u32, u64>::load(&path).unwrap() == tree_before);
+        std::fs::remove_file(&path).unwrap();
+        let mut written = Vec::new();
+        array_then.write_to(&mut written).unwrap();
+        assert!(SortedArray::<u32, u64>::from_bytes(&written).unwrap() == array_before);
     }
 }

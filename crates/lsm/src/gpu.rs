@@ -121,7 +121,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The dictionary as it is now, to be asked while this one changes. The levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V> {
         Dictionary {
-            policy: ReadOnly,
+            policy: ReadOnly(()),
             device: self.device.clone(),
             levels: self.levels.clone(),
             table: self.table.clone(),

@@ -64,7 +64,7 @@ compile_error!("saved dictionaries are little-endian, and this crate reads them 
 
 pub use builder::{Builder, SortedArrayBuilder};
 pub use cpu::{Lsm, Snapshot, SortedArray};
-pub use element::{MOST_VALUE_BYTES, OrderedKey, Value, units};
+pub use element::{OrderedKey, Value, units};
 pub use error::Error;
 #[cfg(feature = "mmap")]
 pub use mapped::{Mapped, MappedLsm, MappedSortedArray};
@@ -76,6 +76,6 @@ pub use settings::{CleanupPolicy, DEFAULT_BATCH_SIZE};
 pub use upsert::Counter;
 pub use view::{LsmView, SortedArrayView, View};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::words::OutOfMemory;
 pub use warpset_core::scan::{BitOr, Max, Min, Operator, Sum};

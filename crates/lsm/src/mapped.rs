@@ -88,6 +88,6 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Dictionary<K, V, P> {
         let words = Arc::new(words);
         let places = at_path(path, "map", || directory::<K, V>((*words).as_ref()))?;
         let level = |place| InFile { words: words.clone(), place, search_index: SearchIndex::default() };
-        Ok(Dictionary::from_levels(ReadOnly, places.into_iter().map(level).collect()))
+        Ok(Dictionary::from_levels(ReadOnly(()), places.into_iter().map(level).collect()))
     }
 }

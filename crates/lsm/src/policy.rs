@@ -23,9 +23,10 @@ pub struct Tree {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Array;
 
-/// The policy of what takes no updates: a [`Snapshot`](crate::Snapshot), or a [`View`](crate::View).
+/// The policy of what takes no updates: a [`Snapshot`](crate::Snapshot), with the policy `P` of its dictionary, or a
+/// [`View`](crate::View).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReadOnly;
+pub struct ReadOnly<P = ()>(pub(crate) P);
 
 /// What has happened since the last cleanup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

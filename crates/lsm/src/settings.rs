@@ -13,6 +13,7 @@ const BATCH_SIZES: std::ops::RangeInclusive<u64> = 64..=1 << 40;
 ///
 /// A cleanup that is due and finds no memory is put off: the update has been done, and the next one tries again.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum CleanupPolicy {
     /// Never; call `cleanup`.
     Manual,

@@ -66,6 +66,6 @@ impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
     fn open(words: &'a [u64]) -> Result<Self, Error> {
         let places = directory::<K, V>(words)?;
         let level = |run| Borrowed { run, search_index: SearchIndex::default() };
-        Ok(Dictionary::from_levels(ReadOnly, places.iter().map(|place| level(place.run(words))).collect()))
+        Ok(Dictionary::from_levels(ReadOnly(()), places.iter().map(|place| level(place.run(words))).collect()))
     }
 }

@@ -4,7 +4,7 @@ use warpset_base::filter::LengthMismatch;
 use warpset_gpu::GpuError;
 
 /// Why a primitive could not be queued. Its output is unspecified then, its input as it was.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A digit that the pass cannot tell apart, or that reaches past the hash.
@@ -70,6 +70,8 @@ pub enum Error {
     #[error(transparent)]
     Gpu(#[from] GpuError),
 }
+
+warpset_base::debug_as_display!(Error);
 
 /// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -40,4 +40,5 @@ pub mod sort;
 pub use device_filter::{DeviceFilter, DeviceInsert};
 pub use error::{Error, Result};
 pub use key::KeyMask;
+#[doc(hidden)]
 pub use look_back::LookBack;

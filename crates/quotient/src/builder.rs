@@ -73,7 +73,7 @@ impl<S: SlotKind> Builder<S> {
     /// keys whatever their counts, if the geometric mean of these is at most 16. A stream in which few keys come often
     /// and many come once or twice takes less than two slots per key, so it fits with a mean of hundreds.
     pub fn with_capacity(keys: u64) -> Builder<S> {
-        Builder::new(Size::Capacity(keys))
+        Builder::new(Size::Capacity(keys.max(1)))
     }
 
     /// A builder for `2^quotient_bits` slots with remainders of `remainder_bits`, as in the paper.
@@ -155,7 +155,7 @@ impl<S: SlotKind> Builder<S> {
     /// Checks every setting.
     ///
     /// # Errors
-    /// For settings that no filter has: [`Error::ZeroCapacity`], [`Error::TooManyKeys`], [`Error::InvalidFpr`],
+    /// For settings that no filter has: [`Error::TooManyKeys`], [`Error::InvalidFpr`],
     /// [`Error::UnreachableFpr`], [`Error::InvalidMaxLoad`], [`Error::InvalidBits`], [`Error::InvalidKeyBits`],
     /// [`Error::TooManyExactKeys`]. For settings that exclude each other: [`Error::OtherKeyBits`] if an exact filter's
     /// keys have other bits than the layout, [`Error::NoCounters`] and [`Error::WrongContainer`] if this kind of slots
@@ -212,9 +212,6 @@ impl<S: SlotKind> Builder<S> {
     /// The bits of quotient and remainder for that many keys.
     fn bits_for(&self, keys: u64) -> Result<(u32, u32), Error> {
         let Builder { fpr, max_load, .. } = *self;
-        if keys == 0 {
-            return Err(Error::ZeroCapacity);
-        }
         let fpr = fpr.unwrap_or(DEFAULT_FPR);
         if self.exact.is_none() && !(fpr > 0.0 && fpr < 1.0) {
             return Err(Error::InvalidFpr { fpr });
@@ -390,7 +387,10 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        assert!(matches!(StandardBuilder::with_capacity(0).layout(), Err(Error::ZeroCapacity)));
+        assert_eq!(
+            StandardBuilder::with_capacity(0).layout().unwrap(),
+            StandardBuilder::with_capacity(1).layout().unwrap()
+        );
         for fpr in [0.0, 1.0, -1.0, f64::NAN] {
             assert!(matches!(StandardBuilder::with_capacity(9).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })));
         }

@@ -9,12 +9,9 @@ use warpset_core::quotient::slots::Container;
 use crate::Duplicates;
 
 /// Why an operation on a quotient filter failed; the filter is as it was before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A filter was asked for that holds no keys.
-    #[error("room for 0 keys: ask for room for at least one")]
-    ZeroCapacity,
     /// A filter was asked for that holds more keys than any.
     #[error("room for {keys} keys: a filter with these settings holds at most {most}, divide the keys among several")]
     TooManyKeys {
@@ -115,16 +112,18 @@ pub enum Error {
     OutOfMemory(#[from] OutOfMemory),
     /// The filter has no room for all that it would hold.
     #[error(
-        "the filter is full: {}, and there is room for {limit}; make room with `double`, or build for more keys",
+        "the filter is full: {}, and there is room for {limit}; make room with `double`, or build for as many keys as there \
+         will be",
         match duplicates {
-            Duplicates::Dropped => format!("it would hold {items} different keys"),
+            Duplicates::Dropped => format!("it would hold at least {items} different keys"),
             Duplicates::Kept => format!("it would hold {items} keys, repetitions included"),
             Duplicates::Counted => format!("keys and their counts would take the room of {items} single keys"),
         }
     )]
     Full {
         /// What it would hold: different keys, keys with their repetitions, or slots that keys and counters take, by
-        /// `duplicates`. In a batch that is refused before all of it has been read, what was found until then.
+        /// `duplicates`. Different keys with equal fingerprints count once. In a batch that is refused before all of it
+        /// has been read, what was found until then.
         items: u64,
         /// The most that it holds.
         limit: u64,
@@ -260,6 +259,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

@@ -64,7 +64,7 @@ pub use slot_kind::SlotKind;
 pub use standard::Standard;
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Count, Filter, Insert, LengthMismatch, Remove};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hashed, Key, as_hashed};

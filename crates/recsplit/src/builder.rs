@@ -22,6 +22,8 @@ pub struct Builder<M: HashKind = RecSplitKind, S = PerfectHash<M>> {
     /// What only this kind has.
     pub(crate) options: M::Options,
     pub(crate) bucket_size: u32,
+    /// The bits per key that were asked for in vain, and the fewest that there are.
+    unreachable: Option<(f64, f64)>,
     seed: u64,
     threads: Option<usize>,
     progress: Option<Callback>,
@@ -57,6 +59,7 @@ impl<M: HashKind, S> Builder<M, S> {
         Self {
             options: M::Options::default(),
             bucket_size: M::BUCKET_SIZE,
+            unreachable: None,
             seed: 0,
             threads: None,
             progress: None,
@@ -113,7 +116,8 @@ impl<M: HashKind, S> Builder<M, S> {
     /// What functions of these settings are predicted to cost.
     ///
     /// # Errors
-    /// The errors of the settings: [`Error::InvalidShape`], [`Error::InvalidParameter`], [`Error::InvalidBucketSize`].
+    /// The errors of the settings: [`Error::InvalidShape`], [`Error::InvalidParameter`], [`Error::InvalidBucketSize`],
+    /// [`Error::UnreachableSpace`].
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let settings = self.settings()?;
         Ok(M::estimate(&settings.code, settings.bucket_size))
@@ -121,15 +125,21 @@ impl<M: HashKind, S> Builder<M, S> {
 
     /// Sets what decides on space to what is predicted to build fastest within `bits_per_key`: leaf size, fanouts and
     /// bucket size for RecSplit, which is possible from 1.53 on, overhead and bucket size for Consensus, from 1.46 on;
-    /// below, the smallest are taken. Small functions take more, for their fixed parts. What is fastest on the host is
-    /// so on devices too: they take the same share of its time for all shapes, within what is predicted.
-    /// [`Kind::for_space`](crate::Kind::for_space) says which kind is faster.
+    /// below, the build fails with [`Error::UnreachableSpace`]. Small functions take more, for their fixed parts. What
+    /// is fastest on the host is so on devices too: they take the same share of its time for all shapes, within what is
+    /// predicted. [`Kind::for_space`](crate::Kind::for_space) says which kind is faster.
     pub fn for_space(mut self, bits_per_key: f64) -> Self {
-        self.bucket_size = M::choose_for_space(&mut self.options, bits_per_key).unwrap_or(self.bucket_size);
+        match M::choose_for_space(&mut self.options, bits_per_key) {
+            Ok(bucket_size) => (self.bucket_size, self.unreachable) = (bucket_size, None),
+            Err(least) => self.unreachable = Some((bits_per_key, least)),
+        }
         self
     }
 
     pub(crate) fn settings(&self) -> Result<Settings<M>, Error> {
+        if let Some((bits_per_key, least)) = self.unreachable {
+            return Err(Error::UnreachableSpace { name: M::NAME, bits_per_key, least });
+        }
         // Ten standard deviations above this still fit.
         let largest = MAX_BUCKET as u32 * 9 / 10;
         if !(1..=largest).contains(&self.bucket_size) {

@@ -19,6 +19,7 @@ use crate::format::Header;
 use crate::function::{Lookup, PerfectHash};
 use crate::kind::{Bucket, Buckets, Kind, Part, Unsolved, sealed};
 use crate::static_filter::StaticFilterOf;
+#[cfg(feature = "mmap")]
 use crate::stored::Mapped;
 use crate::{Error, Estimate, HashKind, Simd, build};
 use find::{NoCode, Tasks};
@@ -59,6 +60,7 @@ pub type Consensus = PerfectHash<ConsensusKind>;
 pub type ConsensusView<'a> = PerfectHash<ConsensusKind, &'a [u64]>;
 
 /// A function in a memory-mapped file, made by [`Consensus::map`].
+#[cfg(feature = "mmap")]
 pub type MappedConsensus = PerfectHash<ConsensusKind, Mapped>;
 
 /// An immutable set on top of a [`Consensus`] function: gives each member its number, and rejects other keys but for a
@@ -78,6 +80,7 @@ pub type ConsensusFilter = StaticFilterOf<ConsensusKind>;
 pub type ConsensusFilterView<'a> = StaticFilterOf<ConsensusKind, &'a [u64]>;
 
 /// A static filter in a memory-mapped file, made by [`ConsensusFilter::map`].
+#[cfg(feature = "mmap")]
 pub type MappedConsensusFilter = StaticFilterOf<ConsensusKind, Mapped>;
 
 /// What decides how many bits each task has, as headers have it.
@@ -130,7 +133,7 @@ impl HashKind for ConsensusKind {
         cost::Costs::new(bucket_size).estimate(*code)
     }
 
-    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Option<u32> {
+    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 

@@ -7,7 +7,7 @@ use warpset_base::filter::LengthMismatch;
 use warpset_base::number::{count, short};
 
 /// Why a function could not be built, saved, opened or asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Two keys are equal; a minimal perfect hash function has no place for both.
@@ -50,6 +50,19 @@ pub enum Error {
         value: f64,
         /// What is accepted.
         allowed: &'static str,
+    },
+    /// No function is as small as asked for.
+    #[error(
+        "no {name} takes {} bits per key: ask `for_space` for {} or more", short(.bits_per_key),
+        (least * 100.0).ceil() / 100.0
+    )]
+    UnreachableSpace {
+        /// The kind of function: "RecSplit function".
+        name: &'static str,
+        /// Bits per key that were asked for.
+        bits_per_key: f64,
+        /// The fewest that the cost model predicts for a function of this kind.
+        least: f64,
     },
     /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do
     /// not do. Ready-made hashes that are not random can be the reason.
@@ -135,6 +148,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

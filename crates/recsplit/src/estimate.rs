@@ -2,6 +2,7 @@
 
 /// What a function is predicted to cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Estimate {
     /// Bits for each key, of large functions.
     pub bits_per_key: f64,

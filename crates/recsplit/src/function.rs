@@ -93,7 +93,9 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
         self.parameters().space()
     }
 
-    /// The number of `key`, below `values`; 0 if there are no keys.
+    /// Returns the number of `key`, below [`values`](Self::values). A key that the function was not built from gets
+    /// some number, too. A function of no keys has no numbers and returns 0: read a table that may be empty by
+    /// `table.get(number as usize)`.
     #[inline]
     pub fn get(&self, key: impl Key) -> u64 {
         let lookup = self.lookup();
@@ -131,6 +133,7 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
 
 /// Where the space of a function goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Space {
     /// Bits of splittings and bijections.
     pub trees: u64,

@@ -13,7 +13,7 @@ use crate::build::Settings;
 use crate::elias_fano::{Least, Lists};
 use crate::format::Header;
 use crate::function::Lookup;
-use crate::{Error, Estimate};
+use crate::{Builder, Error, Estimate};
 use std::fmt::Debug;
 use warpset_base::file::{FileError, HEADER_BYTES, Structure};
 use warpset_base::key::Hash128;
@@ -41,16 +41,20 @@ impl Kind {
         }
     }
 
-    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host;
-    /// below what any has, the kind with the smallest ones. [`Builder::for_space`](crate::Builder::for_space) sets up a
-    /// builder of either.
+    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host.
+    /// [`Builder::for_space`](crate::Builder::for_space) sets up a builder of either.
     ///
     /// ```
     /// use warpset_recsplit::Kind;
     ///
-    /// assert_eq!(Kind::for_space(1.5), Kind::Consensus);
+    /// assert_eq!(Kind::for_space(1.5)?, Kind::Consensus);
+    /// assert!(Kind::for_space(0.5).is_err());
+    /// # Ok::<(), warpset_recsplit::Error>(())
     /// ```
-    pub fn for_space(bits_per_key: f64) -> Kind {
+    ///
+    /// # Errors
+    /// [`Error::UnreachableSpace`] if no kind has functions so small.
+    pub fn for_space(bits_per_key: f64) -> Result<Kind, Error> {
         Self::fastest(bits_per_key, |estimate| estimate.nanoseconds_per_key)
     }
 
@@ -59,28 +63,28 @@ impl Kind {
     /// ```
     /// use warpset_recsplit::Kind;
     ///
-    /// assert_eq!(Kind::for_space_on_device(1.7), Kind::Consensus);
+    /// assert_eq!(Kind::for_space_on_device(1.7)?, Kind::Consensus);
+    /// # Ok::<(), warpset_recsplit::Error>(())
     /// ```
-    pub fn for_space_on_device(bits_per_key: f64) -> Kind {
+    ///
+    /// # Errors
+    /// [`Error::UnreachableSpace`] if no kind has functions so small.
+    pub fn for_space_on_device(bits_per_key: f64) -> Result<Kind, Error> {
         Self::fastest(bits_per_key, |estimate| estimate.device_nanoseconds_per_key)
     }
 
-    /// The kind that is built fastest within this space, else the smallest.
-    fn fastest(bits_per_key: f64, time: fn(&Estimate) -> f64) -> Kind {
-        fn estimate<M: HashKind>(bits_per_key: f64) -> (Kind, Option<Estimate>) {
-            let mut options = M::Options::default();
-            let bucket_size = M::choose_for_space(&mut options, bits_per_key).unwrap_or(M::BUCKET_SIZE);
-            (M::KIND, M::code(&options, bucket_size).ok().map(|code| M::estimate(&code, bucket_size)))
+    /// The kind that is built fastest within this space.
+    fn fastest(bits_per_key: f64, time: fn(&Estimate) -> f64) -> Result<Kind, Error> {
+        fn estimate<M: HashKind>(bits_per_key: f64) -> Result<Estimate, Error> {
+            Builder::<M>::new().for_space(bits_per_key).estimate()
         }
-        // What fits goes by time, else by space.
-        let cost = |estimate: Option<Estimate>| match estimate {
-            Some(found) if found.bits_per_key <= bits_per_key => (0, time(&found)),
-            Some(found) => (1, found.bits_per_key),
-            None => (2, 0.0),
-        };
-        let [(first, a), (second, b)] =
+        let [recsplit, consensus] =
             [estimate::<crate::RecSplitKind>(bits_per_key), estimate::<crate::ConsensusKind>(bits_per_key)];
-        if cost(a) <= cost(b) { first } else { second }
+        // The smallest functions are of Consensus: where these are too large, its error names the least.
+        match (recsplit, consensus?) {
+            (Ok(recsplit), consensus) if time(&recsplit) <= time(&consensus) => Ok(Kind::RecSplit),
+            _ => Ok(Kind::Consensus),
+        }
     }
 
     /// The kind of a saved function, by its first 128 bytes; of the rest nothing is checked.
@@ -143,8 +147,9 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     /// What functions with these parameters are predicted to cost.
     fn estimate(code: &Self::Code, bucket_size: u32) -> Estimate;
 
-    /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
-    fn choose_for_space(options: &mut Self::Options, bits_per_key: f64) -> Option<u32>;
+    /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size;
+    /// or the fewest bits per key, where no functions are so small.
+    fn choose_for_space(options: &mut Self::Options, bits_per_key: f64) -> Result<u32, f64>;
 
     /// The parameters for the header: five bytes and a word.
     fn to_fields(code: &Self::Code) -> ([u8; 5], u64);

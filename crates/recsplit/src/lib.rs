@@ -63,23 +63,24 @@ mod windows;
 
 pub use build::external::{External, KeyFile, KeySource};
 pub use builder::Builder;
-pub use consensus::{
-    Consensus, ConsensusFilter, ConsensusFilterView, ConsensusKind, ConsensusView, MappedConsensus,
-    MappedConsensusFilter,
-};
+pub use consensus::{Consensus, ConsensusFilter, ConsensusFilterView, ConsensusKind, ConsensusView};
+#[cfg(feature = "mmap")]
+pub use consensus::{MappedConsensus, MappedConsensusFilter};
 pub use error::Error;
 pub use estimate::Estimate;
 pub use function::{Function, PerfectHash, Space};
 pub use kind::{HashKind, Kind};
 pub use number::Number;
 pub use progress::{Progress, Stage, Verdict};
-pub use recsplit::{
-    MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitKind, RecSplitView, Simd, StaticFilter, StaticFilterView,
-};
+#[cfg(feature = "mmap")]
+pub use recsplit::{MappedRecSplit, MappedStaticFilter};
+pub use recsplit::{RecSplit, RecSplitKind, RecSplitView, Simd, StaticFilter, StaticFilterView};
 pub use static_filter::{Fingerprints, StaticFilterOf};
-pub use stored::{Mapped, Stored, Structure};
+#[cfg(feature = "mmap")]
+pub use stored::Mapped;
+pub use stored::{Stored, Structure};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, LengthMismatch};
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
 pub use warpset_core::recsplit::{Method, Remix, TreeShape};

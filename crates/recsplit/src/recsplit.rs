@@ -20,6 +20,7 @@ use crate::format::Header;
 use crate::function::{Lookup, PerfectHash};
 use crate::kind::{Bucket, Buckets, Kind, Part, Unsolved, sealed};
 use crate::static_filter::StaticFilterOf;
+#[cfg(feature = "mmap")]
 use crate::stored::Mapped;
 use crate::{Error, Estimate, HashKind, build};
 use encode::CodeTable;
@@ -69,6 +70,7 @@ pub type RecSplit = PerfectHash<RecSplitKind>;
 pub type RecSplitView<'a> = PerfectHash<RecSplitKind, &'a [u64]>;
 
 /// A function in a memory-mapped file, made by [`RecSplit::map`].
+#[cfg(feature = "mmap")]
 pub type MappedRecSplit = PerfectHash<RecSplitKind, Mapped>;
 
 /// An immutable set on top of a perfect hash function: gives each member its number, and rejects other keys but for a
@@ -91,6 +93,7 @@ pub type StaticFilter = StaticFilterOf<RecSplitKind>;
 pub type StaticFilterView<'a> = StaticFilterOf<RecSplitKind, &'a [u64]>;
 
 /// A static filter in a memory-mapped file, made by [`StaticFilter::map`].
+#[cfg(feature = "mmap")]
 pub type MappedStaticFilter = StaticFilterOf<RecSplitKind, Mapped>;
 
 /// The shape of the trees, as headers have it.
@@ -153,7 +156,7 @@ impl HashKind for RecSplitKind {
         Estimate::of(&code.shape, bucket_size)
     }
 
-    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Option<u32> {
+    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 

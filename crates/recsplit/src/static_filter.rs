@@ -66,6 +66,11 @@ impl<M: HashKind, W: AsRef<[u64]>> StaticFilterOf<M, W> {
         self.parameters().fpr()
     }
 
+    /// The rate of false positives in theory, were there `keys` keys: 2^-width, or 0 without any.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.parameters().expected_fpr(keys)
+    }
+
     /// The function that numbers the members.
     pub fn function(&self) -> PerfectHash<M, &[u64]> {
         let function = self.lookup().function();

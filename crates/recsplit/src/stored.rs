@@ -7,7 +7,9 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use std::fmt;
 use std::io::{Read, Write};
 use std::path::Path;
-use warpset_base::file::{self, FileError, HEADER_BYTES, MappedWords};
+#[cfg(feature = "mmap")]
+use warpset_base::file::MappedWords;
+use warpset_base::file::{self, FileError, HEADER_BYTES};
 
 /// What is stored: a [`Function`](crate::Function), or [`Fingerprints`](crate::Fingerprints) next to one. Sealed.
 pub trait Structure: sealed::Structure {}
@@ -39,7 +41,7 @@ pub(crate) mod sealed {
 }
 
 /// A structure that never changes, as the words of its saved form in `W`: `Vec<u64>` has them, `&[u64]` borrows them,
-/// and [`Mapped`] is a memory-mapped file. All answer the same questions.
+/// and `Mapped` is a memory-mapped file. All answer the same questions.
 ///
 /// [`PerfectHash`](crate::PerfectHash) and [`StaticFilterOf`](crate::StaticFilterOf) are the structures.
 pub struct Stored<S: Structure, W = Vec<u64>> {
@@ -48,6 +50,7 @@ pub struct Stored<S: Structure, W = Vec<u64>> {
 }
 
 /// The words of a saved structure in a memory-mapped file.
+#[cfg(feature = "mmap")]
 pub type Mapped = MappedWords<u64>;
 
 impl<S: Structure, W: AsRef<[u64]>> Stored<S, W> {
@@ -182,7 +185,11 @@ impl<S: Structure> Stored<S> {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         file::whole(path.as_ref(), |file, _| Self::read_from(file))
     }
+}
 
+/// Saved structures in memory-mapped files.
+#[cfg(feature = "mmap")]
+impl<S: Structure> Stored<S> {
     /// Maps a saved structure into memory: nothing is copied, and processes share the memory. The whole file is read
     /// once, for its checksum.
     ///

@@ -8,7 +8,7 @@ use warpset_core::minimizer::{MOST_K, MOST_W};
 use warpset_core::sequence_filter::{LEAST_K, LEAST_M};
 
 /// Why an operation on sequences failed; nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No k-mer or window has such a length.
@@ -48,8 +48,8 @@ pub enum Error {
         /// Bases per minimizer.
         m: u32,
     },
-    /// A filter was asked for that holds no k-mers.
-    #[error("room for 0 k-mers: ask for room for at least one")]
+    /// A layout without blocks.
+    #[error("a layout without blocks: ask for one at least, or let `builder(kmers)` choose")]
     ZeroCapacity,
     /// The requested number of bits per k-mer is not a positive finite number.
     #[error("{} bits per k-mer: choose a positive number, such as 16", short(.bits_per_kmer))]
@@ -113,6 +113,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

@@ -39,6 +39,6 @@ pub use filter::{
 pub use minimizers::{Minimizer, Minimizers};
 pub use packed::Packed;
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::LengthMismatch;
 pub use warpset_base::words::OutOfMemory;

@@ -5,7 +5,7 @@ use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
 
 /// Why an operation on a set or map failed; nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// More keys than a set can have.
@@ -55,6 +55,8 @@ pub enum Error {
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
 }
+
+warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]

@@ -40,8 +40,6 @@ warpset_base::queries_of_view! {
     [K: StaticKey, V: Value] StaticMap<K, V>;
     #[cfg(feature = "mmap")] [K: StaticKey, V: Value] crate::MappedStaticMap<K, V>;
     => {
-        /// The parameters.
-        fn layout(&self) -> crate::Layout<K, V>;
         /// Number of keys.
         fn len(&self) -> u64;
         /// Whether there are no keys.

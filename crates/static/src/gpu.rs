@@ -68,7 +68,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     pub fn from_host(device: &Device, host: &crate::StaticMap<K, V>) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(host.words().len())?;
         device.new_stream()?.upload(&mut words, host.words())?;
-        Ok(Self::from_parts(device, host.layout(), words))
+        Ok(Self::from_parts(device, *host.layout(), words))
     }
 
     /// A copy in host memory. Waits for all work on the device.
@@ -88,8 +88,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     }
 
     /// The parameters.
-    pub fn layout(&self) -> Layout<K, V> {
-        self.layout
+    pub fn layout(&self) -> &Layout<K, V> {
+        &self.layout
     }
 
     /// The words on the device: pilots, keys, values, as [`Layout`] draws them.

@@ -56,7 +56,7 @@ pub use map::{StaticMap, StaticSet};
 pub use mapped::{MappedStaticMap, MappedStaticSet};
 pub use view::{StaticMapView, StaticSetView};
 pub use warpset_base::bitmap::Bitmap;
-pub use warpset_base::file::{FileError, HEADER_BYTES};
+pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, LengthMismatch};
 pub use warpset_base::key::Key;
 pub use warpset_base::words::OutOfMemory;

@@ -71,6 +71,11 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     pub fn view(&self) -> StaticMapView<'_, K, V> {
         StaticMapView::new(self.layout, self.words.as_slice())
     }
+
+    /// The parameters.
+    pub fn layout(&self) -> &Layout<K, V> {
+        &self.layout
+    }
 }
 
 impl<K: StaticKey, V: Value> Clone for StaticMap<K, V> {

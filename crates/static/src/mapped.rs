@@ -24,6 +24,11 @@ impl<K: StaticKey, V: Value> MappedStaticMap<K, V> {
         StaticMapView::new(self.layout, self.words.as_ref())
     }
 
+    /// The parameters.
+    pub fn layout(&self) -> &Layout<K, V> {
+        &self.layout
+    }
+
     /// # Safety
     /// No process changes or cuts the file until the map is dropped.
     unsafe fn open(path: &Path, verified: bool) -> Result<Self, Error> {

@@ -48,8 +48,8 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     }
 
     /// The parameters.
-    pub fn layout(&self) -> Layout<K, V> {
-        self.layout
+    pub fn layout(&self) -> &Layout<K, V> {
+        &self.layout
     }
 
     /// Number of keys.

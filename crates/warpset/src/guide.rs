@@ -5,6 +5,8 @@
 //! [`RankSelectQuotientFilter`]: crate::quotient::RankSelectQuotientFilter
 //! [`BinaryFuse8`]: crate::fuse::BinaryFuse8
 //! [`BinaryFuse16`]: crate::fuse::BinaryFuse16
+//! [`BinaryFuse32`]: crate::fuse::BinaryFuse32
+//! [`SequenceFilter`]: crate::sequence::SequenceFilter
 //! [binary fuse filter]: crate::fuse
 //! [sequence filter]: crate::sequence
 //! [`StaticFilter`]: crate::recsplit::StaticFilter

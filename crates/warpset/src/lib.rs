@@ -19,7 +19,7 @@
 //! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
 //! | [`BinaryFuse8`] and wider | binary fuse filter | keep known keys in 9, 18 or 36 bits, also in the arrays of others |
 //! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
-//! | [`Lsm`] | ordered dictionary, log-structured | update in batches, look up, list ranges |
+//! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
 //! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | the same in less space, built faster |
@@ -91,6 +91,7 @@ pub use warpset_static as static_sets;
     feature = "mmap",
     feature = "quotient",
     feature = "recsplit",
+    feature = "sequence",
     feature = "static"
 ))]
 pub mod guide;
@@ -115,7 +116,9 @@ pub mod prelude {
     #[cfg(feature = "gpu")]
     pub use crate::gpu::{Backend, Device, Devices, batch::DeviceKeys};
     #[cfg(feature = "lsm")]
-    pub use crate::lsm::{CleanupPolicy, Lsm, LsmView, OrderedMap, Snapshot, SortedArray, SortedArrayView};
+    pub use crate::lsm::{
+        BitOr, CleanupPolicy, Lsm, LsmView, Max, Min, Operator, OrderedMap, Snapshot, SortedArray, SortedArrayView, Sum,
+    };
     #[cfg(all(feature = "lsm", feature = "mmap"))]
     pub use crate::lsm::{MappedLsm, MappedSortedArray};
     #[cfg(feature = "gpu")]
@@ -129,13 +132,15 @@ pub mod prelude {
     pub use crate::quotient::{MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
     #[cfg(feature = "recsplit")]
     pub use crate::recsplit::{
-        Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, MappedConsensus, MappedConsensusFilter,
-        MappedRecSplit, MappedStaticFilter, RecSplit, RecSplitView, StaticFilter, StaticFilterView,
+        Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, RecSplit, RecSplitView, StaticFilter,
+        StaticFilterView,
     };
+    #[cfg(all(feature = "recsplit", feature = "mmap"))]
+    pub use crate::recsplit::{MappedConsensus, MappedConsensusFilter, MappedRecSplit, MappedStaticFilter};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]
-    pub use crate::sequence::{PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
+    pub use crate::sequence::{Minimizers, PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
     #[cfg(all(feature = "static", feature = "mmap"))]
     pub use crate::static_sets::{MappedStaticMap, MappedStaticSet};
     #[cfg(feature = "static")]
@@ -149,3 +154,8 @@ pub mod promises;
 #[cfg(all(doctest, feature = "bloom"))]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The programs of the page for users of other libraries, likewise.
+#[cfg(all(doctest, feature = "bloom", feature = "fuse", feature = "recsplit", feature = "static"))]
+#[doc = include_str!("../migration.md")]
+pub struct Migration;

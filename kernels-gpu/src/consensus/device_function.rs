@@ -22,6 +22,8 @@ impl<'p> DeviceFunction<'p> {
     /// - `words`: valid for `len` reads.
     /// - `rows`: two words for each of `plan.rows` rows of splittings, and for each row of leaves after them, from a
     ///   multiple of 16 bytes on.
+    ///
+    /// [`row`](Function::row) is for walks over this function alone.
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, len: u64, rows: Global<u64>, plan: &'p Plan) -> Self {
         // SAFETY: the caller's promise.
@@ -44,8 +46,9 @@ impl Function for DeviceFunction<'_> {
 
     #[inline(always)]
     fn row(&self, place: u32) -> Row {
-        // SAFETY: a walk begins at a bucket of fewer keys than there are rows, and goes to nodes of fewer keys; leaves
-        // have at most as many as there are rows of leaves.
+        // SAFETY: `rows` has two words per row, by the contract of `new`. `place` is that of a row: `Walk`, the only
+        // caller, begins at a bucket that the plan was made for, goes to nodes of fewer keys, and ends at a leaf, whose
+        // size has a row of its own.
         Row::from_words(unsafe { self.rows.read2_nc(2 * place as usize) })
     }
 }

@@ -304,7 +304,8 @@ kernel! {
     ) for [u8 => fuse_graph_assign_u8, u16 => fuse_graph_assign_u16, u32 => fuse_graph_assign_u32] {
         let peeled = Peeled { hashes, graph, cells };
         let (own, threads) = place_in_grid();
-        // SAFETY: each place, and so each slot, belongs to one thread.
+        // SAFETY: `ends` has an entry for `round` and the one after, `free` as many as these say, and slots are below
+        // the graph's, by the contract. Each place of the list, and so each slot, belongs to one thread.
         unsafe {
             let (begin, end) = (ends.read(round as usize), ends.read(round as usize + 1));
             let mut i = begin as usize + own;

@@ -215,7 +215,9 @@ unsafe fn assign<const ARITY: usize, F: Slot>(memory: Memory, graph: Graph, keys
     let Memory { cells, free, ends, .. } = memory;
     let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let mut round = rounds;
-    // SAFETY: a key's other slots have no keys, or took theirs in a later round, before the last barrier.
+    // SAFETY: `ends` has an entry per round, and `free` as many as the last of them says, by the contract; slots of the
+    // list and of keys are below the graph's, as many as `cells`. One thread writes each slot. A key's other slots have
+    // no keys, or took theirs in a later round, which the barrier at its end has made visible.
     unsafe {
         while round > 0 {
             round -= 1;

@@ -336,8 +336,9 @@ pub unsafe fn write<F: Slot, K: Form>(
     let shared_again = ends.last_quotient.bits() / BLOCK_SLOTS;
     let block_words = parameters.container().block_words(parameters.split().remainder_bits) as u32 + K::COUNTED as u32;
     let window_blocks = (WINDOW_WORDS / block_words) as u64;
-    // SAFETY: barriers stand between writing and reading the window; words are written below those of `slots`, those
-    // that other tiles may touch atomically.
+    // SAFETY: a barrier separates each writing of the window from its reading. `end` is at most the number of blocks of
+    // `slots`, so all words are within `words`. Blocks up to the first free slot and from `shared_again` on may belong
+    // to other tiles too and are changed by atomics; no other tile accesses those between.
     unsafe {
         if end > base + MOST_WINDOWS * window_blocks {
             K::add(items, parameters, slots, free, words);

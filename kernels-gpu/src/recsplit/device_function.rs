@@ -22,6 +22,8 @@ impl<'p> DeviceFunction<'p> {
     /// - `words`: valid for `len` reads.
     /// - `rows`: four words for each of `plan.rows` rows, at least one, from a multiple of 16 bytes on; they are those
     ///   of the plan's shape, so that a node's children have rows.
+    ///
+    /// [`row`](Function::row) is for walks over this function alone.
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, len: u64, rows: Global<u64>, plan: &'p Plan) -> Self {
         // SAFETY: the caller's promise.
@@ -46,8 +48,8 @@ impl Function for DeviceFunction<'_> {
     #[inline(always)]
     fn row(&self, keys: u32) -> Row {
         let at = 4 * keys as usize;
-        // SAFETY: a walk begins at a bucket of fewer keys than there are rows, and goes to children, which have fewer
-        // keys.
+        // SAFETY: `rows` has four words per row, by the contract of `new`. `keys` is below `plan.rows`: `Walk`, the
+        // only caller, begins at a bucket that the plan was made for and goes to children, which have fewer keys.
         let ([a, b], [c, d]) = unsafe { (self.rows.read2_nc(at), self.rows.read2_nc(at + 2)) };
         Row::from_words([a, b, c, d])
     }

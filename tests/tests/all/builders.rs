@@ -1,7 +1,7 @@
 //! What any builder makes, with any of its settings: it comes back from its saved form as it was, and a device makes
 //! the same bytes.
 
-use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SplitBlockBloom, StringHash};
+use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SparkBloom, SplitBlockBloom, StringHash};
 use warpset_fuse::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Form};
 use warpset_gpu::testing;
 use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
@@ -9,6 +9,7 @@ use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
 use warpset_recsplit::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
+use warpset_sequence::SequenceFilter;
 use warpset_static::{StaticMap, StaticSet};
 
 fn keys(count: u64) -> Vec<u64> {
@@ -165,5 +166,42 @@ fn perfect_hash_functions() {
     for width in [1, 7, 32] {
         everywhere!(StaticFilter::builder().width(width).leaf_size(5).bucket_size(30), &some, StaticFilter);
         everywhere!(ConsensusFilter::builder().width(width).bucket_size(30), &some, ConsensusFilter);
+    }
+}
+
+/// `builder(0)` makes what `builder(1)` makes, and builders without a number take no keys: an empty table is input.
+#[test]
+fn no_keys_make_an_empty_structure() {
+    macro_rules! as_for_one {
+        ($($type:ty),*) => {$({
+            let [none, one] = [0, 1].map(|keys| <$type>::builder(keys).build().unwrap().to_bytes());
+            assert!(none == one, "{}", stringify!($type));
+        })*};
+    }
+    as_for_one!(
+        SplitBlockBloom,
+        BlockedBloom,
+        RaoBloom,
+        StandardQuotientFilter,
+        RankSelectQuotientFilter,
+        SequenceFilter
+    );
+    let [none, one] = [0, 1].map(|keys| SparkBloom::builder(keys).build().unwrap());
+    assert!(none.as_bytes() == one.as_bytes());
+
+    let none: &[u64] = &[];
+    assert!(!BinaryFuse8::builder().build_from(none).unwrap().contains(7u64));
+    assert!(!StaticSet::<u64>::builder().build_from(none).unwrap().contains(7));
+    assert!(StaticMap::<u64, u64>::builder().build_from(none, none).unwrap().get(7).is_none());
+    assert!(Lsm::<u64, u64>::builder().build_from(none, none).unwrap().get(7).is_none());
+    assert!(SortedArray::<u64, u64>::builder().build_from(none, none).unwrap().get(7).is_none());
+    assert!(!StaticFilter::builder().build_from(none).unwrap().contains(7u64));
+    assert!(!ConsensusFilter::builder().build_from(none).unwrap().contains(7u64));
+    // No key has a number, so a table by numbers needs no items: a program that asks for one checks `is_empty`.
+    for function in [
+        RecSplit::builder().build_from(none).unwrap().get(7u64),
+        Consensus::builder().build_from(none).unwrap().get(7u64),
+    ] {
+        assert_eq!(function, 0);
     }
 }

@@ -103,11 +103,11 @@ fn links_lead_to_files_and_headings() {
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }
 
-/// A page on the web shows a block as it stands, and readers paste it: no hidden lines, and `fn main`. README and guide
-/// are compiled and run with the documentation of `warpset`; on other pages only fragments stand, marked `rust,ignore`.
+/// A page on the web shows a block as it stands, and readers paste it: no hidden lines, and `fn main`. README, guide
+/// and the page for users of other libraries are compiled and run with the documentation of `warpset`; on other pages only fragments stand, marked `rust,ignore`.
 #[test]
 fn programs_are_whole() {
-    let compiled = ["../README.md", "docs/guide.md"];
+    let compiled = ["../README.md", "docs/guide.md", "docs/migration.md"];
     for page in pages() {
         let compiled = compiled.iter().any(|end| page.path.ends_with(end));
         for (info, code) in page.blocks.iter().filter(|(info, _)| info.split(',').next() == Some("rust")) {

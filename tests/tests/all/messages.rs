@@ -28,12 +28,17 @@ struct Messages {
 }
 
 impl Messages {
-    /// Takes up an error, under the name that it has in the sources: `bloom::Error::ZeroCapacity`.
-    fn add<E: Error>(&mut self, error: E) {
+    /// Takes up an error with the expression that makes it, under the name that it has in the sources:
+    /// `bloom::Error::ZeroCapacity`.
+    fn add<E: Error>(&mut self, error: E, expression: &str) {
         let path = std::any::type_name::<E>().trim_start_matches("warpset_");
         let (of, name) = (path.split("::").next().unwrap(), path.rsplit("::").next().unwrap());
-        let debug = format!("{error:?}");
-        let variant = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap();
+        let variant = expression.trim_start_matches("E::").split(|c: char| !c.is_alphanumeric()).next().unwrap();
+        // The library of `kmers` is that of a program, which prints its errors itself.
+        assert!(
+            of == "kmers" || format!("{error:?}") == error.to_string(),
+            "`main` prints an error by `Debug`: {error:?}"
+        );
         let name = if variant == name { format!("{of}::{name}") } else { format!("{of}::{name}::{variant}") };
         writeln!(self.text, "{name}\n    {}", error.to_string().replace('\n', "\n    ")).unwrap();
         self.names.insert(name);
@@ -41,7 +46,7 @@ impl Messages {
 }
 
 macro_rules! add {
-    ($messages:ident: $($error:expr),* $(,)?) => { $($messages.add($error);)* };
+    ($messages:ident: $($error:expr),* $(,)?) => { $($messages.add($error, stringify!($error));)* };
 }
 
 /// The package's folder, where the tests run.
@@ -97,7 +102,7 @@ fn base(messages: &mut Messages) {
         E::BadMagic,
         E::UnsupportedVersion { found: 9, supported: 1 },
         E::WrongStructure { expected: saved(Structure::SPLIT_BLOCK_BLOOM, None), found: saved(Structure::LSM, Some([4, 8])) },
-        E::Refused(Box::new(warpset_quotient::Error::ZeroCapacity)),
+        E::Refused(Box::new(warpset_bloom::Error::ZeroCapacity)),
         E::At { path: "/data/seen.warpset".into(), doing: "read", reason: Box::new(E::Io(missing())) },
         E::Corrupted { expected: 0x0123_4567_89ab_cdef, found: 0xfedc_ba98_7654_3210 },
         E::InvalidHeader { field: "quotient bits", value: 99 },
@@ -109,7 +114,7 @@ fn base(messages: &mut Messages) {
 
 fn bloom(messages: &mut Messages) {
     use warpset_bloom::{AskedSize, Error as E, PhysicalType};
-    let over = |size| E::OverMemoryLimit { keys: 1_000_000, size, needed: 2_000_000, limit: 1 << 20 };
+    let [by_fpr, by_bits] = [AskedSize::Fpr(0.001), AskedSize::BitsPerKey(16.0)];
     add![messages:
         E::ZeroCapacity,
         E::InvalidFpr { fpr: 1.0 },
@@ -118,8 +123,8 @@ fn bloom(messages: &mut Messages) {
         E::InvalidBucket { bucket_words: 1, hashes: 8 },
         E::InvalidChoices { choices: 3 },
         E::InvalidLoadFactor { load_factor: 1.5 },
-        over(AskedSize::Fpr(0.001)),
-        over(AskedSize::BitsPerKey(16.0)),
+        E::OverMemoryLimit { keys: 1_000_000, size: by_fpr, needed: 2_000_000, limit: 1 << 20 },
+        E::OverMemoryLimit { keys: 1_000_000, size: by_bits, needed: 2_000_000, limit: 1 << 20 },
         E::OverMemoryLimit { keys: 1, size: AskedSize::MemoryLimit, needed: 32, limit: 31 },
         E::UnreachableFpr { keys: 1_000_000, fpr: 1e-30 },
         E::TooLarge { bytes: 1 << 40, limit: 1 << 37 },
@@ -291,9 +296,7 @@ fn primitives(messages: &mut Messages) {
 
 fn quotient(messages: &mut Messages) {
     use warpset_quotient::Error as E;
-    let full = |duplicates| E::Full { items: 199_458, limit: 117_964, duplicates };
     add![messages:
-        E::ZeroCapacity,
         E::OverMemoryLimit { needed: 2_000_000, limit: 1 << 20 },
         E::TooManyKeys { keys: 1 << 50, most: 253_327_948_639_436 },
         E::InvalidFpr { fpr: 1.0 },
@@ -305,9 +308,9 @@ fn quotient(messages: &mut Messages) {
         E::OtherKeyBits { key_bits: 16, bits: 15 },
         E::WrongContainer { structure: "rank-and-select quotient filter", container: Container::Bytes },
         E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
-        full(Duplicates::Dropped),
-        full(Duplicates::Kept),
-        full(Duplicates::Counted),
+        E::Full { items: 199_458, limit: 117_964, duplicates: Duplicates::Dropped },
+        E::Full { items: 199_458, limit: 117_964, duplicates: Duplicates::Kept },
+        E::Full { items: 199_458, limit: 117_964, duplicates: Duplicates::Counted },
         E::OverflowRegionFull { slot: 1200, limit: 1151 },
         E::CannotDouble { limit: 117_964 },
         E::CannotHalve { limit: 1 },
@@ -340,6 +343,7 @@ fn recsplit(messages: &mut Messages) {
         E::InvalidShape { leaf_size: 25, first_fanout: 9, second_fanout: 9 },
         E::InvalidBucketSize { bucket_size: 0, largest: 1 << 20 },
         E::InvalidParameter { what: "load factor", value: 0.5, allowed: "above 0.75 and at most 1" },
+        E::UnreachableSpace { name: "Consensus function", bits_per_key: 0.5, least: 1.452 },
         E::HashesCollide { seeds: 8 },
         E::InputChanged { first: 1000, later: 999 },
         E::PartialKey { width: 16, rest: 1 },

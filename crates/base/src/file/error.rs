@@ -9,7 +9,7 @@ use crate::words::OutOfMemory;
 
 /// Why bytes could not be read as a structure, or written. Messages hold the whole cause; none is repeated by
 /// [`source`](Error::source).
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// A file with a name could not be read, written or mapped.
@@ -90,6 +90,8 @@ pub enum FileError {
     #[error("input or output failed: {0}")]
     Io(io::Error),
 }
+
+crate::debug_as_display!(FileError);
 
 /// A reason after the path that it is about.
 fn within_file(reason: &FileError) -> String {

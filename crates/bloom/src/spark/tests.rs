@@ -94,7 +94,6 @@ fn sizes_are_those_of_spark() {
         assert_eq!((filter.view().hashes(), filter.view().memory_bytes()), (hashes, 8 * words), "{keys} {fpr}");
         assert_eq!(filter.view().version(), SparkVersion::V2 { seed: 0 });
     }
-    assert!(matches!(SparkBloom::builder(0).build(), Err(Error::ZeroCapacity)));
     assert!(matches!(SparkBloom::builder(1).fpr(1.0).build(), Err(Error::InvalidFpr { .. })));
     assert!(matches!(SparkBloom::builder(u64::MAX).build(), Err(Error::TooLarge { .. })));
 }

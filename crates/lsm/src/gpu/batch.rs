@@ -81,8 +81,8 @@ pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     first: u64,
     sorted: &mut DeviceElements<K, V>,
 ) -> Result<(), Error> {
-    // SAFETY: there is an address per place, of a value; they are freed in the order of the stream; the caller answers
-    // for the rest.
+    // SAFETY: `order` has one address of a value per element, which [`order`] wrote, and is freed in the order of the
+    // stream; the values are there and unchanged, by the contract.
     unsafe {
         match order {
             Some(order) => rows::copy(stream, order.as_slice(), first, sorted.values.as_mut_slice())?,

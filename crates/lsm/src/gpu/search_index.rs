@@ -215,6 +215,7 @@ impl Sight<'_> {
 
 /// How keys are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LookupMethod {
     /// Searches by filters and indexes once they have been built, which [`Dictionary::prepare`] does, and calls that
     /// wait do once the tree has been asked for enough keys; by halving before that. A dictionary of one level is

@@ -64,7 +64,8 @@ impl<K: PackedKey, V: PairValue> Builder<K, V> {
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Lsm<K, V>, Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let batch = Batch { keys, does: Does::Insert(values) };
-        Ok(Lsm { tree: Tree::build(&Host, checked(self.batch_size)?, &batch)? })
+        // SAFETY: as many values as keys, checked above.
+        Ok(Lsm { tree: unsafe { Tree::build(&Host, checked(self.batch_size)?, &batch)? } })
     }
 
     /// Makes structures in device memory with these settings.

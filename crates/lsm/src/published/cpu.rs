@@ -56,7 +56,8 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
             return Ok(());
         }
         check_batch(self.tree.counter, keys.len())?;
-        self.tree.insert(&Host, &Batch { keys, does }, true)
+        // SAFETY: the callers have compared the lengths.
+        unsafe { self.tree.insert(&Host, &Batch { keys, does }, true) }
     }
 
     /// Inserts keys with their values, of which there are as many, in one batch. Of equal keys the last one counts.
@@ -107,7 +108,8 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
     pub fn get_bulk_with(&self, keys: &[K], method: LookupMethod) -> Result<Vec<Option<V>>, Error> {
         let mut values = V::zeroed_vec(keys.len())?;
         let mut found = zeroed_vec(keys.len().div_ceil(64) as u64)?;
-        self.tree.look_up(&Host, keys, &mut values, &mut found, method)?;
+        // SAFETY: `values` and `found` were made for as many keys.
+        unsafe { self.tree.look_up(&Host, keys, &mut values, &mut found, method)? };
         let found = Bitmap::from_words(found, keys.len());
         Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
     }
@@ -127,7 +129,8 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
         let (lows, highs) = bounds(ranges);
         let mut counts = vec![0; ranges.len()];
-        self.tree.count(&Host, (&lows, &highs), &mut counts)?;
+        // SAFETY: one low, one high and one count per range.
+        unsafe { self.tree.count(&Host, (&lows, &highs), &mut counts)? };
         Ok(counts)
     }
 
@@ -137,7 +140,8 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
     /// [`Error::OutOfMemory`].
     pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
         let (lows, highs) = bounds(ranges);
-        let Listed { offsets, pairs } = self.tree.range(&Host, (&lows, &highs))?;
+        // SAFETY: one low and one high per range.
+        let Listed { offsets, pairs } = unsafe { self.tree.range(&Host, (&lows, &highs))? };
         Ok(Ranges { offsets, keys: pairs.keys, values: pairs.values })
     }
 

@@ -84,7 +84,8 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         let stream = device.new_stream()?;
         let tree = waiting(device, &stream, |on| {
             let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(values)?);
-            Tree::build(on, batch, &Batch { keys: keys.as_slice(), does: Does::Insert(values.as_slice()) })
+            // SAFETY: as many values as keys, checked above.
+            unsafe { Tree::build(on, batch, &Batch { keys: keys.as_slice(), does: Does::Insert(values.as_slice()) }) }
         })?;
         Ok(Lsm { tree, device: device.clone(), stream })
     }
@@ -243,7 +244,8 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         }
         let Lsm { tree, device, stream } = self;
         check_batch(tree.counter, keys.len())?;
-        waiting(device, stream, |on| tree.insert(on, &Batch { keys, does }, true))
+        // SAFETY: the callers have compared the lengths.
+        waiting(device, stream, |on| unsafe { tree.insert(on, &Batch { keys, does }, true) })
     }
 
     /// Queues the insertion of at most a batch, and waits for nothing. Keys are not checked: a highest bit is dropped.
@@ -270,7 +272,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         }
         let Lsm { tree, stream: own, .. } = self;
         let batch = Batch { keys, does: Does::Insert(values) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps what the work uses until `stream` has passed it; lengths were compared above.
         unsafe { ordered(stream, own, |on| tree.insert(on, &batch, false)) }
     }
 

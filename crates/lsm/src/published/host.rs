@@ -135,7 +135,7 @@ fn write_segments(full: usize, offsets: &[u64], segments: &mut [u64]) {
 }
 
 impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
-    fn pack(
+    unsafe fn pack(
         &self,
         batch: &Batch<'_, K, V, Self>,
         (out_keys, out_values): PairMut<'_, K, V, Self>,
@@ -161,11 +161,11 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
+    unsafe fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
         Ok(sort::sort_pairs_in_place(keys, values, By::ascending())?)
     }
 
-    fn merge(
+    unsafe fn merge(
         &self,
         newer: Pair<'_, K, V, Self>,
         older: Pair<'_, K, V, Self>,
@@ -174,7 +174,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(merge::merge_pairs(newer, older, original(), out_keys, out_values)?)
     }
 
-    fn look_up(
+    unsafe fn look_up(
         &self,
         levels: &Levels<'_, K, V, Self>,
         queries: &[K],
@@ -193,7 +193,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn needles(&self, queries: &[K], needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
+    unsafe fn needles(&self, queries: &[K], needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
         let parts = needles.chunks_mut(ITEMS).zip(queries.chunks(ITEMS)).zip(places.chunks_mut(ITEMS));
         parallel::for_each((0..).step_by(ITEMS).zip(parts), |(first, ((needles, queries), places))| {
             needles.iter_mut().zip(queries).for_each(|(needle, &query)| *needle = K::pack(query, false));
@@ -202,15 +202,15 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn sort_needles(&self, needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
+    unsafe fn sort_needles(&self, needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
         Ok(sort::sort_pairs_in_place(needles, places, by_original::<K>())?)
     }
 
-    fn sorted_search(&self, level: &[K], needles: &[K], bounds: &mut [u64]) -> Result<(), Error> {
+    unsafe fn sorted_search(&self, level: &[K], needles: &[K], bounds: &mut [u64]) -> Result<(), Error> {
         Ok(search::lower_bound_sorted(level, needles, original(), bounds)?)
     }
 
-    fn resolve(
+    unsafe fn resolve(
         &self,
         (keys, level_values): Pair<'_, K, V, Self>,
         sorted: Sorted<'_, K, Self>,
@@ -235,7 +235,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn initial_count_estimate(
+    unsafe fn initial_count_estimate(
         &self,
         levels: &Levels<'_, K, V, Self>,
         (lows, highs): (&[K], &[K]),
@@ -260,12 +260,12 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn scanning_stage(&self, counts: &mut [u64]) -> Result<(), Error> {
+    unsafe fn scanning_stage(&self, counts: &mut [u64]) -> Result<(), Error> {
         scan::exclusive_in_place::<Sum<u64>>(counts);
         Ok(())
     }
 
-    fn initial_key_storage(
+    unsafe fn initial_key_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
         estimate: (&[u64], &[u64]),
@@ -280,14 +280,15 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn initial_pair_storage(
+    unsafe fn initial_pair_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
         estimate: (&[u64], &[u64]),
         (out_keys, out_values): PairMut<'_, K, V, Self>,
         segments: &mut [u64],
     ) -> Result<(), Error> {
-        self.initial_key_storage(levels, estimate, out_keys, segments)?;
+        // SAFETY: the same contract, without values.
+        unsafe { Steps::<K, V>::initial_key_storage(self, levels, estimate, out_keys, segments)? };
         let parts = cut(out_values, segments[1..].iter().copied());
         parallel::for_each_small(QUERIES, parts.into_iter().enumerate(), |(query, part)| {
             copy_pieces(levels.elements.1, pieces(levels, estimate, query), part);
@@ -295,11 +296,11 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn segmented_sort_keys(&self, from: &[K], segments: &[u64], to: &mut [K]) -> Result<(), Error> {
+    unsafe fn segmented_sort_keys(&self, from: &[K], segments: &[u64], to: &mut [K]) -> Result<(), Error> {
         Ok(segmented_sort::sort_keys(from, segments, to, by_original::<K>())?)
     }
 
-    fn segmented_sort_pairs(
+    unsafe fn segmented_sort_pairs(
         &self,
         (keys, values): Pair<'_, K, V, Self>,
         segments: &[u64],
@@ -308,7 +309,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(segmented_sort::sort_pairs(keys, values, segments, to_keys, to_values, by_original::<K>())?)
     }
 
-    fn final_counting(&self, keys: &[K], segments: &[u64], counts: &mut [u64]) -> Result<(), Error> {
+    unsafe fn final_counting(&self, keys: &[K], segments: &[u64], counts: &mut [u64]) -> Result<(), Error> {
         parallel::for_each_small(QUERIES, counts.iter_mut().enumerate(), |(query, count)| {
             let segment = &keys[segments[query] as usize..segments[query + 1] as usize];
             *count = (0..segment.len()).filter(|&i| is_valid(segment, i)).count() as u64;
@@ -316,7 +317,13 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn mark_valid(&self, keys: &[K], segments: &[u64], counts: &mut [u64], marked: &mut [K]) -> Result<(), Error> {
+    unsafe fn mark_valid(
+        &self,
+        keys: &[K],
+        segments: &[u64],
+        counts: &mut [u64],
+        marked: &mut [K],
+    ) -> Result<(), Error> {
         let parts = cut(marked, segments[1..].iter().copied());
         parallel::for_each_small(QUERIES, parts.into_iter().zip(counts).enumerate(), |(query, (marked, count))| {
             let segment = &keys[segments[query] as usize..segments[query + 1] as usize];
@@ -330,7 +337,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn segmented_compaction(
+    unsafe fn segmented_compaction(
         &self,
         (marked, values): Pair<'_, K, V, Self>,
         segments: &[u64],
@@ -350,7 +357,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn mark_stale(&self, keys: &[K], valid: &mut [u64]) -> Result<(), Error> {
+    unsafe fn mark_stale(&self, keys: &[K], valid: &mut [u64]) -> Result<(), Error> {
         parallel::for_each_small(QUERIES, valid.iter_mut().enumerate(), |(word, bits)| {
             let places = 64 * word..keys.len().min(64 * (word + 1));
             *bits = places.fold(0, |bits, i| bits | u64::from(is_valid(keys, i)) << (i % 64));
@@ -358,7 +365,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn compact(
+    unsafe fn compact(
         &self,
         (keys, values): Pair<'_, K, V, Self>,
         valid: &[u64],
@@ -370,7 +377,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         Ok(())
     }
 
-    fn placebos(&self, out: &mut [K]) -> Result<(), Error> {
+    unsafe fn placebos(&self, out: &mut [K]) -> Result<(), Error> {
         out.fill(K::PLACEBO);
         Ok(())
     }

@@ -22,7 +22,10 @@ const MOST_SORTED: usize = 1 << 32;
 impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
     /// Section IV-B: the value of each query, zero where there is none, and a bit for each that has one, in whole
     /// words.
-    pub fn look_up(
+    ///
+    /// # Safety
+    /// Slices that go together have one length, and outputs a place per query.
+    pub unsafe fn look_up(
         &self,
         on: &M,
         queries: M::Slice<'_, K>,
@@ -31,7 +34,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         method: LookupMethod,
     ) -> Result<(), Error> {
         match method {
-            LookupMethod::Individual => on.look_up(&self.levels(), queries, values, found),
+            // SAFETY: values and bits have a place per query, by the contract.
+            LookupMethod::Individual => unsafe { on.look_up(&self.levels(), queries, values, found) },
             LookupMethod::Bulk => self.look_up_sorted(on, queries, values, found),
         }
     }
@@ -52,25 +56,33 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let (mut bounds, mut decided) = (on.uninit::<u64>(n)?, on.zeroed::<u8>(n)?);
         on.clear(M::reborrow(&mut values))?;
         on.clear(M::reborrow(&mut found))?;
-        on.needles(queries, M::part_mut(&mut needles, 0..n), M::part_mut(&mut places, 0..n))?;
-        on.sort_needles(M::part_mut(&mut needles, 0..n), M::part_mut(&mut places, 0..n))?;
+        // SAFETY: both arrays have `n` places.
+        unsafe { on.needles(queries, M::part_mut(&mut needles, 0..n), M::part_mut(&mut places, 0..n))? };
+        // SAFETY: `n` needles and `n` places.
+        unsafe { on.sort_needles(M::part_mut(&mut needles, 0..n), M::part_mut(&mut places, 0..n))? };
         for i in self.counter.full() {
             let level = self.level(i);
-            on.sorted_search(level.0, M::part(&needles, 0..n), M::part_mut(&mut bounds, 0..n))?;
+            // SAFETY: the level and the needles are sorted; `bounds` has `n` places.
+            unsafe { on.sorted_search(level.0, M::part(&needles, 0..n), M::part_mut(&mut bounds, 0..n))? };
             let sorted = Sorted {
                 needles: M::part(&needles, 0..n),
                 places: M::part(&places, 0..n),
                 bounds: M::part(&bounds, 0..n),
                 decided: M::part_mut(&mut decided, 0..n),
             };
-            on.resolve(level, sorted, queries, M::reborrow(&mut values), M::reborrow(&mut found))?;
+            // SAFETY: `sorted` is of these queries, with the bounds in this level; values and bits have a place per
+            // query, by the contract of `look_up`.
+            unsafe { on.resolve(level, sorted, queries, M::reborrow(&mut values), M::reborrow(&mut found))? };
         }
         Ok(())
     }
 
     /// Section IV-C, in its five steps: how many keys from each of `lows` to that of `highs` have a value. Waits after
     /// the second.
-    pub fn count(
+    ///
+    /// # Safety
+    /// Slices that go together have one length, and outputs a place per query.
+    pub unsafe fn count(
         &self,
         on: &M,
         (lows, highs): (M::Slice<'_, K>, M::Slice<'_, K>),
@@ -84,15 +96,27 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let (mut keys, mut sorted) = (on.uninit::<K>(total)?, on.uninit::<K>(total)?);
         let mut segments = on.uninit::<u64>(n + 1)?;
         let out = M::part_mut(&mut keys, 0..total);
-        on.initial_key_storage(&self.levels(), estimate.slices(), out, M::part_mut(&mut segments, 0..n + 1))?;
+        // SAFETY: the estimate is of these levels; `keys` has a place per candidate, `segments` one more than queries.
+        unsafe {
+            on.initial_key_storage(&self.levels(), estimate.slices(), out, M::part_mut(&mut segments, 0..n + 1))?
+        };
         let segments = M::part(&segments, 0..n + 1);
-        on.segmented_sort_keys(M::part(&keys, 0..total), segments, M::part_mut(&mut sorted, 0..total))?;
-        on.final_counting(M::part(&sorted, 0..total), segments, counts)
+        // SAFETY: both arrays have `total` places, which the segments cover.
+        unsafe { on.segmented_sort_keys(M::part(&keys, 0..total), segments, M::part_mut(&mut sorted, 0..total))? };
+        // SAFETY: `sorted` is what the segments cover, `counts` has a place per query.
+        unsafe { on.final_counting(M::part(&sorted, 0..total), segments, counts) }
     }
 
     /// Section IV-D: the elements from each of `lows` to that of `highs`. Waits after the second step and in the last
     /// one.
-    pub fn range(&self, on: &M, (lows, highs): (M::Slice<'_, K>, M::Slice<'_, K>)) -> Result<Listed<K, V, M>, Error> {
+    ///
+    /// # Safety
+    /// Slices that go together have one length.
+    pub unsafe fn range(
+        &self,
+        on: &M,
+        (lows, highs): (M::Slice<'_, K>, M::Slice<'_, K>),
+    ) -> Result<Listed<K, V, M>, Error> {
         let n = M::len(lows);
         let mut offsets = on.zeroed::<u64>(n + 1)?;
         if n == 0 {
@@ -102,18 +126,25 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let (mut pairs, mut sorted) = (Pairs::uninit(on, total)?, Pairs::<K, V, M>::uninit(on, total)?);
         let mut segments = on.uninit::<u64>(n + 1)?;
         let out = pairs.part_mut(0..total);
-        on.initial_pair_storage(&self.levels(), estimate.slices(), out, M::part_mut(&mut segments, 0..n + 1))?;
+        // SAFETY: the estimate is of these levels; `pairs` has a place per candidate, `segments` one more than queries.
+        unsafe {
+            on.initial_pair_storage(&self.levels(), estimate.slices(), out, M::part_mut(&mut segments, 0..n + 1))?
+        };
         let segments = M::part(&segments, 0..n + 1);
-        on.segmented_sort_pairs(pairs.part(0..total), segments, sorted.part_mut(0..total))?;
+        // SAFETY: both have `total` places, which the segments cover.
+        unsafe { on.segmented_sort_pairs(pairs.part(0..total), segments, sorted.part_mut(0..total))? };
 
         // What was sorted is of no more use, and takes the marked variables.
         let marked = M::part_mut(&mut pairs.keys, 0..total);
-        on.mark_valid(M::part(&sorted.keys, 0..total), segments, M::part_mut(&mut offsets, 0..n), marked)?;
-        on.scanning_stage(M::part_mut(&mut offsets, 0..n + 1))?;
+        // SAFETY: `sorted` and `marked` have `total` places, `offsets` one per query.
+        unsafe { on.mark_valid(M::part(&sorted.keys, 0..total), segments, M::part_mut(&mut offsets, 0..n), marked)? };
+        // SAFETY: one array, in its place.
+        unsafe { on.scanning_stage(M::part_mut(&mut offsets, 0..n + 1))? };
         let valid = on.word(&offsets, n)? as usize;
         let mut listed = Pairs::uninit(on, valid)?;
         let marked = (M::part(&pairs.keys, 0..total), M::part(&sorted.values, 0..total));
-        on.segmented_compaction(marked, segments, M::part(&offsets, 0..n), listed.part_mut(0..valid))?;
+        // SAFETY: the offsets are the scanned counts of what is marked, and `valid` is their sum.
+        unsafe { on.segmented_compaction(marked, segments, M::part(&offsets, 0..n), listed.part_mut(0..valid))? };
         Ok(Listed { offsets, pairs: listed })
     }
 
@@ -124,8 +155,11 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let mut estimate = Estimate { lower: on.uninit(words)?, offsets: on.zeroed(words + 1)?, words };
         let Estimate { lower, offsets, .. } = &mut estimate;
         let counts = M::part_mut(offsets, 0..words);
-        on.initial_count_estimate(&self.levels(), ranges, M::part_mut(lower, 0..words), counts)?;
-        on.scanning_stage(M::part_mut(offsets, 0..words + 1))?;
+        // SAFETY: as many lows as highs, by the contracts of `count` and `range`; both outputs have a word per query
+        // and full level.
+        unsafe { on.initial_count_estimate(&self.levels(), ranges, M::part_mut(lower, 0..words), counts)? };
+        // SAFETY: one array, in its place.
+        unsafe { on.scanning_stage(M::part_mut(offsets, 0..words + 1))? };
         let total = on.word(offsets, words)? as usize;
         Ok((estimate, total))
     }

@@ -1,8 +1,7 @@
 //! What the algorithms are made of, on the host or on a device: arrays, and the steps between which nothing but order
 //! counts.
 //!
-//! A device queues the steps on one stream; only [`Memory::word`] waits. Steps check nothing: callers pass arrays of
-//! the right lengths.
+//! A device queues the steps on one stream; only [`Memory::word`] waits. Steps check nothing, so they are `unsafe`.
 
 use std::ops::Range;
 
@@ -94,19 +93,27 @@ pub(crate) struct Levels<'a, K: Pod, V: Pod, M: Memory + 'a> {
 /// - `lower`: for each query and full level the place in that level of the first candidate;
 /// - `offsets`: where something goes that was counted, by an exclusive scan, the sum at the end;
 /// - `segments`: the candidates of query `q` are `segments[q]..segments[q + 1]`.
+///
+/// # Safety
+/// Of every method:
+/// - Slices that go together have one length, each output has a place for every item, and `n` queries have `n` places;
+///   `segments` and scanned `offsets` have one more.
+/// - `lower`, `offsets` and `segments` hold what the step before wrote of the same levels and queries.
+/// - Levels are sorted by original keys where they are merged or searched.
+/// - Until the device has done the step, nothing else writes its slices or frees them.
 pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
     /// Makes a batch's key variables, the last element first, and pads it with copies of the last element; `largest`
     /// becomes the largest key, if that has a bit too many.
-    fn pack(
+    unsafe fn pack(
         &self,
         batch: &Batch<'_, K, V, Self>,
         out: PairMut<'_, K, V, Self>,
         largest: &mut Self::Array<u64>,
     ) -> Result<(), Error>;
     /// Sorts by key variables, status bit included; stable.
-    fn sort(&self, pairs: PairMut<'_, K, V, Self>) -> Result<(), Error>;
+    unsafe fn sort(&self, pairs: PairMut<'_, K, V, Self>) -> Result<(), Error>;
     /// Merges by original keys, stable; of equal keys those of `newer` come first.
-    fn merge(
+    unsafe fn merge(
         &self,
         newer: Pair<'_, K, V, Self>,
         older: Pair<'_, K, V, Self>,
@@ -114,7 +121,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
     ) -> Result<(), Error>;
 
     /// Looks up each query by itself: values, and a bit for each that has one.
-    fn look_up(
+    unsafe fn look_up(
         &self,
         levels: &Levels<'_, K, V, Self>,
         queries: Self::Slice<'_, K>,
@@ -122,23 +129,24 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         found: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
     /// The key variable to search for, and the place, of each query.
-    fn needles(
+    unsafe fn needles(
         &self,
         queries: Self::Slice<'_, K>,
         needles: Self::SliceMut<'_, K>,
         places: Self::SliceMut<'_, u32>,
     ) -> Result<(), Error>;
     /// Sorts needles with their places.
-    fn sort_needles(&self, needles: Self::SliceMut<'_, K>, places: Self::SliceMut<'_, u32>) -> Result<(), Error>;
+    unsafe fn sort_needles(&self, needles: Self::SliceMut<'_, K>, places: Self::SliceMut<'_, u32>)
+    -> Result<(), Error>;
     /// The lower bounds of sorted needles in a level.
-    fn sorted_search(
+    unsafe fn sorted_search(
         &self,
         level: Self::Slice<'_, K>,
         needles: Self::Slice<'_, K>,
         bounds: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
     /// Decides the queries whose key a level has.
-    fn resolve(
+    unsafe fn resolve(
         &self,
         level: Pair<'_, K, V, Self>,
         sorted: Sorted<'_, K, Self>,
@@ -148,7 +156,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
     ) -> Result<(), Error>;
 
     /// Stage 1 of count and range: bounds, for each query and full level.
-    fn initial_count_estimate(
+    unsafe fn initial_count_estimate(
         &self,
         levels: &Levels<'_, K, V, Self>,
         ranges: (Self::Slice<'_, K>, Self::Slice<'_, K>),
@@ -156,9 +164,9 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         counts: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
     /// Stage 2: the exclusive scan of counts in their place.
-    fn scanning_stage(&self, counts: Self::SliceMut<'_, u64>) -> Result<(), Error>;
+    unsafe fn scanning_stage(&self, counts: Self::SliceMut<'_, u64>) -> Result<(), Error>;
     /// Stage 3 of a count: copies the candidates' key variables.
-    fn initial_key_storage(
+    unsafe fn initial_key_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
         estimate: (Self::Slice<'_, u64>, Self::Slice<'_, u64>),
@@ -166,7 +174,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         segments: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
     /// Stage 3 of a range: copies the values, too.
-    fn initial_pair_storage(
+    unsafe fn initial_pair_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
         estimate: (Self::Slice<'_, u64>, Self::Slice<'_, u64>),
@@ -174,28 +182,28 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         segments: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
     /// Stage 4 of a count: sorts each segment by original keys, stable.
-    fn segmented_sort_keys(
+    unsafe fn segmented_sort_keys(
         &self,
         from: Self::Slice<'_, K>,
         segments: Self::Slice<'_, u64>,
         to: Self::SliceMut<'_, K>,
     ) -> Result<(), Error>;
     /// Stage 4 of a range.
-    fn segmented_sort_pairs(
+    unsafe fn segmented_sort_pairs(
         &self,
         from: Pair<'_, K, V, Self>,
         segments: Self::Slice<'_, u64>,
         to: PairMut<'_, K, V, Self>,
     ) -> Result<(), Error>;
     /// Stage 5 of a count: counts the first elements of a key that are regular.
-    fn final_counting(
+    unsafe fn final_counting(
         &self,
         keys: Self::Slice<'_, K>,
         segments: Self::Slice<'_, u64>,
         counts: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
     /// Stage 5 of a range: the same, and key variables whose status bit says whether the element is valid.
-    fn mark_valid(
+    unsafe fn mark_valid(
         &self,
         keys: Self::Slice<'_, K>,
         segments: Self::Slice<'_, u64>,
@@ -203,7 +211,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         marked: Self::SliceMut<'_, K>,
     ) -> Result<(), Error>;
     /// Stage 5 of a range: original keys and values of what is marked, of query `q` from `offsets[q]` on.
-    fn segmented_compaction(
+    unsafe fn segmented_compaction(
         &self,
         marked: Pair<'_, K, V, Self>,
         segments: Self::Slice<'_, u64>,
@@ -213,9 +221,9 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
 
     /// Marks what a cleanup keeps: regular elements that are the first of their key. A bit for each element, which is
     /// zero before.
-    fn mark_stale(&self, keys: Self::Slice<'_, K>, valid: Self::SliceMut<'_, u64>) -> Result<(), Error>;
+    unsafe fn mark_stale(&self, keys: Self::Slice<'_, K>, valid: Self::SliceMut<'_, u64>) -> Result<(), Error>;
     /// Moves marked elements to the start of `out`, and their number to the first word of `count`.
-    fn compact(
+    unsafe fn compact(
         &self,
         pairs: Pair<'_, K, V, Self>,
         valid: Self::Slice<'_, u64>,
@@ -223,7 +231,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         count: &mut Self::Array<u64>,
     ) -> Result<(), Error>;
     /// Writes placebos.
-    fn placebos(&self, out: Self::SliceMut<'_, K>) -> Result<(), Error>;
+    unsafe fn placebos(&self, out: Self::SliceMut<'_, K>) -> Result<(), Error>;
 }
 
 /// Sorted queries of the bulk approach, as far as a level reads and writes them.

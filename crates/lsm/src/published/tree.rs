@@ -57,7 +57,10 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
 
     /// Figures 2a and 3: the batch, sorted and padded, is merged with level after level until one is empty. There is at
     /// least one element, and at most a batch of them. Reads the largest key, and waits for that, if asked to check it.
-    pub fn insert(&mut self, on: &M, batch: &Batch<'_, K, V, M>, check: bool) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// The batch has as many values and flags as keys.
+    pub unsafe fn insert(&mut self, on: &M, batch: &Batch<'_, K, V, M>, check: bool) -> Result<(), Error> {
         let Counter { batch: b, batches } = self.counter;
         let empty = batches.trailing_ones();
         let total = b << empty;
@@ -67,7 +70,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         sorted_batch(on, batch, buffer.part_mut(0..b), check)?;
         let mut len = b;
         for i in 0..empty {
-            on.merge(buffer.part(0..len), self.level(i), other.part_mut(0..2 * len))?;
+            // SAFETY: both are sorted and have `len` elements.
+            unsafe { on.merge(buffer.part(0..len), self.level(i), other.part_mut(0..2 * len))? };
             std::mem::swap(&mut buffer, &mut other);
             len *= 2;
         }
@@ -85,7 +89,10 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
     }
 
     /// The bulk build of section V-B: one sort, and the sorted array cut into levels.
-    pub fn build(on: &M, b: usize, batch: &Batch<'_, K, V, M>) -> Result<Self, Error> {
+    ///
+    /// # Safety
+    /// The batch has as many values and flags as keys.
+    pub unsafe fn build(on: &M, b: usize, batch: &Batch<'_, K, V, M>) -> Result<Self, Error> {
         let batches = M::len(batch.keys).div_ceil(b);
         let mut sorted = Pairs::uninit(on, batches * b)?;
         if batches != 0 {
@@ -101,7 +108,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let batches = len.div_ceil(b);
         // There were at least as many elements, and a multiple of `b` of them: so there is room.
         let (keys, values) = valid.part_mut(len..batches * b);
-        on.placebos(keys)?;
+        // SAFETY: any places will do.
+        unsafe { on.placebos(keys)? };
         on.clear(values)?;
         *self = Self::redistributed(on, &valid, Counter { batch: b, batches: batches as u64 })?;
         Ok(())
@@ -121,7 +129,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
                 on.copy(from.0, to.0)?;
                 on.copy(from.1, to.1)?;
             } else {
-                on.merge(merged.part(0..len), from, other.part_mut(0..with))?;
+                // SAFETY: both are sorted, and have `with` elements together.
+                unsafe { on.merge(merged.part(0..len), from, other.part_mut(0..with))? };
                 std::mem::swap(&mut merged, &mut other);
             }
             len = with;
@@ -129,8 +138,10 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let words = total.div_ceil(64);
         let mut valid = on.zeroed::<u64>(words)?;
         let mut count = on.zeroed::<u64>(1)?;
-        on.mark_stale(M::part(&merged.keys, 0..total), M::part_mut(&mut valid, 0..words))?;
-        on.compact(merged.part(0..total), M::part(&valid, 0..words), other.part_mut(0..total), &mut count)?;
+        // SAFETY: `merged` is sorted; a bit per element, all zero.
+        unsafe { on.mark_stale(M::part(&merged.keys, 0..total), M::part_mut(&mut valid, 0..words))? };
+        // SAFETY: a bit per element, and as many places as elements.
+        unsafe { on.compact(merged.part(0..total), M::part(&valid, 0..words), other.part_mut(0..total), &mut count)? };
         let count = on.word(&count, 0)? as usize;
         Ok((other, count))
     }
@@ -157,12 +168,15 @@ fn sorted_batch<K: PackedKey, V: PairValue, M: Steps<K, V>>(
     check: bool,
 ) -> Result<(), Error> {
     let mut largest = on.zeroed::<u64>(1)?;
-    on.pack(batch, (M::reborrow(&mut out.0), M::reborrow(&mut out.1)), &mut largest)?;
+    // SAFETY: values and flags are as many as keys, by the contracts of `insert` and `build`; `out` has a place per
+    // element, and more up to whole batches; `largest` is one word.
+    unsafe { on.pack(batch, (M::reborrow(&mut out.0), M::reborrow(&mut out.1)), &mut largest)? };
     if check {
         let key = on.word(&largest, 0)?;
         if key != 0 {
             return Err(Error::KeyTooLarge { key, bits: 8 * size_of::<K>() as u32 - 1 });
         }
     }
-    on.sort(out)
+    // SAFETY: as many values as keys, by the caller.
+    unsafe { on.sort(out) }
 }

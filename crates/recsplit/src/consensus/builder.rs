@@ -52,8 +52,8 @@ impl Options {
         Ok(Costs::new(bucket_size).code(self.overhead))
     }
 
-    /// Sets the overhead; returns the bucket size.
-    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Option<u32> {
+    /// Sets the overhead and returns the bucket size, or the fewest bits per key that there are.
+    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
         let all = BUCKETS.map(|bucket_size| {
             let costs = Costs::new(bucket_size);
             // Bits grow with the overhead.
@@ -64,15 +64,13 @@ impl Options {
             }
             (costs.estimate(costs.code(low)), low, bucket_size)
         });
-        // What fits goes by time, else by space.
-        let fits = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key <= bits_per_key;
-        let time = |(estimate, ..): &(Estimate, f64, u32)| estimate.nanoseconds_per_key;
         let space = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key;
-        let fastest = all.iter().filter(|choice| fits(choice)).min_by(|a, b| time(a).total_cmp(&time(b)));
-        let smallest = all.iter().min_by(|a, b| space(a).total_cmp(&space(b)));
-        let &(_, overhead, bucket_size) = fastest.or(smallest)?;
+        let time = |(estimate, ..): &(Estimate, f64, u32)| estimate.nanoseconds_per_key;
+        let within = all.iter().filter(|choice| space(choice) <= bits_per_key);
+        let fastest = within.min_by(|a, b| time(a).total_cmp(&time(b)));
+        let &(_, overhead, bucket_size) = fastest.ok_or_else(|| all.iter().map(space).fold(f64::INFINITY, f64::min))?;
         self.overhead = overhead;
-        Some(bucket_size)
+        Ok(bucket_size)
     }
 }
 

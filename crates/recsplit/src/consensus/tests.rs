@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Progress, Stage};
+use crate::{Progress, RecSplit, Stage};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -259,9 +259,34 @@ fn a_target_of_space_is_met() {
         let bits = builder.build_from(&keys).unwrap().bits_per_key();
         assert!((target - 0.02..target + 0.01).contains(&bits), "{bits} for {target}");
     }
-    assert!(Consensus::builder().for_space(1.0).estimate().unwrap().bits_per_key < 1.46);
-    assert_eq!(Kind::for_space(1.0), Kind::Consensus);
-    assert_eq!(Kind::for_space(1.6), Kind::Consensus);
+    assert_eq!(Kind::for_space(1.6).unwrap(), Kind::Consensus);
+}
+
+/// A target that no function reaches is an error, whatever asks for it, and the next setting makes up for it.
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+fn unreachable_targets_of_space_are_refused() {
+    for bits in [f64::NAN, f64::NEG_INFINITY, -1.0, 0.0, 0.5, 1.44] {
+        let refused = [
+            Kind::for_space(bits).map(drop),
+            Kind::for_space_on_device(bits).map(drop),
+            Consensus::builder().for_space(bits).build_from(&[1u64]).map(drop),
+            RecSplit::builder().for_space(bits).build_from(&[1u64]).map(drop),
+            RecSplit::builder().for_space(bits).external().build_from(|| Ok([1u64].map(Ok))).map(drop),
+            ConsensusFilter::builder().for_space(bits).build_from(&[1u64]).map(drop),
+        ];
+        for refused in refused {
+            assert!(matches!(refused, Err(Error::UnreachableSpace { least: 1.44..1.53, .. })), "{bits}: {refused:?}");
+        }
+        Consensus::builder().for_space(bits).for_space(1.6).build_from(&[1u64]).unwrap();
+    }
+    for least in [1.46, 1.53] {
+        let builder =
+            |bits| (Consensus::builder().for_space(bits).estimate(), RecSplit::builder().for_space(bits).estimate());
+        let (consensus, recsplit) = builder(least);
+        assert!(consensus.unwrap().bits_per_key <= least);
+        assert_eq!(recsplit.is_ok(), least == 1.53);
+    }
 }
 
 /// The nanoseconds for each key that an H100 took, 10^8 keys in its memory.
@@ -368,6 +393,6 @@ fn predicted_times_are_those_measured() {
         let predicted = Consensus::builder().for_space(bits).estimate().unwrap().nanoseconds_per_key;
         assert!((0.85..1.15).contains(&(predicted / measured)), "{bits}: {predicted} for {measured}");
     }
-    assert_eq!([2.0, 1.8, 1.65, 1.5].map(Kind::for_space), [Kind::Consensus; 4]);
-    assert_eq!(Kind::for_space(2.8), Kind::RecSplit);
+    assert_eq!([2.0, 1.8, 1.65, 1.5].map(|bits| Kind::for_space(bits).unwrap()), [Kind::Consensus; 4]);
+    assert_eq!(Kind::for_space(2.8).unwrap(), Kind::RecSplit);
 }

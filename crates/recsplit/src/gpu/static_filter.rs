@@ -23,6 +23,11 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
     pub fn fpr(&self) -> f64 {
         self.parameters.fpr()
     }
+
+    /// The rate of false positives in theory, were there `keys` keys: 2^-width, or 0 without any.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.parameters.expected_fpr(keys)
+    }
 }
 
 /// Questions about keys in host memory: staged through pinned memory in chunks. Keys of any kind; those that are no

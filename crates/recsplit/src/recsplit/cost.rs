@@ -161,38 +161,32 @@ fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
 }
 
 impl Options {
-    /// Sets leaf size, fanouts and method; returns the bucket size.
-    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Option<u32> {
+    /// Sets leaf size, fanouts and method and returns the bucket size, or the fewest bits per key that there are.
+    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
         /// Fanouts that are the best ones for some target, or nearly.
         const FANOUTS: [(u32, u32); 10] =
             [(3, 2), (4, 1), (4, 2), (4, 3), (4, 4), (5, 1), (5, 3), (5, 4), (6, 3), (6, 4)];
         const BUCKETS: [u32; 10] = [5, 7, 10, 20, 50, 100, 200, 500, 2000, 5000];
-        // Whether it fits, what it costs, and the settings.
-        type Choice = (bool, f64, [u32; 4]);
-        let mut best: Option<Choice> = None;
+        // Time and settings.
+        let mut fastest: Option<(f64, [u32; 4])> = None;
+        let mut least = f64::INFINITY;
         for leaf in 5..=24 {
             for (first, second) in FANOUTS {
                 let Some(shape) = TreeShape::new(leaf, first, second, Method::Grouped) else { continue };
                 let subtrees = subtrees(&shape, BUCKETS[BUCKETS.len() - 1]);
                 for bucket in BUCKETS {
                     let estimate = Estimate::from_subtrees(&subtrees, bucket);
-                    let fits = estimate.bits_per_key <= bits_per_key;
-                    // What fits goes by time, else by space.
-                    let cost = if fits { estimate.nanoseconds_per_key } else { estimate.bits_per_key };
-                    let better = best.is_none_or(|(best_fits, best_cost, _)| match (fits, best_fits) {
-                        (true, false) => true,
-                        (false, true) => false,
-                        _ => cost < best_cost,
-                    });
-                    if better {
-                        best = Some((fits, cost, [leaf, first, second, bucket]));
+                    least = least.min(estimate.bits_per_key);
+                    let time = estimate.nanoseconds_per_key;
+                    if estimate.bits_per_key <= bits_per_key && fastest.is_none_or(|(fastest, _)| time < fastest) {
+                        fastest = Some((time, [leaf, first, second, bucket]));
                     }
                 }
             }
         }
-        let (.., [leaf, first, second, bucket]) = best?;
+        let (_, [leaf, first, second, bucket]) = fastest.ok_or(least)?;
         (self.leaf_size, self.fanouts, self.method) = (leaf, Some((first, second)), Method::Grouped);
-        Some(bucket)
+        Ok(bucket)
     }
 }
 

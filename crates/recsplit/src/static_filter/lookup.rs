@@ -37,7 +37,12 @@ impl<M: HashKind> Parameters<M> {
 
     /// The probability that a key that is no member looks like one.
     pub(crate) fn fpr(&self) -> f64 {
-        if self.keys() == 0 { 0.0 } else { (-f64::from(self.width)).exp2() }
+        self.expected_fpr(self.keys())
+    }
+
+    /// The rate of false positives of a filter of this width with that many keys.
+    pub(crate) fn expected_fpr(&self, keys: u64) -> f64 {
+        if keys == 0 { 0.0 } else { (-f64::from(self.width)).exp2() }
     }
 
     /// Number of members.

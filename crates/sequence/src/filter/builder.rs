@@ -33,7 +33,13 @@ pub struct SequenceFilterBuilder {
 
 impl SequenceFilterBuilder {
     pub(crate) fn new(kmers: u64) -> SequenceFilterBuilder {
-        SequenceFilterBuilder { kmers, k: DEFAULT_K, s: None, m: None, bits_per_kmer: DEFAULT_BITS_PER_KMER }
+        SequenceFilterBuilder {
+            kmers: kmers.max(1),
+            k: DEFAULT_K,
+            s: None,
+            m: None,
+            bits_per_kmer: DEFAULT_BITS_PER_KMER,
+        }
     }
 
     /// Bases per k-mer, 9 to 32. Default: 31.
@@ -66,11 +72,8 @@ impl SequenceFilterBuilder {
     /// The parameters that these settings come to.
     ///
     /// # Errors
-    /// [`Error::ZeroCapacity`], [`Error::InvalidBitsPerKmer`], [`Error::InvalidLengths`], [`Error::TooLarge`].
+    /// [`Error::InvalidBitsPerKmer`], [`Error::InvalidLengths`], [`Error::TooLarge`].
     pub fn layout(&self) -> Result<SequenceFilterLayout, Error> {
-        if self.kmers == 0 {
-            return Err(Error::ZeroCapacity);
-        }
         let bits_per_kmer = self.bits_per_kmer;
         if !(bits_per_kmer > 0.0 && bits_per_kmer.is_finite()) {
             return Err(Error::InvalidBitsPerKmer { bits_per_kmer });

@@ -283,7 +283,6 @@ fn settings_and_their_limits() {
     let builder = SequenceFilter::builder(1 << 20);
     let layout = builder.layout().unwrap();
     assert_eq!((layout.k(), layout.s(), layout.m(), layout.blocks()), (31, 27, 13, 1 << 16));
-    assert!(matches!(SequenceFilter::builder(0).build(), Err(Error::ZeroCapacity)));
     for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(builder.bits_per_kmer(bits).build(), Err(Error::InvalidBitsPerKmer { .. })));
     }

@@ -84,14 +84,14 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn load(self, from: &[u32], at: usize) -> __m256i {
         let from: &[u32; 8] = items(from, at);
-        // SAFETY: as many values; `self` exists only where the processor has the instruction.
+        // SAFETY: eight values, as many as the vector has; `self` exists only where the processor has the instruction.
         unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn store(self, to: &mut [u32], at: usize, values: __m256i) {
         let to: &mut [u32; 8] = items_mut(to, at);
-        // SAFETY: as many values; `self` exists only where the processor has the instruction.
+        // SAFETY: eight values, as many as the vector has; `self` exists only where the processor has the instruction.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), values) }
     }
 
@@ -240,14 +240,14 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn load(self, from: &[u32], at: usize) -> __m512i {
         let from: &[u32; 16] = items(from, at);
-        // SAFETY: as many values; `self` exists only where the processor has the instruction.
+        // SAFETY: 16 values, as many as the vector has; `self` exists only where the processor has the instruction.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn store(self, to: &mut [u32], at: usize, values: __m512i) {
         let to: &mut [u32; 16] = items_mut(to, at);
-        // SAFETY: as many values; `self` exists only where the processor has the instruction.
+        // SAFETY: 16 values, as many as the vector has; `self` exists only where the processor has the instruction.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), values) }
     }
 

@@ -107,7 +107,9 @@ unsafe fn lay_out<F: Fingerprint>(
     }
     let split = parameters.split();
     let (first_slot, end_slot) = segments::range(split.quotient_bits, segment as u64);
-    // SAFETY: the segment is one of them, its items are fingerprints, and its places a thread's own.
+    // SAFETY: `segment < segments`, and `starts` has one entry more, so `first..end` are fingerprints; `incoming` and
+    // `outgoing` have one entry per segment, by the contract of `quotient_layout`. One thread has each segment, and
+    // with it the entry of `outgoing` and the slots of its items.
     unsafe {
         let (first, end) = (starts.read(segment) as usize, starts.read(segment + 1) as usize);
         let shift = if segment > 0 { incoming.read(segment - 1) } else { 0 };

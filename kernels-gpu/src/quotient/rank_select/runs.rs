@@ -67,14 +67,14 @@ pub unsafe fn list_quotients<F: Fingerprint>(
 /// Which slots of the parts `from..to`, up to 32 of them, are used, by a warp: those of the `h`-th part in lane `h`.
 ///
 /// # Safety
-/// All lanes of the warp come here together.
+/// All lanes of the warp come here together, with the same `from` and `to`.
 #[inline(always)]
 pub unsafe fn used_slots((from, to): (u32, u32), is_used: impl Fn(u32) -> bool) -> u32 {
     let mut used = 0;
     let mut part = from;
     while part < to {
         for k in 0..AT_ONCE {
-            // SAFETY: the conditions are the same for the whole warp.
+            // SAFETY: `part`, `k` and `to` are equal in all lanes, by the contract, so all lanes reach this or none.
             unsafe {
                 if part + k < to {
                     let here = warp::ballot(warp::FULL_MASK, is_used(part + k));
@@ -100,7 +100,7 @@ pub unsafe fn for_each_used((from, to): (u32, u32), used: u32, place: u64, mut p
     let mut part = from;
     while part < to {
         for k in 0..AT_ONCE {
-            // SAFETY: the conditions are the same for the whole warp.
+            // SAFETY: `part`, `k` and `to` are equal in all lanes, by the contract, so all lanes reach this or none.
             let here = unsafe { warp::shuffle_idx(warp::FULL_MASK, used, part + k - from) };
             if here >> warp::lane_id() & 1 != 0 {
                 put(part + k, place + (here & warp::lane_mask_lt()).count_ones() as u64);

@@ -94,7 +94,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         if keys.is_empty() {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps what the work uses until `stream` has passed it; lengths were compared above.
         unsafe { ordered(stream, &self.stream, |on| self.tree.look_up(on, keys, values, found, method)) }
     }
 
@@ -123,7 +123,8 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
         one_per_key(lows.len(), "places for counts", counts.len())?;
         self.expect_here([lows.device(), highs.device(), counts.device()], "a count in a dictionary")?;
-        self.waiting(|on| self.tree.count(on, (lows, highs), counts))
+        // SAFETY: one low, one high and one count per range, checked above.
+        self.waiting(|on| unsafe { self.tree.count(on, (lows, highs), counts) })
     }
 
     /// The keys of each range that have a value, with their values.
@@ -148,7 +149,8 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
     ) -> Result<DeviceRanges<K, V>, Error> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
         self.expect_here([lows.device(), highs.device()], "a range of a dictionary")?;
-        let Listed { offsets, pairs } = self.waiting(|on| self.tree.range(on, (lows, highs)))?;
+        // SAFETY: one low and one high per range, checked above.
+        let Listed { offsets, pairs } = self.waiting(|on| unsafe { self.tree.range(on, (lows, highs)) })?;
         Ok(DeviceRanges { offsets, keys: pairs.keys, values: pairs.values })
     }
 

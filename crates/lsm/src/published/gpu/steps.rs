@@ -101,11 +101,10 @@ impl Memory for OnDevice {
     }
 }
 
-/// In every method the promise of [`OnDevice::new`]'s caller covers the slices; the callers in `crate::published` keep
-/// the lengths that [`Steps`] asks for, and the order of the steps, in which levels are sorted before they are merged
-/// or searched.
+/// In every method the slices stay allocated, by the contract of [`OnDevice::new`]; lengths, contents and order follow
+/// from the contract of [`Steps`].
 impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
-    fn pack(
+    unsafe fn pack(
         &self,
         batch: &Batch<'_, K, V, Self>,
         (mut out_keys, mut out_values): PairMut<'_, K, V, Self>,
@@ -138,23 +137,23 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
-        // SAFETY: see above.
+    unsafe fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
+        // SAFETY: lengths and contents by the contract of `Steps`, lifetimes by that of `OnDevice::new`.
         unsafe { Ok(sort_pairs_in_place_async(&self.stream, keys, values, By::ascending())?) }
     }
 
-    fn merge(
+    unsafe fn merge(
         &self,
         newer: Pair<'_, K, V, Self>,
         older: Pair<'_, K, V, Self>,
         (out_keys, out_values): PairMut<'_, K, V, Self>,
     ) -> Result<(), Error> {
         let (newer, older) = (Pairs::new(newer.0, newer.1), Pairs::new(older.0, older.1));
-        // SAFETY: see above.
+        // SAFETY: lengths and contents by the contract of `Steps`, lifetimes by that of `OnDevice::new`.
         unsafe { Ok(merge_pairs_async(&self.stream, newer, older, KeyMask::above(1), out_keys, out_values)?) }
     }
 
-    fn look_up(
+    unsafe fn look_up(
         &self,
         levels: &Levels<'_, K, V, Self>,
         queries: DeviceSlice<'_, K>,
@@ -179,7 +178,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn needles(
+    unsafe fn needles(
         &self,
         queries: DeviceSlice<'_, K>,
         mut needles: DeviceSliceMut<'_, K>,
@@ -192,22 +191,26 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn sort_needles(&self, needles: DeviceSliceMut<'_, K>, places: DeviceSliceMut<'_, u32>) -> Result<(), Error> {
-        // SAFETY: see above.
+    unsafe fn sort_needles(
+        &self,
+        needles: DeviceSliceMut<'_, K>,
+        places: DeviceSliceMut<'_, u32>,
+    ) -> Result<(), Error> {
+        // SAFETY: lengths and contents by the contract of `Steps`, lifetimes by that of `OnDevice::new`.
         unsafe { Ok(sort_pairs_in_place_async(&self.stream, needles, places, by_original::<K>())?) }
     }
 
-    fn sorted_search(
+    unsafe fn sorted_search(
         &self,
         level: DeviceSlice<'_, K>,
         needles: DeviceSlice<'_, K>,
         bounds: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        // SAFETY: see above.
+        // SAFETY: lengths and contents by the contract of `Steps`, lifetimes by that of `OnDevice::new`.
         unsafe { Ok(lower_bound_sorted_async(&self.stream, level, needles, KeyMask::above(1), bounds)?) }
     }
 
-    fn resolve(
+    unsafe fn resolve(
         &self,
         (keys, level_values): Pair<'_, K, V, Self>,
         sorted: Sorted<'_, K, Self>,
@@ -234,7 +237,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn initial_count_estimate(
+    unsafe fn initial_count_estimate(
         &self,
         levels: &Levels<'_, K, V, Self>,
         (lows, highs): (DeviceSlice<'_, K>, DeviceSlice<'_, K>),
@@ -256,12 +259,12 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn scanning_stage(&self, counts: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
-        // SAFETY: see above.
+    unsafe fn scanning_stage(&self, counts: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        // SAFETY: lengths and contents by the contract of `Steps`, lifetimes by that of `OnDevice::new`.
         unsafe { Ok(exclusive_in_place_async::<Sum<u64>>(&self.stream, counts)?) }
     }
 
-    fn initial_key_storage(
+    unsafe fn initial_key_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
         (lower, offsets): (DeviceSlice<'_, u64>, DeviceSlice<'_, u64>),
@@ -284,7 +287,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn initial_pair_storage(
+    unsafe fn initial_pair_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
         (lower, offsets): (DeviceSlice<'_, u64>, DeviceSlice<'_, u64>),
@@ -309,7 +312,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn segmented_sort_keys(
+    unsafe fn segmented_sort_keys(
         &self,
         from: DeviceSlice<'_, K>,
         segments: DeviceSlice<'_, u64>,
@@ -319,7 +322,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         unsafe { Ok(segmented_sort::sort_keys_async(&self.stream, from, segments, to, by_original::<K>())?) }
     }
 
-    fn segmented_sort_pairs(
+    unsafe fn segmented_sort_pairs(
         &self,
         (keys, values): Pair<'_, K, V, Self>,
         segments: DeviceSlice<'_, u64>,
@@ -330,7 +333,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         unsafe { Ok(segmented_sort::sort_pairs_async(&self.stream, keys, values, segments, to_keys, to_values, by)?) }
     }
 
-    fn final_counting(
+    unsafe fn final_counting(
         &self,
         keys: DeviceSlice<'_, K>,
         segments: DeviceSlice<'_, u64>,
@@ -343,7 +346,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn mark_valid(
+    unsafe fn mark_valid(
         &self,
         keys: DeviceSlice<'_, K>,
         segments: DeviceSlice<'_, u64>,
@@ -363,7 +366,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn segmented_compaction(
+    unsafe fn segmented_compaction(
         &self,
         (marked, values): Pair<'_, K, V, Self>,
         segments: DeviceSlice<'_, u64>,
@@ -385,7 +388,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn mark_stale(&self, keys: DeviceSlice<'_, K>, mut valid: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+    unsafe fn mark_stale(&self, keys: DeviceSlice<'_, K>, mut valid: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
         let (n, valid) = (keys.len(), valid.global_mut().cast());
         if n != 0 {
             let kernel = published_mark_stale::<K> { keys: keys.global(), n, valid };
@@ -395,21 +398,21 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         Ok(())
     }
 
-    fn compact(
+    unsafe fn compact(
         &self,
         (keys, values): Pair<'_, K, V, Self>,
         valid: DeviceSlice<'_, u64>,
         (out_keys, out_values): PairMut<'_, K, V, Self>,
         count: &mut DeviceVec<u64>,
     ) -> Result<(), Error> {
-        // SAFETY: see above.
+        // SAFETY: lengths and contents by the contract of `Steps`, lifetimes by that of `OnDevice::new`.
         unsafe {
             select_async(&self.stream, keys, valid, out_keys, count.as_mut_slice())?;
             Ok(select_async(&self.stream, values, valid, out_values, count.as_mut_slice())?)
         }
     }
 
-    fn placebos(&self, mut out: DeviceSliceMut<'_, K>) -> Result<(), Error> {
+    unsafe fn placebos(&self, mut out: DeviceSliceMut<'_, K>) -> Result<(), Error> {
         let n = out.len();
         if n != 0 {
             let kernel = published_placebos::<K> { keys: out.global_mut(), n };

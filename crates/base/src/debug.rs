@@ -1,0 +1,15 @@
+//! `Debug` of errors.
+
+/// Lets `Debug` of errors write what `Display` writes: a program whose `main` returns the error, and `unwrap`, print it
+/// by `Debug`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_display {
+    ($($error:ty),*) => {$(
+        impl ::std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
