@@ -8,7 +8,7 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{ArrayKeys, Batch, Gathered, HostKeys, OneKey, is_one_key, one_key, overlap};
+use crate::keys::{ArrayKeys, Batch, Gathered, HostKeys, OneKey, is_null, is_one_key, one_key, overlap};
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
 use crate::threads::ON_DEVICE;
@@ -286,6 +286,7 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
     for item in object.try_iter().map_err(|_| not_iterable())? {
         let item = item?;
         if !is_one_key(&item)
+            && !is_null(&item)?
             && one_key(&item).is_err()
             && let Some(batch) = Batch::of_array(&item)?
         {
@@ -372,14 +373,7 @@ impl ArrayKeys {
         }
         let mut found = vec![T::default(); self.count()];
         work(self.keys(), &mut found)?;
-        let Some(present) = self.present() else {
-            answers.copy_from_slice(&found);
-            return Ok(());
-        };
-        let mut found = found.into_iter();
-        for (answer, &is_there) in answers.iter_mut().zip(present) {
-            *answer = if is_there { found.next().unwrap_or(absent) } else { absent };
-        }
+        self.spread(&found, answers, absent);
         Ok(())
     }
 }

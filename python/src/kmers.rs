@@ -18,6 +18,7 @@ use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::array;
+use crate::sequences::expect_letters;
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
 use crate::threads::{Shared, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
@@ -169,7 +170,7 @@ fn merge(object: &Object<Kmers>, py: Python<'_>, more: &Table) -> PyResult<()> {
             *there = Kmers::to_device(&table, Kmers::device(there))?;
             Ok(())
         }
-        Where::Mapped(_, path) => Err(read_only(path)),
+        Where::Mapped(_, file) => Err(read_only(file)),
     })?)
 }
 
@@ -179,7 +180,7 @@ impl KmerCounter {
         self.0.read(py, None, 1, |value| match value {
             Where::Host(table) => settings(table.k(), &Location::Cpu, threads),
             Where::Device(there) => settings(there.k, &Location::On(Kmers::device(there).clone()), threads),
-            Where::Mapped(_, path) => Err(read_only(path)),
+            Where::Mapped(_, file) => Err(read_only(file)),
         })
     }
 
@@ -202,7 +203,7 @@ impl KmerCounter {
             anywhere!(value, |table| {
                 let code = match kmer {
                     OneKey::Word(code) => code,
-                    OneKey::Bytes(kmer) => canonical(kmer, table.k())?,
+                    OneKey::Bytes(ref kmer) => canonical(kmer, table.k())?,
                 };
                 Ok(table.filter().count_bulk_into(&[code], &mut count)?)
             })
@@ -289,7 +290,10 @@ class! {
                 let mut all: Vec<&[u8]> = Vec::new();
                 for part in parts {
                     match part.keys() {
-                        HostKeys::Strings(strings) => all.extend_from_slice(strings),
+                        HostKeys::Strings(strings) => {
+                            strings.iter().try_for_each(|letters| expect_letters(letters))?;
+                            all.extend_from_slice(strings);
+                        }
                         _ if part.count() == 0 => {}
                         _ => return Err(Failure::wrong_type("sequences: pass `str` or `bytes`, not integers")),
                     }
@@ -320,7 +324,7 @@ class! {
             Ok(self.0.write(py, None, ALL_OF_IT, |value| match value {
                 Where::Host(table) => Ok(table.keep(min_count)?),
                 Where::Device(there) => Ok(there.filter.retain_counts(min_count).map(|_| ())?),
-                Where::Mapped(_, path) => Err(read_only(path)),
+                Where::Mapped(_, file) => Err(read_only(file)),
             })?)
         }
 

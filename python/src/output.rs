@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyMemoryView};
 
 use crate::arrow::BooleanArray;
-use crate::keys::element_type;
+use crate::keys::{element_type, is_masked};
 
 /// An item of an array of answers.
 pub trait Item: bytemuck::Pod + Send + Sync {
@@ -150,17 +150,20 @@ impl<T: Item> Output<T> {
         let refuse = |why: &str| {
             let (dtype, found) = (T::DTYPE, buffer.item_count());
             Err(PyValueError::new_err(format!(
-                "out: {why}; pass a writable, contiguous array of {dtype} with {n} items (this one has {found})"
+                "out: {why}; pass a writable, contiguous, flat array of {dtype} with {n} items (this one has {found})"
             )))
         };
+        if out.is_some() && is_masked(&object)? {
+            return refuse("the array is masked");
+        }
         if buffer.readonly() {
             return refuse("the array is read-only");
         }
         if !T::fits(&buffer) {
             return refuse("the array has items of another type");
         }
-        if buffer.item_count() != n || !buffer.is_c_contiguous() {
-            return refuse("the array has another length, or gaps");
+        if buffer.dimensions() != 1 || buffer.item_count() != n || !buffer.is_c_contiguous() {
+            return refuse("the array has another length or shape, or gaps");
         }
         if n > 0 && !buffer.buf_ptr().cast::<T>().is_aligned() {
             return refuse("the array is not aligned");

@@ -15,9 +15,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use warpset::sequence::Minimizers;
+use warpset_kmers::{K, canonical};
 
-use crate::error::Failure;
-use crate::keys::{ArrayKeys, Batch, HostKeys, is_one_key};
+use crate::error::{Failure, Result};
+use crate::keys::{ArrayKeys, Batch, HostKeys, is_masked, is_null, is_one_key};
 use crate::output::array;
 use crate::threads::run;
 
@@ -67,8 +68,12 @@ impl Letters {
             if buffer.dimensions() != 1 || !has_letters(&buffer) {
                 return Ok(None);
             }
+            if is_masked(object)? {
+                return Err(masked_letters());
+            }
             return Letters::of_buffer(buffer).map(Some);
         };
+        expect_letters(letters)?;
         // SAFETY: the object moves into the part; neither kind ever changes.
         let letters = unsafe { held(letters) };
         Ok(Some(Letters { letters, owner: Owner::Object(object.clone().unbind()) }))
@@ -98,6 +103,31 @@ fn has_letters(buffer: &PyUntypedBuffer) -> bool {
     buffer.item_size() == 1 && matches!(buffer.format().to_bytes(), [.., b'B' | b'b' | b'c' | b's'])
 }
 
+fn masked_letters() -> PyErr {
+    PyTypeError::new_err("letters in a masked array: fill it, as by `.filled(ord(\"N\"))`")
+}
+
+/// Bytes that the name of a file has at most.
+const LONGEST_PATH: usize = 4096;
+
+/// Refuses short texts with letters that stand for no bases, such as names of files.
+pub fn expect_letters(letters: &[u8]) -> Result<()> {
+    const BASES: &[u8] = b"ACGTUNRYSWKMBDHVXI";
+    let is_wrong = |letter: &u8| {
+        b"/\\_".contains(letter) || letter.is_ascii_alphanumeric() && !BASES.contains(&letter.to_ascii_uppercase())
+    };
+    let wrong = letters.iter().copied().find(is_wrong);
+    match wrong {
+        Some(wrong) if letters.len() <= LONGEST_PATH => Err(Failure::value(format!(
+            "{:?} is no sequence of bases, because of its letter {:?}: pass letters; those of a file are read by \
+             `open(path).read()`, and counted by `KmerCounter(path)`",
+            String::from_utf8_lossy(&letters[..letters.len().min(60)]),
+            char::from(wrong)
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn no_sequence(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!("a sequence is a `str`, `bytes` or an array of `uint8`, not `{name}`"))
@@ -123,10 +153,15 @@ impl Sequences {
         if let Some(all) = Sequences::of_array(object)? {
             return Ok(all);
         }
-        let mut all = Sequences::default();
+        let (mut all, mut present) = (Sequences::default(), Vec::new());
         for item in object.try_iter().map_err(|_| no_sequences(object))? {
-            all.push(Letters::of(&item?)?);
+            let item = item?;
+            present.push(!is_null(&item)?);
+            if present.ends_with(&[true]) {
+                all.push(Letters::of(&item)?);
+            }
         }
+        all.present = Some(present).filter(|present| present.contains(&false));
         Ok(all)
     }
 
@@ -137,7 +172,11 @@ impl Sequences {
         }
         let mut gathered = Sequences::default();
         for item in object.try_iter().map_err(|_| no_sequences(object))? {
-            gathered.push(Letters::of(&item?)?);
+            let item = item?;
+            if is_null(&item)? {
+                continue;
+            }
+            gathered.push(Letters::of(&item)?);
             if gathered.total >= GATHERED {
                 work(&std::mem::take(&mut gathered))?;
             }
@@ -157,6 +196,9 @@ impl Sequences {
             && buffer.dimensions() == 2
             && has_letters(&buffer)
         {
+            if is_masked(object)? {
+                return Err(masked_letters());
+            }
             let (rows, columns) = (buffer.shape()[0], buffer.shape()[1]);
             let Letters { letters, owner } = Letters::of_buffer(buffer)?;
             let letters: Vec<_> = (0..rows).map(|row| &letters[row * columns..(row + 1) * columns]).collect();
@@ -181,6 +223,7 @@ impl Sequences {
         for part in parts {
             match part.keys() {
                 HostKeys::Strings(strings) => {
+                    strings.iter().try_for_each(|letters| expect_letters(letters))?;
                     all.total += strings.iter().map(|letters| letters.len()).sum::<usize>();
                     // SAFETY: the array moves to the owners, and its strings stay where they are.
                     all.letters.extend(strings.iter().map(|letters| unsafe { held(letters) }));
@@ -247,7 +290,7 @@ fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
 /// Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
-/// complement, 2 bits per base, the first base lowest, A 0, C 1, T 2, G 3.
+/// complement, as the integers of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
 ///
 /// - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
 /// - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
@@ -269,10 +312,15 @@ pub fn minimizers(
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
     let minimizers = Minimizers::new(k, w).map_err(Failure::from)?.rotated_by(rotation);
     let letters = Letters::of(sequence)?;
-    let bytes = letters.get();
+    let (bytes, k) = (letters.get(), K::new(k).map_err(Failure::from)?);
     let (positions, kmers): (Vec<u64>, Vec<u64>) = run(py, Some(1), bytes.len(), || {
-        let found = minimizers.find(bytes);
-        Ok(found.iter().map(|found| (found.position as u64, found.kmer)).unzip())
+        // Of equal k-mers one window may take the first, and a later window an earlier one than that.
+        let mut positions = Vec::new();
+        minimizers.positions_into(bytes, &mut positions);
+        positions.sort_unstable();
+        positions.dedup();
+        let found = |&begin: &usize| Ok((begin as u64, canonical(&bytes[begin..begin + k.get() as usize], k)?));
+        positions.iter().map(found).collect()
     })?;
     Ok((array(py, &positions)?, array(py, &kmers)?))
 }

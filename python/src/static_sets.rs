@@ -16,7 +16,7 @@ use crate::filter::{answer_on_device, numbers};
 use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, one_key, overlap};
 use crate::kinds::{Either, Kinds, one_of};
 use crate::output::{Flag, Output};
-use crate::sorted_map::call::{column, host_parts};
+use crate::sorted_map::call::{column, host_parts, pairs};
 use crate::sorted_map::cell::{Cell, DeviceItem};
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
 use crate::threads::{Shared, run};
@@ -185,7 +185,7 @@ impl<V, A: DeviceValued<V>, B: DeviceValued<V>> DeviceValued<V> for Either<A, B>
     }
 }
 
-/// The parts of an array as one column of keys or values.
+/// The parts of an array as one column of keys, without its nulls.
 fn all<C: Cell>(batch: &Batch) -> Result<Cow<'_, [C]>> {
     column(host_parts(batch)?)
 }
@@ -217,13 +217,19 @@ where
     let builder = Host::<K, V>::builder().seed(seed.unwrap_or(0));
     Ok(match (place, keys, values) {
         (Location::Cpu, Batch::Device(_), _) => return Err(keys_elsewhere("in host memory")),
-        (Location::Cpu, ..) => Where::Host(builder.build_from(&all(keys)?, &all(values)?)?),
+        (Location::Cpu, ..) => {
+            let (keys, values) = pairs(host_parts(keys)?, host_parts(values)?)?;
+            Where::Host(builder.build_from(&keys, &values)?)
+        }
         (Location::On(device), Batch::Device(keys), Batch::Device(values)) => {
             let (keys, values) = (keys.adopt(device)?, values.adopt(device)?);
             let (keys, values) = (DeviceItem::slice(&keys)?, DeviceItem::slice(&values)?);
             Where::Device(builder.on(device).build_from_device(keys, values)?)
         }
-        (Location::On(device), ..) => Where::Device(builder.on(device).build_from(&all(keys)?, &all(values)?)?),
+        (Location::On(device), ..) => {
+            let (keys, values) = pairs(host_parts(keys)?, host_parts(values)?)?;
+            Where::Device(builder.on(device).build_from(&keys, &values)?)
+        }
     })
 }
 
@@ -286,17 +292,15 @@ fn each_part<V: Cell>(
     work: impl Fn(HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()>,
 ) -> Result<()> {
     for part in parts {
-        if part.len() > part.count() {
-            return Err(Failure::value("an array with nulls: fill them or drop them first"));
-        }
         let (here, after) = values.split_at_mut(part.len());
         let (flags_here, flags_after) = flags.split_at_mut(part.len());
         // The caller may give one array as keys and as answers.
-        if with_keys!(part.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here)) {
-            let (mut found, mut flags) = (vec![V::default(); part.len()], vec![0; part.len()]);
+        let is_apart = !with_keys!(part.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here));
+        if part.present().is_some() || !is_apart {
+            let (mut found, mut flags) = (vec![V::default(); part.count()], vec![0; part.count()]);
             work(part.keys(), &mut found, &mut flags)?;
-            here.copy_from_slice(&found);
-            flags_here.copy_from_slice(&flags);
+            part.spread(&found, here, V::default());
+            part.spread(&flags, flags_here, 0);
         } else {
             work(part.keys(), here, flags_here)?;
         }

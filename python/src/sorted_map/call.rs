@@ -87,11 +87,8 @@ pub fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
     }
 }
 
-/// All that an array holds.
+/// All keys of an array, without its nulls.
 pub fn column<C: Cell>(parts: &[ArrayKeys]) -> Result<Cow<'_, [C]>> {
-    if parts.iter().any(|part| part.len() > part.count()) {
-        return Err(Failure::value("an array with nulls: fill them or drop them first"));
-    }
     if let [part] = parts {
         return C::column(part);
     }
@@ -99,14 +96,55 @@ pub fn column<C: Cell>(parts: &[ArrayKeys]) -> Result<Cow<'_, [C]>> {
     Ok(columns.concat().into())
 }
 
+/// Keys and their values, without those of nulls; a value that is one is an error.
+pub fn pairs<'a, K: Cell, V: Cell>(
+    keys: &'a [ArrayKeys],
+    values: &'a [ArrayKeys],
+) -> Result<(Cow<'a, [K]>, Cow<'a, [V]>)> {
+    if has_nulls(values) {
+        return Err(Failure::value("values with nulls: fill them, or drop them with their keys"));
+    }
+    let values = column(values)?;
+    if !has_nulls(keys) {
+        return Ok((column(keys)?, values));
+    }
+    let places: usize = keys.iter().map(ArrayKeys::len).sum();
+    if places != values.len() {
+        return Err(Failure::value(format!("{places} keys and {} values: pass one for each", values.len())));
+    }
+    let present = keys.iter().flat_map(places_of);
+    let values = values.iter().zip(present).filter(|value| value.1).map(|value| *value.0).collect();
+    Ok((column(keys)?, values))
+}
+
+/// Whether arrays have nulls.
+pub fn has_nulls(parts: &[ArrayKeys]) -> bool {
+    parts.iter().any(|part| part.len() > part.count())
+}
+
+/// Whether each place of an array has a key.
+fn places_of(part: &ArrayKeys) -> impl Iterator<Item = bool> + '_ {
+    (0..part.len()).map(|place| part.present().is_none_or(|present| present[place]))
+}
+
+/// Writes the answers for keys to the places of the arrays, and `absent` to those of nulls.
+pub fn spread<T: Copy>(parts: &[ArrayKeys], answers: &[T], mut places: &mut [T], absent: T) {
+    let mut begin = 0;
+    for part in parts {
+        let (here, after) = places.split_at_mut(part.len());
+        part.spread(&answers[begin..begin + part.count()], here, absent);
+        (begin, places) = (begin + part.count(), after);
+    }
+}
+
 /// Keys that are not overwritten by answers: a copy where a caller gives one array as `keys` and `out`.
 fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
     if overlap(&keys, answers) { keys.into_owned().into() } else { keys }
 }
 
-/// Ranges on the host, both ends included.
+/// Ranges on the host, both ends included; one with a null at an end is empty.
 fn ranges<T: Types>(lows: &[ArrayKeys], highs: &[ArrayKeys]) -> Result<Vec<Ends<T>>> {
-    let (lows, highs) = (column::<T::K>(lows)?, column::<T::K>(highs)?);
+    let (lows, highs) = (cells::<T::K>(lows)?, cells::<T::K>(highs)?);
     if lows.len() != highs.len() {
         return Err(Failure::value(format!(
             "{} low and {} high ends: a range has one of each",
@@ -114,7 +152,20 @@ fn ranges<T: Types>(lows: &[ArrayKeys], highs: &[ArrayKeys]) -> Result<Vec<Ends<
             highs.len()
         )));
     }
-    Ok(lows.iter().zip(highs.iter()).map(|(&low, &high)| (End::Included(low), End::Included(high))).collect())
+    let range = |ends: (Option<T::K>, Option<T::K>)| match ends {
+        (Some(low), Some(high)) => (End::Included(low), End::Included(high)),
+        // No key is between an end and a null.
+        _ => (End::Included(T::K::default()), End::Excluded(T::K::default())),
+    };
+    Ok(lows.into_iter().zip(highs).map(range).collect())
+}
+
+/// The keys of an array, place by place.
+fn cells<C: Cell>(parts: &[ArrayKeys]) -> Result<Vec<Option<C>>> {
+    let (keys, mut cells) = (column::<C>(parts)?, Vec::new());
+    let mut keys = keys.iter();
+    cells.extend(parts.iter().flat_map(places_of).map(|is_there| is_there.then(|| keys.next().copied()).flatten()));
+    Ok(cells)
 }
 
 /// The range of a slice, whose end is not part of it.
@@ -159,8 +210,14 @@ impl Call<'_, '_> {
             _ => {
                 let (parts, values) = (host_parts(&keys)?, values.as_ref().map(host_parts).transpose()?);
                 change!(self, T, keys.len(), |map| {
-                    let keys = column(parts)?;
-                    let values = values.map_or_else(|| Ok(vec![T::V::default(); keys.len()].into()), column)?;
+                    let (keys, values) = match values {
+                        Some(values) => pairs::<T::K, T::V>(parts, values)?,
+                        None => {
+                            let keys = column(parts)?;
+                            let values = vec![T::V::default(); keys.len()];
+                            (keys, values.into())
+                        }
+                    };
                     Ok(map.insert_bulk(&keys, &values)?)
                 })
             }
@@ -202,10 +259,17 @@ impl Call<'_, '_> {
         };
         let mut flags = Output::<Flag>::new(self.py, batch.len(), found)?;
         let values = T::V::array(self.py, batch.len(), out, |values| {
-            let flags = bytemuck::cast_slice_mut(flags.items());
+            let flags: &mut [u8] = bytemuck::cast_slice_mut(flags.items());
             Ok(ask!(self, T, batch.len(), |map| {
                 let keys = apart(column::<T::K>(parts)?, values);
-                bits_to::<u8>(flags, map.get_bulk_into(&keys, values)?.as_words());
+                if has_nulls(parts) {
+                    let (mut found, mut is_found) = (vec![T::V::default(); keys.len()], vec![0; keys.len()]);
+                    bits_to::<u8>(&mut is_found, map.get_bulk_into(&keys, &mut found)?.as_words());
+                    spread(parts, &found, values, T::V::default());
+                    spread(parts, &is_found, flags, 0);
+                } else {
+                    bits_to::<u8>(flags, map.get_bulk_into(&keys, values)?.as_words());
+                }
                 if absent != T::V::default() {
                     let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
                     absents.for_each(|(value, _)| *value = absent);
@@ -254,7 +318,10 @@ impl Call<'_, '_> {
         let mut flags = Output::<Flag>::new(self.py, batch.len(), out)?;
         let items = bytemuck::cast_slice_mut(flags.items());
         ask!(self, T, batch.len(), |map| {
-            bits_to::<u8>(items, map.contains_bitmap_bulk(&column(parts)?).settled()?.as_words());
+            let keys = column(parts)?;
+            let mut found = vec![0u8; keys.len()];
+            bits_to::<u8>(&mut found, map.contains_bitmap_bulk(&keys).settled()?.as_words());
+            spread(parts, &found, items, 0);
             Ok(())
         })?;
         Ok(flags.finish())
@@ -316,7 +383,10 @@ impl Call<'_, '_> {
         let parts = host_parts(&batch)?;
         let found = ask!(self, T, ALL_OF_IT, |map| {
             let keys = column(parts)?;
-            if is_above { map.successor_bulk(&keys).settled() } else { map.predecessor_bulk(&keys).settled() }
+            let found = if is_above { map.successor_bulk(&keys) } else { map.predecessor_bulk(&keys) }.settled()?;
+            let mut answers = vec![None; batch.len()];
+            spread(parts, &found, &mut answers, None);
+            Ok(answers)
         })?;
         let flags: Vec<Flag> = found.iter().map(|found| Flag(found.is_some().into())).collect();
         let (keys, values): (Vec<T::K>, Vec<T::V>) = found.into_iter().map(Option::unwrap_or_default).unzip();
