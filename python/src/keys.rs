@@ -15,6 +15,7 @@
 //! is no key.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::slice;
 
 use pyo3::IntoPyObjectExt;
@@ -53,6 +54,93 @@ macro_rules! with_keys {
             $crate::keys::HostKeys::Strings($keys) => $body,
         }
     };
+}
+
+impl<'a> HostKeys<'a> {
+    /// Keys in a range of places.
+    fn within(self, range: Range<usize>) -> HostKeys<'a> {
+        match self {
+            HostKeys::U32(keys) => HostKeys::U32(&keys[range]),
+            HostKeys::I32(keys) => HostKeys::I32(&keys[range]),
+            HostKeys::U64(keys) => HostKeys::U64(&keys[range]),
+            HostKeys::Strings(keys) => HostKeys::Strings(&keys[range]),
+        }
+    }
+}
+
+/// Keys and nulls at consecutive places of an array.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    keys: HostKeys<'a>,
+    /// Which of the places hold a key; all of them unless there are nulls.
+    present: Option<&'a [bool]>,
+    sign: Sign,
+}
+
+impl<'a> Piece<'a> {
+    /// The keys that are there.
+    pub fn keys(&self) -> HostKeys<'a> {
+        self.keys
+    }
+
+    /// How many keys are there.
+    pub fn count(&self) -> usize {
+        with_keys!(self.keys, |keys| keys.len())
+    }
+
+    /// How many places there are: keys and nulls.
+    pub fn len(&self) -> usize {
+        self.present.map_or(self.count(), <[bool]>::len)
+    }
+
+    /// Whether there are nulls.
+    pub fn has_nulls(&self) -> bool {
+        self.len() > self.count()
+    }
+
+    /// Whether each place holds a key.
+    pub fn places(&self) -> impl Iterator<Item = bool> + 'a {
+        let present = self.present;
+        (0..self.len()).map(move |place| present.is_none_or(|present| present[place]))
+    }
+
+    /// How integers of 64 bits are read where they are more than bits.
+    pub fn sign(&self) -> Sign {
+        self.sign
+    }
+
+    /// Writes the items of the keys to their places, and `absent` to those of nulls.
+    pub fn spread<T: Copy>(&self, items: &[T], places: &mut [T], absent: T) {
+        let Some(present) = self.present else { return places.copy_from_slice(items) };
+        let mut items = items.iter();
+        for (place, &is_there) in places.iter_mut().zip(present) {
+            *place = if is_there { items.next().copied().unwrap_or(absent) } else { absent };
+        }
+    }
+}
+
+/// Places of arrays that are worked on between two looks at signals.
+pub const AT_ONCE: usize = 1 << 20;
+
+/// Calls `work` with the pieces of arrays, so many at a time, and the range of their places among all. In between
+/// signals are heard, such as Ctrl-C.
+pub fn each_group<'a>(
+    py: Python<'_>,
+    parts: &'a [ArrayKeys],
+    mut work: impl FnMut(&[Piece<'a>], Range<usize>) -> PyResult<()>,
+) -> PyResult<()> {
+    let (mut group, mut begin, mut len) = (Vec::new(), 0, 0);
+    for piece in parts.iter().flat_map(ArrayKeys::pieces) {
+        if len > 0 && len + piece.len() > AT_ONCE {
+            work(&group, begin..begin + len)?;
+            py.check_signals()?;
+            group.clear();
+            (begin, len) = (begin + len, 0);
+        }
+        len += piece.len();
+        group.push(piece);
+    }
+    work(&group, begin..begin + len)
 }
 
 /// What the words of integers of 64 bits say.
@@ -120,6 +208,23 @@ impl ArrayKeys {
         self.present.as_deref()
     }
 
+    /// All of it.
+    pub fn piece(&self) -> Piece<'_> {
+        Piece { keys: self.keys(), present: self.present(), sign: self.sign }
+    }
+
+    /// Pieces of at most [`AT_ONCE`] places; one at least.
+    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let (all, mut before) = (self.piece(), 0);
+        (0..all.len().max(1)).step_by(AT_ONCE).map(move |begin| {
+            let places = begin..all.len().min(begin + AT_ONCE);
+            let present = all.present.map(|present| &present[places.clone()]);
+            let count = present.map_or(places.len(), |present| present.iter().filter(|&&is_there| is_there).count());
+            before += count;
+            Piece { keys: all.keys.within(before - count..before), present, ..all }
+        })
+    }
+
     /// Nulls alone.
     pub fn nulls(len: usize) -> ArrayKeys {
         ArrayKeys::words(Vec::new(), (len > 0).then(|| vec![false; len]), Sign::Unsigned)
@@ -149,20 +254,6 @@ impl ArrayKeys {
         let picks = of_keys.into_iter().enumerate().filter(|key| key.1).map(|key| key.0);
         let present = before.iter().zip(is_shown).map(|(&is_key, &is_shown)| is_key && is_shown).collect();
         self.picked(picks, Some(present))
-    }
-
-    /// Writes the items of the present keys to the places of the array, and `absent` to those of nulls.
-    pub fn spread<T: Copy>(&self, items: &[T], places: &mut [T], absent: T) {
-        let Some(present) = self.present() else { return places.copy_from_slice(items) };
-        let mut items = items.iter();
-        for (place, &is_there) in places.iter_mut().zip(present) {
-            *place = if is_there { items.next().copied().unwrap_or(absent) } else { absent };
-        }
-    }
-
-    /// How integers of 64 bits are read where they are more than bits.
-    pub fn sign(&self) -> Sign {
-        self.sign
     }
 
     /// Byte strings; `present` says where nulls were, which are not among them.

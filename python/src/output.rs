@@ -6,12 +6,42 @@ use std::slice;
 use arrow_buffer::BooleanBuffer;
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyMemoryView};
+use pyo3::types::{PyByteArray, PyMemoryView, PyString};
 
 use crate::arrow::BooleanArray;
 use crate::keys::{element_type, is_masked};
+
+/// The name of a type of items, as NumPy has it: given as such, or by what NumPy makes a `dtype` of.
+pub struct TypeName(pub String);
+
+impl TypeName {
+    /// 64 bits without a sign.
+    pub fn default() -> TypeName {
+        TypeName("uint64".into())
+    }
+}
+
+impl FromPyObject<'_, '_> for TypeName {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<TypeName> {
+        let py = object.py();
+        if let Ok(name) = object.cast::<PyString>() {
+            return Ok(TypeName(name.to_str()?.into()));
+        }
+        let wrong = |_| PyTypeError::new_err("a type is named by a `str`, such as \"uint64\", or is one of NumPy's");
+        let numpy = py.import(intern!(py, "numpy")).map_err(wrong)?;
+        let dtype = numpy.call_method1(intern!(py, "dtype"), (object,)).map_err(wrong)?;
+        let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+        Ok(TypeName(match kind.as_str() {
+            "S" | "V" => format!("{kind}{}", dtype.getattr(intern!(py, "itemsize"))?),
+            _ => dtype.getattr(intern!(py, "name"))?.extract()?,
+        }))
+    }
+}
 
 /// An item of an array of answers.
 pub trait Item: bytemuck::Pod + Send + Sync {

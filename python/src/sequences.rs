@@ -8,6 +8,7 @@
 //! | other arrays of strings | copied |
 //! | lists and other iterables of `str`, `bytes` and arrays of bytes | where they are |
 
+use std::ops::Range;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
@@ -255,11 +256,6 @@ impl Sequences {
         &self.letters
     }
 
-    /// Letters of all of them.
-    pub fn total(&self) -> usize {
-        self.total
-    }
-
     /// How many places there are: sequences and nulls.
     pub fn len(&self) -> usize {
         self.present.as_ref().map_or(self.letters.len(), Vec::len)
@@ -276,6 +272,55 @@ impl Sequences {
             }
         }
     }
+}
+
+/// Letters that are worked on between two looks at signals.
+const AT_ONCE: usize = 1 << 23;
+
+/// Calls `work` with ranges of the windows of `span` letters in a sequence, so many at a time, and the range of letters
+/// that each of them has. In between signals are heard, such as Ctrl-C.
+pub fn each_stretch(
+    py: Python<'_>,
+    letters: usize,
+    span: usize,
+    mut work: impl FnMut(Range<usize>, Range<usize>) -> PyResult<()>,
+) -> PyResult<()> {
+    let windows = (letters + 1).saturating_sub(span);
+    for begin in (0..windows).step_by(AT_ONCE) {
+        if begin > 0 {
+            py.check_signals()?;
+        }
+        let end = windows.min(begin + AT_ONCE);
+        work(begin..end, begin..end + span - 1)?;
+    }
+    Ok(())
+}
+
+/// Calls `work` with groups of fragments of sequences, which have the same k-mers, with the number of the sequence that
+/// each is of, and with the letters of all. In between signals are heard.
+pub fn each_group<'a>(
+    py: Python<'_>,
+    sequences: &[&'a [u8]],
+    k: usize,
+    mut work: impl FnMut(&[&'a [u8]], &[usize], usize) -> PyResult<()>,
+) -> PyResult<()> {
+    let (mut fragments, mut owners, mut total) = (Vec::new(), Vec::new(), 0);
+    for (owner, letters) in sequences.iter().enumerate() {
+        each_stretch(py, letters.len(), k, |_, stretch| {
+            if total > 0 && total + stretch.len() > AT_ONCE {
+                work(&fragments, &owners, total)?;
+                py.check_signals()?;
+                fragments.clear();
+                owners.clear();
+                total = 0;
+            }
+            total += stretch.len();
+            fragments.push(&letters[stretch]);
+            owners.push(owner);
+            Ok(())
+        })?;
+    }
+    work(&fragments, &owners, total)
 }
 
 fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
@@ -313,14 +358,22 @@ pub fn minimizers(
     let minimizers = Minimizers::new(k, w).map_err(Failure::from)?.rotated_by(rotation);
     let letters = Letters::of(sequence)?;
     let (bytes, k) = (letters.get(), K::new(k).map_err(Failure::from)?);
-    let (positions, kmers): (Vec<u64>, Vec<u64>) = run(py, Some(1), bytes.len(), || {
-        // Of equal k-mers one window may take the first, and a later window an earlier one than that.
-        let mut positions = Vec::new();
-        minimizers.positions_into(bytes, &mut positions);
+    let (mut positions, span) = (Vec::new(), (k.get() + w - 1) as usize);
+    each_stretch(py, bytes.len(), span, |_, stretch| {
+        Ok(run(py, Some(1), stretch.len(), || {
+            let before = positions.len();
+            minimizers.positions_into(&bytes[stretch.clone()], &mut positions);
+            positions[before..].iter_mut().for_each(|position| *position += stretch.start);
+            Ok(())
+        })?)
+    })?;
+    let found: Vec<(u64, u64)> = run(py, Some(1), bytes.len(), || {
+        // Of equal k-mers a window may take one, and a later window one before that.
         positions.sort_unstable();
         positions.dedup();
         let found = |&begin: &usize| Ok((begin as u64, canonical(&bytes[begin..begin + k.get() as usize], k)?));
         positions.iter().map(found).collect()
     })?;
+    let (positions, kmers): (Vec<u64>, Vec<u64>) = found.into_iter().unzip();
     Ok((array(py, &positions)?, array(py, &kmers)?))
 }

@@ -52,6 +52,11 @@ pub trait Structure: Forms {
 
     /// What `repr` says after the name.
     fn describe(value: &Where<Self>) -> Result<String>;
+
+    /// Whether so many keys surely fit.
+    fn has_room(_: &Where<Self>, _keys: u64) -> bool {
+        true
+    }
 }
 
 /// The types of a class, with what `repr` says; or of one kind of structures that it holds, without.

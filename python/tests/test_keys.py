@@ -104,7 +104,7 @@ def test_numbers_of_numpy_are_keys():
 
 NO_KEYS = [1.5, None, float("nan"), object(), 1 + 2j, np.float32(1), np.datetime64("2026-01-01"), [1], {}, slice(1), Ellipsis]
 NO_BATCHES = [1.5, None, object, object(), np.float64(1), np.datetime64("2026-01-01"), "text", b"bytes", bytearray(b"b"), 7,
-              [1.5], [None], [1, "a"], ["a", 1], np.array([1.5]), np.array([1 + 1j]), np.array([True]), np.zeros((2, 2), int),
+              [1.5], [1, "a"], ["a", 1], np.array([1.5]), np.array([1 + 1j]), np.array([True]), np.zeros((2, 2), int),
               np.array(["2026-01-01"], dtype="datetime64[D]"), np.array([1], dtype=">i8"), np.zeros(2, dtype="f2"),
               np.array([1, 2.5], dtype=object), np.array([[1, "a"]], dtype=object), np.int64(1), (ctypes.c_float * 2)(),
               [np.float32(1)], [np.datetime64("2026-01-01")], [[1.5]], np.zeros(2, dtype=[("a", int), ("b", int)])]

@@ -231,7 +231,7 @@ def test_bad_input():
         ours.count([1, 2], out=np.zeros(2, dtype=np.int64))
     with pytest.raises(ValueError, match="kind"):
         ours |= exact("standard", "kept")
-    with pytest.raises(ValueError, match="Duplicates"):
+    with pytest.raises(ValueError, match="duplicates"):
         ours |= exact("rank-select", "dropped")
     assert len(ours) == 0
 

@@ -14,7 +14,7 @@ use super::cell::{Cell, Value, filled};
 use super::types::Types;
 use crate::device::{Adopted, DeviceKeys};
 use crate::error::{Failure, Result};
-use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, Owner, is_one_key, one_key, unmasked};
+use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, Owner, Piece, is_one_key, one_key, unmasked};
 use crate::output::Item;
 
 /// Whether items of a buffer are bytes and nothing else: of `S`, `V`, structured and complex types, without objects.
@@ -146,9 +146,9 @@ macro_rules! rows {
                 Ok(PyBytes::new(py, &self[..len]).into_any())
             }
 
-            fn column(part: &ArrayKeys) -> Result<Cow<'_, [Self]>> {
-                let HostKeys::Strings(items) = part.keys() else {
-                    return if part.count() == 0 { Ok(Cow::Borrowed(&[])) } else { Err(integers()) };
+            fn column(piece: Piece<'_>) -> Result<Cow<'_, [Self]>> {
+                let HostKeys::Strings(items) = piece.keys() else {
+                    return if piece.count() == 0 { Ok(Cow::Borrowed(&[])) } else { Err(integers()) };
                 };
                 let row = |(place, bytes): (usize, &&[u8])| {
                     padded(bytes).ok_or_else(|| too_long(&format!("item {place}: "), bytes.len(), $len))
