@@ -69,13 +69,18 @@ fn part(array: ArrayRef) -> PyResult<ArrayKeys> {
         DataType::Int32 => (4, true),
         DataType::Int64 => (8, true),
         // A table of one column, such as a relation of duckdb.
-        DataType::Struct(fields) if fields.len() == 1 && array.null_count() == 0 => {
-            return part(array.as_struct().column(0).clone());
+        DataType::Struct(fields) if fields.len() == 1 => {
+            let column = part(array.as_struct().column(0).clone())?;
+            return Ok(match present(&array) {
+                Some(rows) => column.shown(&rows),
+                None => column,
+            });
         }
         DataType::Struct(fields) => {
             let why = format!("a table of {} columns: pass one of them", fields.len());
             return Err(PyTypeError::new_err(why));
         }
+        DataType::Dictionary(..) => return dictionary(&array),
         _ => return strings(array),
     };
     let (data, present) = (array.to_data(), present(&array));
@@ -89,6 +94,26 @@ fn part(array: ArrayRef) -> PyResult<ArrayKeys> {
     };
     // SAFETY: arrays do not change, and the part holds this one.
     Ok(unsafe { ArrayKeys::integers(&memory, Owner::Arrow(array), present) })
+}
+
+/// The keys of an array of places in another one.
+fn dictionary(array: &ArrayRef) -> PyResult<ArrayKeys> {
+    let (dictionary, present) = (array.as_any_dictionary(), present(array));
+    // Without a value there is no place of one, and the type of the values does not matter.
+    let has_keys = present.as_ref().is_none_or(|present| present.contains(&true));
+    if !has_keys || dictionary.values().is_empty() {
+        return Ok(ArrayKeys::nulls(array.len()));
+    }
+    let (values, places) = (part(dictionary.values().clone())?, dictionary.normalized_keys());
+    // The number of each value among those that are no nulls.
+    let count = |before: &mut usize, &is_value: &bool| Some(std::mem::replace(before, *before + usize::from(is_value)));
+    let numbers: Vec<usize> = match values.present() {
+        Some(present) => present.iter().scan(0, count).collect(),
+        None => (0..values.len()).collect(),
+    };
+    let is_there = |place: usize| present.as_ref().is_none_or(|present| present[place]);
+    let picks = places.iter().enumerate().filter(|&(place, _)| is_there(place)).map(|(_, &value)| numbers[value]);
+    Ok(values.picked(picks, present.clone()))
 }
 
 /// The keys of an array of strings.
@@ -113,22 +138,23 @@ fn each_string<'a>(array: &'a ArrayRef, each: &mut dyn FnMut(Option<&'a [u8]>)) 
         DataType::BinaryView => array.as_binary_view().iter().for_each(each),
         DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().for_each(each),
         DataType::Null => (0..array.len()).for_each(|_| each(None)),
-        DataType::Dictionary(_, words) if words.is_string() || words.is_binary() => {
-            let dictionary = array.as_any_dictionary();
-            let mut words = Vec::with_capacity(dictionary.values().len());
-            each_string(dictionary.values(), &mut |word| words.push(word))?;
-            let places = dictionary.normalized_keys();
-            let is_there = |place| dictionary.keys().is_valid(place);
-            places.iter().enumerate().for_each(|(place, &word)| each(is_there(place).then(|| words[word]).flatten()));
-        }
         other => {
             return Err(PyTypeError::new_err(format!(
                 "an Arrow array of {other} holds no keys: pass integers of 8 to 64 bits, strings, bytes, or dictionaries \
-                 of strings; cast others first"
+                 of these; cast others first"
             )));
         }
     }
     Ok(())
+}
+
+/// The object of Python that a single value of Arrow stands for; `None` if the object is something else.
+pub fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    if object.is_instance_of::<pyo3::types::PyType>() {
+        return Ok(None);
+    }
+    object.getattr_opt(intern!(py, "as_py"))?.map(|value| value.call0()).transpose()
 }
 
 /// The keys in other objects that NumPy makes arrays of: its own strings, columns of pandas.

@@ -50,14 +50,19 @@ macro_rules! bloom_filter {
                     self.intersect(py, other)
                 }
 
-                /// About how many different keys there are, from the share of bits that are set.
+                /// About how many different keys there are, from the share of bits that are set; `OverflowError` if all
+                /// of them are.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
                     let len: f64 = self.0.read(py, None, ALL_OF_IT, |filter| Ok(match filter {
                         Where::Host(filter) => filter.estimated_len(),
                         Where::Mapped(filter, _) => filter.estimated_len(),
                         Where::Device(filter) => filter.estimated_len()?,
                     }))?;
-                    Ok(if len.is_finite() { len.round() as usize } else { isize::MAX as usize })
+                    if !(len < isize::MAX as f64) {
+                        let why = "all bits of the filter are set, which any number of keys may have done: make a larger one";
+                        return Err(Failure::overflow(why).into());
+                    }
+                    Ok(len.round() as usize)
                 }
 
                 fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -93,8 +98,8 @@ macro_rules! bloom_filter {
 bloom_filter! {
     /// Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
     ///
-    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
-    /// as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
+    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
+    /// given, or the size as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
     ///
     /// >>> import warpset
     /// >>> seen = warpset.SplitBlockBloom(1_000_000, fpr=0.01)
@@ -129,8 +134,8 @@ bloom_filter! {
 bloom_filter! {
     /// A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
     ///
-    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
-    /// as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
+    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
+    /// given, or the size as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
     /// not given; `seed`: other seeds make other false positives.
     ///
     /// >>> import warpset

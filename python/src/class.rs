@@ -20,7 +20,7 @@ macro_rules! class {
             /// Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
             ///
             /// Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-            /// iterable, a chunked array or a stream are.
+            /// iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
             /// `threads` bounds the threads that work on it; by default as many as the machine has.
             #[pyo3(signature = (keys, /, *, threads=None))]
             fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
@@ -114,28 +114,33 @@ macro_rules! class {
     };
     (@whole [$($doc:tt)*] [$($option:ident)*] $class:ident $family:ty { $($own:tt)* }) => {
         $($doc)*
-        #[pyclass(frozen, module = "warpset" $(, $option)*)]
+        #[pyclass(frozen, weakref, module = "warpset" $(, $option)*)]
         pub struct $class(pub $crate::structure::Object<$family>);
 
         #[pymethods]
         impl $class {
             /// Writes a file, which every backend and every language that has Warpset reads.
-            fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-                $crate::structure::save(&self.0, py, &path)
+            fn save(&self, py: Python<'_>, path: $crate::files::FilePath) -> PyResult<()> {
+                $crate::structure::save(&self.0, py, &path.0)
             }
 
             /// Reads a file that `save` wrote.
             #[staticmethod]
             #[pyo3(signature = (path, /, *, device=None))]
-            fn load(py: Python<'_>, path: std::path::PathBuf, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-                $crate::structure::load(py, &path, device).map(Self)
+            fn load(
+                py: Python<'_>,
+                path: $crate::files::FilePath,
+                device: Option<&Bound<'_, PyAny>>,
+            ) -> PyResult<Self> {
+                $crate::structure::load(py, &path.0, device).map(Self)
             }
 
             /// Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-            /// changed. Nothing may write the file meanwhile; `save` may replace it.
+            /// changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+            /// `pickle` carries the file's name.
             #[staticmethod]
-            fn mmap(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
-                $crate::structure::map(py, path).map(Self)
+            fn mmap(py: Python<'_>, path: $crate::files::FilePath) -> PyResult<Self> {
+                $crate::structure::map(py, path.0).map(Self)
             }
 
             /// From `bytes(…)` of such a structure.
@@ -153,7 +158,7 @@ macro_rules! class {
                 $crate::structure::reduce(&slf.get().0, slf.as_any())
             }
 
-            /// A copy.
+            /// A copy, in host memory if this one is in a mapped file.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 $crate::structure::copy(&self.0, py, None).map(Self)
             }

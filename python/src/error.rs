@@ -1,12 +1,17 @@
-//! What went wrong, as exceptions of Python: the message is the one of the Rust crate, with its causes.
+//! What went wrong, as exceptions of Python: the message is the one of the Rust crate, with its causes, in the words of
+//! this package.
 
+use std::ffi::OsString;
 use std::fmt::Write;
+use std::io;
+use std::path::Path;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
 use warpset::{bloom, fuse, lsm, quotient, recsplit, sequence, static_sets};
+use warpset_base::file::{SavedType, Structure};
 
 create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is as it was before.");
 create_exception!(warpset, DuplicateKeyError, PyValueError, "A key is there twice, where all have to differ.");
@@ -14,7 +19,8 @@ create_exception!(
     warpset,
     FileError,
     PyOSError,
-    "A file or saved bytes cannot be read: they are damaged, end early, or hold something else."
+    "A file or saved bytes cannot be read: they are damaged, end early, or hold something else. Where the system refuses \
+     a file, that is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`."
 );
 create_exception!(warpset, DeviceError, PyOSError, "There is no such device, or it failed.");
 create_exception!(
@@ -29,6 +35,8 @@ create_exception!(
 pub struct Failure {
     kind: Kind,
     message: String,
+    /// Number of the error and name of the file, if the system refused it.
+    refused: Option<(i32, OsString)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +49,7 @@ enum Kind {
     Memory,
     File,
     /// A file that holds another structure.
-    OtherFile,
+    OtherFile(SavedType),
     Device,
     Internal,
 }
@@ -50,29 +58,45 @@ enum Kind {
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
+    fn new(kind: Kind, message: String) -> Failure {
+        Failure { kind, message, refused: None }
+    }
+
+    /// A file that the system refuses to read, write or map.
+    pub fn system(doing: &str, path: &Path, error: io::Error) -> Failure {
+        let message = match error.raw_os_error() {
+            Some(_) => error.to_string(),
+            None => format!("cannot {doing} {}: {error}", path.display()),
+        };
+        // The exception says the number itself.
+        let message = message.split(" (os error").next().unwrap_or_default().to_string();
+        let refused = error.raw_os_error().map(|number| (number, path.into()));
+        Failure { refused, ..Failure::new(Kind::File, in_python(message)) }
+    }
+
     /// An argument that cannot be used, and what can be.
     pub fn value(message: impl Into<String>) -> Failure {
-        Failure { kind: Kind::Value, message: message.into() }
+        Failure::new(Kind::Value, message.into())
     }
 
     /// An argument of a type that cannot be used, and what can be.
     pub fn wrong_type(message: impl Into<String>) -> Failure {
-        Failure { kind: Kind::Type, message: message.into() }
+        Failure::new(Kind::Type, message.into())
     }
 
     /// A number out of range, and the range.
     pub fn overflow(message: impl Into<String>) -> Failure {
-        Failure { kind: Kind::Overflow, message: message.into() }
+        Failure::new(Kind::Overflow, message.into())
     }
 
     /// A defect of this library.
     pub fn internal(message: impl Into<String>) -> Failure {
-        Failure { kind: Kind::Internal, message: message.into() }
+        Failure::new(Kind::Internal, message.into())
     }
 
-    /// Whether a file or bytes hold another structure than the one that was asked for.
-    pub fn is_another_structure(&self) -> bool {
-        matches!(self.kind, Kind::OtherFile)
+    /// The structure in a file or bytes, if it is not the one that was asked for.
+    pub fn other_structure(&self) -> Option<SavedType> {
+        if let Kind::OtherFile(found) = self.kind { Some(found) } else { None }
     }
 
     fn of(kind: Kind, error: &dyn std::error::Error) -> Failure {
@@ -85,8 +109,82 @@ impl Failure {
             }
             source = cause.source();
         }
-        Failure { kind, message }
+        Failure::new(kind, in_python(message))
     }
+
+    /// Why a file or bytes could not be read or written.
+    fn of_file(error: lsm::FileError) -> Failure {
+        match error {
+            lsm::FileError::At { path, doing, reason } => match *reason {
+                lsm::FileError::Io(error) => Failure::system(doing, &path, error),
+                reason @ lsm::FileError::WrongStructure { .. } => {
+                    let other = Failure::of_file(reason);
+                    Failure { message: format!("cannot {doing} {}: {}", path.display(), other.message), ..other }
+                }
+                reason => Failure::of(Kind::File, &lsm::FileError::At { path, doing, reason: Box::new(reason) }),
+            },
+            lsm::FileError::WrongStructure { found, .. } => {
+                let message = match class_of(found) {
+                    Some(class) => format!("this is a saved {class}: read it with `{class}.load` or `from_bytes`"),
+                    None => format!("this is a saved `{found}`, which has no class in this package"),
+                };
+                Failure::new(Kind::OtherFile(found), message)
+            }
+            error => Failure::of(Kind::File, &error),
+        }
+    }
+}
+
+/// The class that reads a saved structure.
+pub fn class_of(found: SavedType) -> Option<&'static str> {
+    let has_values = !matches!(found.elements, Some([_, 0]));
+    let number = |structure: Structure| structure.number == found.number;
+    Some(match () {
+        () if number(Structure::SPLIT_BLOCK_BLOOM) => "SplitBlockBloom",
+        () if number(Structure::BLOCKED_BLOOM) => "BlockedBloom",
+        () if number(Structure::RECSPLIT) || number(Structure::CONSENSUS) => "PerfectHash",
+        () if number(Structure::STATIC_FILTER) => "StaticFilter",
+        () if number(Structure::STANDARD_QUOTIENT_FILTER) => "QuotientFilter",
+        () if number(Structure::RANK_SELECT_QUOTIENT_FILTER) => "QuotientFilter",
+        () if number(Structure::LSM) => "SortedMap",
+        () if number(Structure::BINARY_FUSE_8) => "BinaryFuse",
+        () if number(Structure::BINARY_FUSE_16) || number(Structure::BINARY_FUSE_32) => "BinaryFuse",
+        () if number(Structure::STATIC_MAP) => {
+            if has_values {
+                "StaticMap"
+            } else {
+                "StaticSet"
+            }
+        }
+        () if number(Structure::SEQUENCE_FILTER) => "SequenceFilter",
+        () => return None,
+    })
+}
+
+/// Words of Rust in messages, and those of this package.
+const WORDS: &[(&str, &str)] = &[
+    (" or the CPU backend", ", or leave `device` away"),
+    ("use the CPU backend", "leave `device` away"),
+    ("go on with the CPU backend", "go on without `device`"),
+    ("pass what `save`, `write_to` or `to_bytes` wrote", "pass what `save` wrote or `bytes` gave"),
+    ("read it with `load` or `read_from`", "read it with `load`"),
+    ("pass a slice of that length", "pass an array of that length"),
+    ("what `kmers count` or `kmers merge` wrote", "what `KmerCounter.save` or `kmers count` wrote"),
+    ("a higher --min-count", "a higher `min_count`"),
+    ("(`Form::Sharded`)", "(`sharded=True`)"),
+    ("`builder(keys).fpr(rate)`", "by `n` and `fpr` alone"),
+    ("`builder(keys).exact(bits)`", "by `n` and `key_bits` alone"),
+    ("build it with `exact`", "build it with `key_bits`"),
+    ("build a `RankSelectQuotientFilter` with", "build one of `kind=\"rank-select\"` with"),
+    ("`Duplicates::Dropped`", "`duplicates=\"dropped\"`"),
+    ("`Duplicates::Kept`", "`duplicates=\"kept\"`"),
+    ("`Duplicates::Counted`", "`duplicates=\"counted\"`"),
+    ("`other.merge(&this)`", "`other.merge(this)`"),
+];
+
+/// A message in the words of this package.
+fn in_python(message: String) -> String {
+    WORDS.iter().fold(message, |message, (rust, python)| message.replace(rust, python))
 }
 
 fn kind_of_gpu(error: &GpuError) -> Kind {
@@ -104,8 +202,10 @@ fn kind_of_gpu(error: &GpuError) -> Kind {
     }
 }
 
-fn kind_of_file(error: &lsm::FileError) -> Kind {
-    if matches!(error.reason(), lsm::FileError::WrongStructure { .. }) { Kind::OtherFile } else { Kind::File }
+impl From<lsm::FileError> for Failure {
+    fn from(error: lsm::FileError) -> Failure {
+        Failure::of_file(error)
+    }
 }
 
 impl From<GpuError> for Failure {
@@ -120,9 +220,12 @@ macro_rules! kinds {
         impl From<$error> for Failure {
             fn from(error: $error) -> Failure {
                 use $error as Error;
+                let error = match error {
+                    Error::File(cause) => return cause.into(),
+                    error => error,
+                };
                 let kind = match &error {
                     Error::OutOfMemory(_) => Kind::Memory,
-                    Error::File(cause) => kind_of_file(cause),
                     Error::Gpu(cause) => kind_of_gpu(cause),
                     Error::Primitive(_) => Kind::Device,
                     $($pattern => Kind::$kind,)*
@@ -150,6 +253,12 @@ impl From<warpset_kmers::Error> for Failure {
             // They say all of it.
             Error::Table(cause) | Error::Filter(cause) => return (*cause).into(),
             Error::Device(cause) => return (*cause).into(),
+            Error::Read { path, source } if source.raw_os_error().is_some() => {
+                return Failure::system("read", &path, source);
+            }
+            Error::Write { path, source } if source.raw_os_error().is_some() => {
+                return Failure::system("write", &path, source);
+            }
             Error::Primitives(_) => Kind::Device,
             Error::Read { .. }
             | Error::Write { .. }
@@ -166,9 +275,12 @@ impl From<warpset_kmers::Error> for Failure {
 impl From<recsplit::Error> for Failure {
     fn from(error: recsplit::Error) -> Failure {
         use recsplit::Error;
+        let error = match error {
+            Error::File(cause) => return cause.into(),
+            error => error,
+        };
         let kind = match &error {
             Error::DuplicateKey { .. } => Kind::Duplicate,
-            Error::File(cause) => kind_of_file(cause),
             Error::Io(_) => Kind::File,
             Error::Gpu(cause) => kind_of_gpu(cause),
             Error::Primitive(_) => Kind::Device,
@@ -181,6 +293,10 @@ impl From<recsplit::Error> for Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         let message = failure.message;
+        if let Some((number, path)) = failure.refused {
+            // Python makes the subclass of it that the number stands for.
+            return PyOSError::new_err((number, message, path));
+        }
         match failure.kind {
             Kind::Value => PyValueError::new_err(message),
             Kind::Type => PyTypeError::new_err(message),
@@ -188,7 +304,7 @@ impl From<Failure> for PyErr {
             Kind::Full => FullError::new_err(message),
             Kind::Duplicate => DuplicateKeyError::new_err(message),
             Kind::Memory => OutOfMemoryError::new_err(message),
-            Kind::File | Kind::OtherFile => FileError::new_err(message),
+            Kind::File | Kind::OtherFile(_) => FileError::new_err(message),
             Kind::Device => DeviceError::new_err(message),
             Kind::Internal => PyRuntimeError::new_err(message),
         }

@@ -1,5 +1,7 @@
 //! What the classes of filters share: every method that takes keys.
 
+use std::ops::Range;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::{ArrayItem, DeviceSlice, DeviceSliceMut, DeviceVec, GpuError};
@@ -8,7 +10,9 @@ use warpset::primitives;
 
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{ArrayKeys, Batch, Gathered, HostKeys, OneKey, is_one_key, one_key, overlap};
+use crate::keys::{
+    AT_ONCE, ArrayKeys, Batch, Gathered, HostKeys, OneKey, Piece, each_group, is_null, is_one_key, one_key, overlap,
+};
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
 use crate::threads::ON_DEVICE;
@@ -153,10 +157,13 @@ pub fn contains<S: Asked>(
         Batch::Host(parts) => {
             let mut answers = Answers::new(py, n, form, out)?;
             let items = answers.items();
-            object.read(py, threads, n, |filter| {
-                answer_parts(&parts, items, 0, |keys, answers| {
-                    anywhere!(filter, |filter| filter.contains_into(keys, answers))
-                })
+            each_group(py, &parts, |group, places| {
+                let (n, items) = (places.len(), &mut items[places]);
+                Ok(object.read(py, threads, n, |filter| {
+                    answer(group, items, 0, |keys, answers| {
+                        anywhere!(filter, |filter| filter.contains_into(keys, answers))
+                    })
+                })?)
             })?;
             answers.finish(py)
         }
@@ -222,8 +229,11 @@ pub fn numbers<S: Structure>(
         Batch::Host(parts) => {
             let mut numbers = Output::<u64>::new(py, batch.len(), out)?;
             let items = numbers.items();
-            object.read(py, threads, batch.len(), |value| {
-                answer_parts(parts, items, absent, |keys, numbers| on_host(value, keys, numbers))
+            each_group(py, parts, |group, places| {
+                let (n, items) = (places.len(), &mut items[places]);
+                Ok(object.read(py, threads, n, |value| {
+                    answer(group, items, absent, |keys, numbers| on_host(value, keys, numbers))
+                })?)
             })?;
             Ok(numbers.finish())
         }
@@ -238,14 +248,19 @@ pub fn count_contained<S: Asked>(
     keys: &Bound<'_, PyAny>,
     threads: Option<usize>,
 ) -> PyResult<usize> {
-    let batch = Batch::of(keys)?;
-    let n = batch.len();
-    Ok(match batch {
-        Batch::Host(parts) => object.read(py, threads, n, |filter| {
-            parts.iter().try_fold(0, |count, part| {
-                anywhere!(filter, |filter| filter.count_contained(part.keys())).map(|more| count + more)
-            })
-        })?,
+    Ok(match Batch::of(keys)? {
+        Batch::Host(parts) => {
+            let mut count = 0;
+            each_group(py, &parts, |group, places| {
+                count += object.read(py, threads, places.len(), |filter| {
+                    group.iter().try_fold(0, |count, piece| {
+                        anywhere!(filter, |filter| filter.count_contained(piece.keys())).map(|more| count + more)
+                    })
+                })?;
+                Ok(())
+            })?;
+            count
+        }
         Batch::Device(keys) => object.read(py, threads, ON_DEVICE, |filter| {
             let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
             let adopted = keys.adopt(S::device(filter))?;
@@ -286,6 +301,7 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
     for item in object.try_iter().map_err(|_| not_iterable())? {
         let item = item?;
         if !is_one_key(&item)
+            && !is_null(&item)?
             && one_key(&item).is_err()
             && let Some(batch) = Batch::of_array(&item)?
         {
@@ -302,19 +318,36 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
 
 fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<()> {
     match batch {
-        Batch::Host(parts) => object.write(py, threads, batch.len(), |filter| {
-            for part in parts {
-                changing!(&mut *filter, |filter| filter.insert(part.keys()))?;
-            }
-            Ok(())
+        Batch::Host(parts) => each_change(object, py, parts, |group, places| {
+            Ok(object.write(py, threads, places.len(), |filter| {
+                for piece in group {
+                    changing!(&mut *filter, |filter| filter.insert(piece.keys()))?;
+                }
+                Ok(())
+            })?)
         }),
-        Batch::Device(keys) => object.write(py, threads, ON_DEVICE, |filter| {
+        Batch::Device(keys) => Ok(object.write(py, threads, ON_DEVICE, |filter| {
             let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
             let adopted = keys.adopt(S::device(filter))?;
             filter.insert_on_device(&adopted)
-        }),
+        })?),
     }
-    .map_err(Into::into)
+}
+
+/// Calls `work` with groups of pieces of arrays if the filter has room for all of them, else with all at a time: what
+/// does not fit leaves the filter as it was.
+fn each_change<'a, S: Grown>(
+    object: &Object<S>,
+    py: Python<'_>,
+    parts: &'a [ArrayKeys],
+    mut work: impl FnMut(&[Piece<'a>], Range<usize>) -> PyResult<()>,
+) -> PyResult<()> {
+    let all: Vec<Piece<'_>> = parts.iter().map(ArrayKeys::piece).collect();
+    let n = all.iter().map(Piece::len).sum();
+    match n <= AT_ONCE || !object.read(py, None, 1, |filter| Ok(S::has_room(filter, n as u64)))? {
+        true => work(&all, 0..n),
+        false => each_group(py, parts, work),
+    }
 }
 
 /// Inserts keys and says which were new; a null is not.
@@ -332,34 +365,37 @@ pub fn test_and_add<S: Grown>(
     };
     let mut answers = Answers::new(py, batch.len(), form, out)?;
     let items = answers.items();
-    object.write(py, threads, batch.len(), |filter| {
-        answer_parts(parts, items, 0, |keys, answers| {
-            let new = changing!(&mut *filter, |filter| filter.test_and_insert(keys))?;
-            answers.iter_mut().zip(new).for_each(|(answer, new)| *answer = u8::from(new));
-            Ok(())
-        })
+    each_change(object, py, parts, |group, places| {
+        let (n, items) = (places.len(), &mut items[places]);
+        Ok(object.write(py, threads, n, |filter| {
+            answer(group, items, 0, |keys, answers| {
+                let new = changing!(&mut *filter, |filter| filter.test_and_insert(keys))?;
+                answers.iter_mut().zip(new).for_each(|(answer, new)| *answer = u8::from(new));
+                Ok(())
+            })
+        })?)
     })?;
     answers.finish(py)
 }
 
-/// Answers for every place of an array in parts, as [`ArrayKeys::answer`] does.
-pub fn answer_parts<T: Copy + Default + Send>(
-    parts: &[ArrayKeys],
+/// Answers for every place of some pieces, as [`Piece::answer`] does.
+fn answer<T: Copy + Default + Send>(
+    pieces: &[Piece<'_>],
     mut answers: &mut [T],
     absent: T,
     mut work: impl FnMut(HostKeys<'_>, &mut [T]) -> Result<()>,
 ) -> Result<()> {
-    for part in parts {
-        let (here, after) = answers.split_at_mut(part.len());
-        part.answer(here, absent, &mut work)?;
+    for piece in pieces {
+        let (here, after) = answers.split_at_mut(piece.len());
+        piece.answer(here, absent, &mut work)?;
         answers = after;
     }
     Ok(())
 }
 
-impl ArrayKeys {
-    /// Answers for every place of the array: `work` has the keys and room for as many answers; a null has `absent`.
-    pub fn answer<T: Copy + Default + Send>(
+impl Piece<'_> {
+    /// Answers for every place: `work` has the keys and room for as many answers; a null has `absent`.
+    fn answer<T: Copy + Default + Send>(
         &self,
         answers: &mut [T],
         absent: T,
@@ -367,19 +403,12 @@ impl ArrayKeys {
     ) -> Result<()> {
         // The caller may give one array as keys and as answers.
         let is_apart = with_keys!(self.keys(), |keys| !overlap(keys, answers));
-        if self.present().is_none() && is_apart {
+        if !self.has_nulls() && is_apart {
             return work(self.keys(), answers);
         }
         let mut found = vec![T::default(); self.count()];
         work(self.keys(), &mut found)?;
-        let Some(present) = self.present() else {
-            answers.copy_from_slice(&found);
-            return Ok(());
-        };
-        let mut found = found.into_iter();
-        for (answer, &is_there) in answers.iter_mut().zip(present) {
-            *answer = if is_there { found.next().unwrap_or(absent) } else { absent };
-        }
+        self.spread(&found, answers, absent);
         Ok(())
     }
 }

@@ -9,8 +9,8 @@ use crate::error::{Failure, Result};
 use crate::keys::Batch;
 use crate::kinds::{Either, Kinds, one_of};
 use crate::recsplit::as_one;
-use crate::structure::{ALL_OF_IT, Forms, Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, run};
+use crate::structure::{Forms, Structure, Where, keys_elsewhere};
+use crate::threads::{Shared, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_keys};
 
 structure!(Fuse8: fuse::BinaryFuse8, fuse::MappedBinaryFuse8, fuse::gpu::BinaryFuse8);
@@ -44,15 +44,15 @@ impl Structure for Fuse {
 }
 
 /// The settings, whatever the width.
-struct Settings<'a> {
-    place: &'a Location,
-    keys: &'a Batch,
+struct Settings {
+    place: Location,
+    keys: Batch,
     arity: Arity,
     form: Form,
     seed: Option<u64>,
 }
 
-impl Settings<'_> {
+impl Settings {
     /// A filter of one width.
     fn build<F, A>(&self) -> Result<Where<A>>
     where
@@ -63,7 +63,7 @@ impl Settings<'_> {
         if let Some(seed) = self.seed {
             builder = builder.seed(seed);
         }
-        match (self.place, self.keys) {
+        match (&self.place, &self.keys) {
             (Location::Cpu, Batch::Host(parts)) => {
                 as_one(parts, |keys| Ok(Where::Host(with_keys!(keys, |keys| builder.build_from(keys))?)))
             }
@@ -85,25 +85,25 @@ class! {
     ///
     /// `keys` are the keys in an array or a list; equal ones count once, nulls are left out.
     ///
-    /// - `width`: bits of each fingerprint, 8, 16 or 32: 9, 18 or 36 bits per key and a rate of false positives of
-    ///   `2**-width`.
+    /// - `bits`: of each fingerprint, 8, 16 or 32, which takes 9, 18 or 36 bits per key, for a rate of false positives
+    ///   of `2**-bits`.
     /// - `arity`: 4 takes a twentieth less memory than 3 and more time. `sharded=True` is built faster, on many cores
     ///   and on a GPU, and takes some more memory.
     /// - `seed`: other seeds make other false positives. `device`: where it is built and asked. `threads` bounds the
     ///   threads that build.
     ///
     /// >>> import warpset
-    /// >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], width=16)
+    /// >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], bits=16)
     /// >>> "ash" in trees, "rose" in trees, len(trees)
     /// (True, False, 4)
     BinaryFuse(Fuse), static_filter {
         #[new]
-        #[pyo3(signature = (keys, *, width=8, arity=3, sharded=false, seed=None, device=None, threads=None))]
+        #[pyo3(signature = (keys, *, bits=8, arity=3, sharded=false, seed=None, device=None, threads=None))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
-            width: u32,
+            bits: u32,
             arity: u32,
             sharded: bool,
             seed: Option<u64>,
@@ -117,8 +117,8 @@ class! {
                 _ => return Err(Failure::value(format!("arity={arity}: choose 3 or 4")).into()),
             };
             let form = if sharded { Form::Sharded } else { Form::OneGraph };
-            let settings = Settings { place: &place, keys: &keys, arity, form, seed };
-            let built = run(py, threads, ALL_OF_IT, || match width {
+            let settings = Settings { place, keys, arity, form, seed };
+            let built = run_watched(py, threads, None, move |_| match bits {
                 8 => one_of::<Fuse8, Fuse>(settings.build()?, Either::First, Either::First),
                 16 => one_of::<Fuse16, Fuse>(settings.build()?,
                     |filter| Either::Second(Either::First(filter)),
@@ -128,7 +128,7 @@ class! {
                     |filter| Either::Second(Either::Second(filter)),
                     |filter| Either::Second(Either::Second(filter)),
                 ),
-                _ => Err(Failure::value(format!("width={width}: choose 8, 16 or 32"))),
+                _ => Err(Failure::value(format!("bits={bits}: choose 8, 16 or 32"))),
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -160,7 +160,7 @@ class! {
 
         /// Bits of each fingerprint: 8, 16 or 32.
         #[getter]
-        fn width(&self, py: Python<'_>) -> PyResult<u32> {
+        fn bits(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |filter| match filter {
                 Either::First(_) => 8,
                 Either::Second(Either::First(_)) => 16,

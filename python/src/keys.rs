@@ -5,18 +5,27 @@
 //! | NumPy arrays and other buffers of integers of 32 and 64 bits | where they are |
 //! | those of 8 and 16 bits; arrays with gaps, misaligned ones | copied |
 //! | arrays of fixed byte strings (`S`) | where they are; zeros at the end do not count |
+//! | arrays of fixed bytes (`V`) | where they are; all bytes count |
+//! | masked arrays of NumPy | copied without what the mask hides |
 //! | Arrow arrays and streams (`arrow`) | where they are; integers among nulls, or of 8 and 16 bits, copied |
 //! | `__cuda_array_interface__` and DLPack (`device`) | where they are |
 //! | lists and other iterables of `int`, or of `str` and `bytes`; other strings of NumPy | copied |
+//!
+//! A null is `None`, the float `nan` or pandas' `NA` among objects, a null of Arrow, a hidden item of a masked array. It
+//! is no key.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::slice;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::arrow;
 use crate::device::{self, DeviceKeys};
@@ -45,6 +54,93 @@ macro_rules! with_keys {
             $crate::keys::HostKeys::Strings($keys) => $body,
         }
     };
+}
+
+impl<'a> HostKeys<'a> {
+    /// Keys in a range of places.
+    fn within(self, range: Range<usize>) -> HostKeys<'a> {
+        match self {
+            HostKeys::U32(keys) => HostKeys::U32(&keys[range]),
+            HostKeys::I32(keys) => HostKeys::I32(&keys[range]),
+            HostKeys::U64(keys) => HostKeys::U64(&keys[range]),
+            HostKeys::Strings(keys) => HostKeys::Strings(&keys[range]),
+        }
+    }
+}
+
+/// Keys and nulls at consecutive places of an array.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    keys: HostKeys<'a>,
+    /// Which of the places hold a key; all of them unless there are nulls.
+    present: Option<&'a [bool]>,
+    sign: Sign,
+}
+
+impl<'a> Piece<'a> {
+    /// The keys that are there.
+    pub fn keys(&self) -> HostKeys<'a> {
+        self.keys
+    }
+
+    /// How many keys are there.
+    pub fn count(&self) -> usize {
+        with_keys!(self.keys, |keys| keys.len())
+    }
+
+    /// How many places there are: keys and nulls.
+    pub fn len(&self) -> usize {
+        self.present.map_or(self.count(), <[bool]>::len)
+    }
+
+    /// Whether there are nulls.
+    pub fn has_nulls(&self) -> bool {
+        self.len() > self.count()
+    }
+
+    /// Whether each place holds a key.
+    pub fn places(&self) -> impl Iterator<Item = bool> + 'a {
+        let present = self.present;
+        (0..self.len()).map(move |place| present.is_none_or(|present| present[place]))
+    }
+
+    /// How integers of 64 bits are read where they are more than bits.
+    pub fn sign(&self) -> Sign {
+        self.sign
+    }
+
+    /// Writes the items of the keys to their places, and `absent` to those of nulls.
+    pub fn spread<T: Copy>(&self, items: &[T], places: &mut [T], absent: T) {
+        let Some(present) = self.present else { return places.copy_from_slice(items) };
+        let mut items = items.iter();
+        for (place, &is_there) in places.iter_mut().zip(present) {
+            *place = if is_there { items.next().copied().unwrap_or(absent) } else { absent };
+        }
+    }
+}
+
+/// Places of arrays that are worked on between two looks at signals.
+pub const AT_ONCE: usize = 1 << 20;
+
+/// Calls `work` with the pieces of arrays, so many at a time, and the range of their places among all. In between
+/// signals are heard, such as Ctrl-C.
+pub fn each_group<'a>(
+    py: Python<'_>,
+    parts: &'a [ArrayKeys],
+    mut work: impl FnMut(&[Piece<'a>], Range<usize>) -> PyResult<()>,
+) -> PyResult<()> {
+    let (mut group, mut begin, mut len) = (Vec::new(), 0, 0);
+    for piece in parts.iter().flat_map(ArrayKeys::pieces) {
+        if len > 0 && len + piece.len() > AT_ONCE {
+            work(&group, begin..begin + len)?;
+            py.check_signals()?;
+            group.clear();
+            (begin, len) = (begin + len, 0);
+        }
+        len += piece.len();
+        group.push(piece);
+    }
+    work(&group, begin..begin + len)
 }
 
 /// What the words of integers of 64 bits say.
@@ -112,9 +208,52 @@ impl ArrayKeys {
         self.present.as_deref()
     }
 
-    /// How integers of 64 bits are read where they are more than bits.
-    pub fn sign(&self) -> Sign {
-        self.sign
+    /// All of it.
+    pub fn piece(&self) -> Piece<'_> {
+        Piece { keys: self.keys(), present: self.present(), sign: self.sign }
+    }
+
+    /// Pieces of at most [`AT_ONCE`] places; one at least.
+    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let (all, mut before) = (self.piece(), 0);
+        (0..all.len().max(1)).step_by(AT_ONCE).map(move |begin| {
+            let places = begin..all.len().min(begin + AT_ONCE);
+            let present = all.present.map(|present| &present[places.clone()]);
+            let count = present.map_or(places.len(), |present| present.iter().filter(|&&is_there| is_there).count());
+            before += count;
+            Piece { keys: all.keys.within(before - count..before), present, ..all }
+        })
+    }
+
+    /// Nulls alone.
+    pub fn nulls(len: usize) -> ArrayKeys {
+        ArrayKeys::words(Vec::new(), (len > 0).then(|| vec![false; len]), Sign::Unsigned)
+    }
+
+    /// Keys with these numbers among the present ones; `present` tells the places of nulls between them.
+    pub fn picked(self, picks: impl Iterator<Item = usize>, present: Option<Vec<bool>>) -> ArrayKeys {
+        let words = match &self.items {
+            Items::Strings(strings) => {
+                let items = Items::Strings(picks.map(|pick| strings[pick]).collect());
+                return ArrayKeys { items, present, ..self };
+            }
+            Items::U32(keys) => picks.map(|pick| u64::from(keys[pick])).collect(),
+            Items::I32(keys) => picks.map(|pick| keys[pick] as u64).collect(),
+            Items::U64(keys) => picks.map(|pick| keys[pick]).collect(),
+        };
+        ArrayKeys::words(words, present, self.sign)
+    }
+
+    /// Keys at the places where `is_shown` is true; the other places become nulls.
+    pub fn shown(self, is_shown: &[bool]) -> ArrayKeys {
+        if !is_shown.contains(&false) {
+            return self;
+        }
+        let before = self.present.clone().unwrap_or_else(|| vec![true; self.count()]);
+        let of_keys: Vec<bool> = before.iter().zip(is_shown).filter(|both| *both.0).map(|both| *both.1).collect();
+        let picks = of_keys.into_iter().enumerate().filter(|key| key.1).map(|key| key.0);
+        let present = before.iter().zip(is_shown).map(|(&is_key, &is_shown)| is_key && is_shown).collect();
+        self.picked(picks, Some(present))
     }
 
     /// Byte strings; `present` says where nulls were, which are not among them.
@@ -122,6 +261,9 @@ impl ArrayKeys {
     /// # Safety
     /// The strings stay where they are and as they are as long as `owner` lives.
     pub unsafe fn strings(strings: Vec<&'static [u8]>, owner: Owner, present: Option<Vec<bool>>) -> ArrayKeys {
+        if strings.is_empty() {
+            return ArrayKeys { present, ..ArrayKeys::nulls(0) }; // nothing, of any type
+        }
         ArrayKeys { items: Items::Strings(strings), owner, present, sign: Sign::Unsigned }
     }
 
@@ -229,17 +371,21 @@ pub fn overlap<A, B>(one: &[A], other: &[B]) -> bool {
 pub enum OneKey<'py> {
     /// An integer, as its word of 64 bits.
     Word(u64),
-    /// The bytes of a `bytes` or `str`, and their owner.
-    Bytes(&'py [u8]),
+    /// The bytes of a `bytes` or `str`.
+    Bytes(Cow<'py, [u8]>),
 }
 
-/// Runs `$body` with one key under the name `$key`, whatever its type.
+/// Runs `$body` with a reference to one key under the name `$key`, whatever its type.
 #[macro_export]
 macro_rules! with_key {
     ($one:expr, |$key:ident| $body:expr) => {
         match $one {
             $crate::keys::OneKey::Word($key) => $body,
-            $crate::keys::OneKey::Bytes($key) => $body,
+            $crate::keys::OneKey::Bytes(bytes) => {
+                let bytes: &[u8] = bytes;
+                let $key = &bytes;
+                $body
+            }
         }
     };
 }
@@ -270,10 +416,16 @@ pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
         return Ok(OneKey::Word(word_of(object)?.0));
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(OneKey::Bytes(text.to_str()?.as_bytes()));
+        return Ok(OneKey::Bytes(text.to_str()?.as_bytes().into()));
     }
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(OneKey::Bytes(bytes.as_bytes()));
+        return Ok(OneKey::Bytes(bytes.as_bytes().into()));
+    }
+    if let Some(value) = arrow::scalar(object)? {
+        return match one_key(&value)? {
+            OneKey::Word(word) => Ok(OneKey::Word(word)),
+            OneKey::Bytes(bytes) => Ok(OneKey::Bytes(bytes.into_owned().into())),
+        };
     }
     // Integers of NumPy and others; those of a float have no index.
     match object.call_method0(intern!(object.py(), "__index__")) {
@@ -313,20 +465,23 @@ impl Batch {
     /// The keys of an array; `None` if the object is none.
     pub fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Batch>> {
         if is_one_key(object) || object.is_instance_of::<PyByteArray>() {
-            return Err(PyTypeError::new_err(
-                "one key where many are expected: use `key in …` or `add(key)`, or pass a list or an array",
-            ));
+            return Err(one_for_many());
         }
         // Lists and tuples have none of the protocols below.
         if object.is_instance_of::<pyo3::types::PyList>() || object.is_instance_of::<pyo3::types::PyTuple>() {
             return Ok(None);
         }
+        if let Some(batch) = unmasked(object, Batch::of)? {
+            return Ok(Some(batch));
+        }
         if let Ok(buffer) = PyUntypedBuffer::get(object) {
             if buffer.dimensions() == 0 {
                 return Err(wrong_key(object)); // a number of NumPy
             }
-            // Text of a fixed length, and objects, are the list that they make.
-            if !buffer.format().to_bytes().ends_with(b"w") && !buffer.format().to_bytes().ends_with(b"O") {
+            // Text of a fixed length, and objects, are the list that they make. A scalar of Arrow may give its bytes.
+            let format = buffer.format().to_bytes();
+            let is_scalar = matches!(format, b"b" | b"B") && arrow::scalar(object)?.is_some();
+            if !format.ends_with(b"w") && !format.ends_with(b"O") && !is_scalar {
                 return of_buffer(buffer).map(|part| Some(Batch::Host(vec![part])));
             }
         }
@@ -336,8 +491,12 @@ impl Batch {
         if let Some(keys) = device::keys(object)? {
             return Ok(Some(keys));
         }
+        if let Some(value) = arrow::scalar(object)? {
+            let is_one = value.is_none() || one_key(&value).is_ok();
+            return if is_one { Err(one_for_many()) } else { Batch::of(&value).map(Some) };
+        }
         match arrow::other_array(object)? {
-            Some(array) => of_array_of_objects(object, &array).map(Some),
+            Some(array) => of_array_of_objects(object, &array).map(|part| Some(Batch::Host(vec![part]))),
             None => Ok(None),
         }
     }
@@ -351,6 +510,45 @@ impl Batch {
     }
 }
 
+fn one_for_many() -> PyErr {
+    PyTypeError::new_err("one key where many are expected: use `key in …` or `add(key)`, or pass a list or an array")
+}
+
+static MASKED_ARRAY: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
+
+/// Whether an object is a masked array of NumPy.
+pub fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    let find = || py.import("numpy.ma").and_then(|ma| ma.getattr("MaskedArray")).ok().map(Bound::unbind);
+    MASKED_ARRAY.get_or_init(py, find).as_ref().map_or(Ok(false), |class| object.is_instance(class.bind(py)))
+}
+
+/// The batch that `of` makes of the data of a masked array, with nulls where its mask hides them; `None` if the object
+/// is none.
+pub fn unmasked(
+    object: &Bound<'_, PyAny>,
+    of: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<Batch>,
+) -> PyResult<Option<Batch>> {
+    let py = object.py();
+    if !is_masked(object)? {
+        return Ok(None);
+    }
+    let batch = of(&object.getattr(intern!(py, "data"))?)?;
+    let hidden = py.import(intern!(py, "numpy.ma"))?.call_method1(intern!(py, "getmaskarray"), (object,))?;
+    let is_shown = unset(&hidden)?;
+    let Batch::Host(parts) = batch else { return Err(no_batch(object)) };
+    Ok(Some(Batch::Host(parts.into_iter().map(|part| part.shown(&is_shown)).collect())))
+}
+
+/// Where an array of booleans is false.
+fn unset(flags: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
+    let bytes = Bytes::of(&flags.call_method0(intern!(flags.py(), "copy"))?)?;
+    if bytes.0.dimensions() != 1 || bytes.0.item_size() != 1 {
+        return Err(PyTypeError::new_err("a mask with several flags per item: fill the array, as by `.filled()`"));
+    }
+    Ok(bytes.get().iter().map(|&flag| flag == 0).collect())
+}
+
 fn no_batch(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!(
@@ -360,7 +558,7 @@ fn no_batch(object: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// The keys in an array that NumPy made of an object.
-fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Batch> {
+fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<ArrayKeys> {
     let py = object.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;
     let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
@@ -368,19 +566,15 @@ fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> P
     match kind.as_str() {
         _ if dimensions == 0 => Err(wrong_key(object)),
         "U" | "T" | "O" if dimensions == 1 => {
-            let (mut gathered, mut present) = (Gathered::default(), Vec::new());
+            let mut gathered = Gathered::default();
             for item in array.call_method0(intern!(py, "tolist"))?.try_iter()? {
-                let item = item?;
-                present.push(!is_missing(&item)?);
-                if present.ends_with(&[true]) {
-                    gathered.push(&item)?;
-                }
+                gathered.push(&item?)?;
             }
-            let mut part = gathered.take();
-            part.present = present.contains(&false).then_some(present);
-            Ok(Batch::Host(vec![part]))
+            Ok(gathered.take())
         }
-        "i" | "u" | "S" if !array.is(object) => Ok(Batch::Host(vec![of_buffer(PyUntypedBuffer::get(array)?)?])),
+        "i" | "u" | "S" if !array.is(object) => of_buffer(PyUntypedBuffer::get(array)?),
+        // Integers with nulls, of which NumPy makes floats.
+        "f" if !array.is(object) && object.hasattr(intern!(py, "isna"))? => of_nullable(object),
         _ => Err(PyTypeError::new_err(format!(
             "an array of {dtype} holds no keys: pass integers of 8 to 64 bits (`.astype`), the bits of other numbers \
              (`.view(numpy.uint64)`), or strings"
@@ -388,10 +582,35 @@ fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> P
     }
 }
 
-/// Whether an item of an array of objects stands for none: `None`, the float `nan`, and what pandas has for it.
-fn is_missing(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// The keys in an array or index of pandas that may have nulls.
+fn of_nullable(object: &Bound<'_, PyAny>) -> PyResult<ArrayKeys> {
+    let py = object.py();
+    let dtype = object.getattr(intern!(py, "dtype"))?.getattr_opt(intern!(py, "numpy_dtype"))?;
+    let has_integers = match &dtype {
+        Some(dtype) => ["i", "u"].contains(&dtype.getattr(intern!(py, "kind"))?.extract::<&str>()?),
+        None => false,
+    };
+    let Some(dtype) = dtype.filter(|_| has_integers) else {
+        let mut gathered = Gathered::default();
+        for item in object.try_iter()? {
+            gathered.push(&item?)?;
+        }
+        return Ok(gathered.take());
+    };
+    let arguments = [("dtype", dtype), ("na_value", 0i32.into_bound_py_any(py)?)].into_py_dict(py)?;
+    let data = object.call_method(intern!(py, "to_numpy"), (), Some(&arguments))?;
+    let hidden = object.call_method0(intern!(py, "isna"))?;
+    Ok(of_buffer(PyUntypedBuffer::get(&data)?)?.shown(&unset(&hidden)?))
+}
+
+/// Whether an object among others is a null: `None`, the float `nan`, what pandas and Arrow have for it.
+pub fn is_null(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_nan = || item.cast::<PyFloat>().is_ok_and(|number| number.value().is_nan());
-    Ok(item.is_none() || is_nan() || item.get_type().name()? == "NAType")
+    if item.is_none() || is_nan() {
+        return Ok(true);
+    }
+    let name = item.get_type().name()?;
+    Ok(name == "NAType" || name == "NaTType" || arrow::scalar(item)?.is_some_and(|value| value.is_none()))
 }
 
 /// The type of a buffer's items; unknown if their bytes are in another order than the machine's.
@@ -417,12 +636,15 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<ArrayKeys> {
     let is_signed = match element_type(&buffer) {
         ElementType::SignedInteger { .. } => true,
         ElementType::UnsignedInteger { .. } => false,
-        _ if format.ends_with('s') && format[..format.len() - 1].bytes().all(|b| b.is_ascii_digit()) => {
+        _ if format.ends_with(['s', 'x']) && format[..format.len() - 1].bytes().all(|b| b.is_ascii_digit()) => {
+            // NumPy fills shorter strings of `S` with zeros; items of `V` have all their bytes.
+            let is_filled = format.ends_with('s');
             let strings = (0..len)
                 .map(|place| {
                     // SAFETY: item `place` of the buffer, which the part holds.
                     let item = unsafe { slice::from_raw_parts(address.offset(stride * place as isize), size) };
-                    &item[..item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]
+                    let last = || item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                    if is_filled { &item[..last()] } else { item }
                 })
                 .collect();
             // SAFETY: the buffer stays where it is; Python code that writes it meanwhile changes which keys there are,
@@ -453,10 +675,12 @@ pub struct Gathered {
     has_large: bool,
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Places of nulls, ascending.
+    nulls: Vec<usize>,
 }
 
 impl Gathered {
-    /// Adds a key.
+    /// Adds a key or a null.
     pub fn push(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
         // The most frequent, at once.
         if object.is_instance_of::<PyInt>() && self.ends.is_empty() {
@@ -466,16 +690,30 @@ impl Gathered {
             self.has_large |= !is_negative && word >> 63 == 1;
             return Ok(());
         }
-        let is_word = match one_key(object)? {
+        let key = match one_key(object) {
+            Ok(key) => key,
+            Err(error) => {
+                if !is_null(object)? {
+                    return Err(error);
+                }
+                self.nulls.push(self.len());
+                return Ok(());
+            }
+        };
+        let is_word = match key {
             OneKey::Word(word) => {
                 self.words.push(word);
                 if word >> 63 == 1 {
-                    *(if object.lt(0)? { &mut self.has_negative } else { &mut self.has_large }) = true;
+                    let is_negative = match arrow::scalar(object)? {
+                        Some(value) => value.lt(0)?,
+                        None => object.lt(0)?,
+                    };
+                    *(if is_negative { &mut self.has_negative } else { &mut self.has_large }) = true;
                 }
                 true
             }
             OneKey::Bytes(bytes) => {
-                self.bytes.extend_from_slice(bytes);
+                self.bytes.extend_from_slice(&bytes);
                 self.ends.push(self.bytes.len());
                 false
             }
@@ -490,13 +728,20 @@ impl Gathered {
         Ok(())
     }
 
-    /// How many there are.
+    /// How many keys and nulls there are.
     pub fn len(&self) -> usize {
-        self.words.len() + self.ends.len()
+        self.words.len() + self.ends.len() + self.nulls.len()
     }
 
     /// All of them; none is left.
     pub fn take(&mut self) -> ArrayKeys {
+        let mut present = vec![true; self.len()];
+        let nulls = std::mem::take(&mut self.nulls);
+        nulls.iter().for_each(|&place| present[place] = false);
+        ArrayKeys { present: Some(present).filter(|_| !nulls.is_empty()), ..self.take_keys() }
+    }
+
+    fn take_keys(&mut self) -> ArrayKeys {
         if self.ends.is_empty() {
             let sign = match (std::mem::take(&mut self.has_negative), std::mem::take(&mut self.has_large)) {
                 (false, _) => Sign::Unsigned,

@@ -46,7 +46,7 @@ pub struct Kinds<A, B>(PhantomData<(A, B)>);
 fn of_either_kind<A, B>(first: Result<A>, second: impl FnOnce() -> Result<B>) -> Result<Either<A, B>> {
     match first {
         Ok(structure) => Ok(Either::First(structure)),
-        Err(error) if error.is_another_structure() => Ok(Either::Second(second()?)),
+        Err(error) if error.other_structure().is_some() => Ok(Either::Second(second()?)),
         Err(error) => Err(error),
     }
 }

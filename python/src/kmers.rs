@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::vec;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use warpset::gpu;
 use warpset::quotient::{self, MappedRankSelectQuotientFilter, RankSelectQuotientFilter};
@@ -15,9 +14,11 @@ use warpset_kmers::{
 
 use crate::device::Location;
 use crate::error::{Failure, Result};
+use crate::files::FilePath;
 use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::array;
+use crate::sequences::expect_letters;
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
 use crate::threads::{Shared, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
@@ -99,23 +100,6 @@ impl Structure for Kmers {
     }
 }
 
-/// A path, or several.
-#[derive(FromPyObject)]
-enum Files {
-    One(PathBuf),
-    Several(Vec<PathBuf>),
-}
-
-impl Files {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
-        match object.extract() {
-            Ok(Files::One(path)) => Ok(vec![path]),
-            Ok(Files::Several(paths)) => Ok(paths),
-            Err(_) => Err(PyTypeError::new_err("files: pass a path, or a list of paths, of FASTA or FASTQ files")),
-        }
-    }
-}
-
 /// What tells `watch` how much of the files has been read.
 fn heard_by(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
     let total = files.iter().map(|path| path.metadata().map_or(0, |file| file.len())).sum();
@@ -140,11 +124,11 @@ fn counted(
     memory: Option<u64>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
-    let files = Files::of(files)?;
+    let files = FilePath::several(files)?;
     if let Some(bytes) = memory {
         settings = settings.memory(bytes);
     }
-    run_watched(py, None, progress, |watch| Ok(count_files(&files, &settings.progress(heard_by(watch, &files)))?))
+    run_watched(py, None, progress, move |watch| Ok(count_files(&files, &settings.progress(heard_by(watch, &files)))?))
 }
 
 /// The numbers of canonical k-mers: those of letters, or integers as they are.
@@ -169,7 +153,7 @@ fn merge(object: &Object<Kmers>, py: Python<'_>, more: &Table) -> PyResult<()> {
             *there = Kmers::to_device(&table, Kmers::device(there))?;
             Ok(())
         }
-        Where::Mapped(_, path) => Err(read_only(path)),
+        Where::Mapped(_, file) => Err(read_only(file)),
     })?)
 }
 
@@ -179,7 +163,7 @@ impl KmerCounter {
         self.0.read(py, None, 1, |value| match value {
             Where::Host(table) => settings(table.k(), &Location::Cpu, threads),
             Where::Device(there) => settings(there.k, &Location::On(Kmers::device(there).clone()), threads),
-            Where::Mapped(_, path) => Err(read_only(path)),
+            Where::Mapped(_, file) => Err(read_only(file)),
         })
     }
 
@@ -202,7 +186,7 @@ impl KmerCounter {
             anywhere!(value, |table| {
                 let code = match kmer {
                     OneKey::Word(code) => code,
-                    OneKey::Bytes(kmer) => canonical(kmer, table.k())?,
+                    OneKey::Bytes(ref kmer) => canonical(kmer, table.k())?,
                 };
                 Ok(table.filter().count_bulk_into(&[code], &mut count)?)
             })
@@ -224,8 +208,8 @@ class! {
     /// - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
     ///   does.
     ///
-    /// K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
-    /// have to be those that `arrays` gives. `len` is the number of different k-mers.
+    /// K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, the first base highest,
+    /// A 0, C 1, G 2, T 3, which have to be those that `arrays` and `minimizers` give. `len` is the number of different k-mers.
     ///
     /// >>> import warpset
     /// >>> counter = warpset.KmerCounter(k=4)
@@ -282,14 +266,16 @@ class! {
             threads: Option<usize>,
         ) -> PyResult<()> {
             let (settings, batch) = (self.settings(py, threads)?, Batch::of(sequences)?);
-            let Batch::Host(parts) = &batch else {
-                return Err(PyTypeError::new_err("sequences: pass strings, in host memory"));
-            };
-            let counted = run_watched(py, threads, None, |_| {
-                let mut all: Vec<&[u8]> = Vec::new();
+            let counted = run_watched(py, threads, None, move |watch| {
+                let Batch::Host(parts) = &batch else { return Err(Failure::wrong_type("sequences: pass strings, in host memory")) };
+                let (mut all, watch): (Vec<&[u8]>, _) = (Vec::new(), watch.clone());
+                let settings = settings.progress(Progress::calling(move |letters| watch.note(letters, 0)));
                 for part in parts {
                     match part.keys() {
-                        HostKeys::Strings(strings) => all.extend_from_slice(strings),
+                        HostKeys::Strings(strings) => {
+                            strings.iter().try_for_each(|letters| expect_letters(letters))?;
+                            all.extend_from_slice(strings);
+                        }
                         _ if part.count() == 0 => {}
                         _ => return Err(Failure::wrong_type("sequences: pass `str` or `bytes`, not integers")),
                     }
@@ -320,7 +306,7 @@ class! {
             Ok(self.0.write(py, None, ALL_OF_IT, |value| match value {
                 Where::Host(table) => Ok(table.keep(min_count)?),
                 Where::Device(there) => Ok(there.filter.retain_counts(min_count).map(|_| ())?),
-                Where::Mapped(_, path) => Err(read_only(path)),
+                Where::Mapped(_, file) => Err(read_only(file)),
             })?)
         }
 
@@ -337,6 +323,20 @@ class! {
             numbers(&self.0, py, kmers, out, threads, 0, |value, keys, counts| anywhere!(value, |table| {
                 codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
             }), |there, keys, counts| Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?))
+        }
+
+        /// How many copies there are of one k-mer, or `default` if there is none.
+        #[pyo3(signature = (kmer, /, default=None))]
+        fn get(
+            &self,
+            py: Python<'_>,
+            kmer: &Bound<'_, PyAny>,
+            default: Option<Py<PyAny>>,
+        ) -> PyResult<Option<Py<PyAny>>> {
+            match self.count_of(py, kmer)? {
+                0 => Ok(default),
+                count => Ok(Some(count.into_py_any(py)?)),
+            }
         }
 
         fn __getitem__(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -384,7 +384,7 @@ class! {
             array(py, &histogram)
         }
 
-        /// All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`,
+        /// All k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their numbers of copies: two arrays of `uint64`,
         /// in no order.
         fn arrays(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (kmers, counts): (Vec<u64>, Vec<u64>) = self.all(py)?.1.into_iter().unzip();
@@ -410,23 +410,23 @@ class! {
             &self,
             py: Python<'_>,
             files: &Bound<'_, PyAny>,
-            matched: Option<PathBuf>,
-            unmatched: Option<PathBuf>,
+            matched: Option<FilePath>,
+            unmatched: Option<FilePath>,
             min_hits: u64,
             threads: Option<usize>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<(u64, u64)> {
-            let files = Files::of(files)?;
+            let files = FilePath::several(files)?;
             // No lock is held while files are read.
             let table = self.0.read(py, None, ALL_OF_IT, |value| value.on_host(|table| Ok(table.clone())))?;
-            let screened = run_watched(py, threads, progress, |watch| {
+            let screened = run_watched(py, threads, progress, move |watch| {
                 let mut screening = Screening::new(&table).min_hits(min_hits).progress(heard_by(watch, &files));
                 screening = screening.threads(threads.unwrap_or(0));
                 if let Some(path) = matched {
-                    screening = screening.matched(path);
+                    screening = screening.matched(path.0);
                 }
                 if let Some(path) = unmatched {
-                    screening = screening.unmatched(path);
+                    screening = screening.unmatched(path.0);
                 }
                 Ok(screening.run(&files)?)
             })?;

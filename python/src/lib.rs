@@ -8,6 +8,7 @@ mod bloom;
 mod class;
 mod device;
 mod error;
+mod files;
 mod filter;
 mod fuse;
 mod keys;
@@ -35,6 +36,8 @@ mod _warpset {
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
     #[pymodule_export]
+    use super::files::load;
+    #[pymodule_export]
     use super::fuse::BinaryFuse;
     #[pymodule_export]
     use super::kmers::{KmerCounter, KmerIterator};
@@ -53,6 +56,8 @@ mod _warpset {
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        use pyo3::types::PyAnyMethods;
+        module.setattr("__version__", env!("CARGO_PKG_VERSION"))?;
         super::threads::hear_of_forks(module.py())
     }
 }

@@ -6,12 +6,42 @@ use std::slice;
 use arrow_buffer::BooleanBuffer;
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyMemoryView};
+use pyo3::types::{PyByteArray, PyMemoryView, PyString};
 
 use crate::arrow::BooleanArray;
-use crate::keys::element_type;
+use crate::keys::{element_type, is_masked};
+
+/// The name of a type of items, as NumPy has it: given as such, or by what NumPy makes a `dtype` of.
+pub struct TypeName(pub String);
+
+impl TypeName {
+    /// 64 bits without a sign.
+    pub fn default() -> TypeName {
+        TypeName("uint64".into())
+    }
+}
+
+impl FromPyObject<'_, '_> for TypeName {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<TypeName> {
+        let py = object.py();
+        if let Ok(name) = object.cast::<PyString>() {
+            return Ok(TypeName(name.to_str()?.into()));
+        }
+        let wrong = |_| PyTypeError::new_err("a type is named by a `str`, such as \"uint64\", or is one of NumPy's");
+        let numpy = py.import(intern!(py, "numpy")).map_err(wrong)?;
+        let dtype = numpy.call_method1(intern!(py, "dtype"), (object,)).map_err(wrong)?;
+        let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+        Ok(TypeName(match kind.as_str() {
+            "S" | "V" => format!("{kind}{}", dtype.getattr(intern!(py, "itemsize"))?),
+            _ => dtype.getattr(intern!(py, "name"))?.extract()?,
+        }))
+    }
+}
 
 /// An item of an array of answers.
 pub trait Item: bytemuck::Pod + Send + Sync {
@@ -150,17 +180,20 @@ impl<T: Item> Output<T> {
         let refuse = |why: &str| {
             let (dtype, found) = (T::DTYPE, buffer.item_count());
             Err(PyValueError::new_err(format!(
-                "out: {why}; pass a writable, contiguous array of {dtype} with {n} items (this one has {found})"
+                "out: {why}; pass a writable, contiguous, flat array of {dtype} with {n} items (this one has {found})"
             )))
         };
+        if out.is_some() && is_masked(&object)? {
+            return refuse("the array is masked");
+        }
         if buffer.readonly() {
             return refuse("the array is read-only");
         }
         if !T::fits(&buffer) {
             return refuse("the array has items of another type");
         }
-        if buffer.item_count() != n || !buffer.is_c_contiguous() {
-            return refuse("the array has another length, or gaps");
+        if buffer.dimensions() != 1 || buffer.item_count() != n || !buffer.is_c_contiguous() {
+            return refuse("the array has another length or shape, or gaps");
         }
         if n > 0 && !buffer.buf_ptr().cast::<T>().is_aligned() {
             return refuse("the array is not aligned");

@@ -9,7 +9,7 @@ use warpset::quotient::{self, Builder, Duplicates};
 use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
-use crate::keys::{Batch, one_key};
+use crate::keys::{Batch, each_group, one_key};
 use crate::kinds::{Either, Kinds, kind_of, no_kind};
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
 use crate::threads::{ON_DEVICE, Shared, run};
@@ -34,6 +34,12 @@ impl Structure for Quotient {
         let (kind, duplicates) = (kind_of(value, KINDS), duplicates_of(value));
         let bytes = anywhere!(value, |filter| either!(filter, |filter| filter.memory_bytes()));
         Ok(format!("{bytes} bytes, fpr={:.2e}, kind={kind:?}, duplicates={duplicates:?}", fpr(value)?))
+    }
+
+    /// A copy takes at most one slot.
+    fn has_room(value: &Where<Self>, keys: u64) -> bool {
+        anywhere!(value, |filter| either!(filter, |filter| filter.len().saturating_add(keys)
+            <= filter.layout().limit()))
     }
 }
 
@@ -95,15 +101,22 @@ impl Settings {
 /// Removes one copy of each key, and says how many copies that took out.
 fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<u64> {
     Ok(match batch {
-        Batch::Host(parts) => object.write(py, threads, batch.len(), |filter| {
-            parts.iter().try_fold(0, |removed, part| {
-                let more =
-                    changing!(&mut *filter, |filter| either!(filter, |filter| with_keys!(part.keys(), |keys| {
-                        Remove::remove_bulk(filter, keys).map_err(Failure::from)
-                    })))?;
-                Ok(removed + more)
-            })
-        })?,
+        Batch::Host(parts) => {
+            let mut removed = 0;
+            each_group(py, parts, |group, places| {
+                removed += object.write(py, threads, places.len(), |filter| {
+                    group.iter().try_fold(0, |removed, piece| {
+                        let more = changing!(&mut *filter, |filter| either!(filter, |filter| with_keys!(
+                            piece.keys(),
+                            |keys| { Remove::remove_bulk(filter, keys).map_err(Failure::from) }
+                        )))?;
+                        Ok(removed + more)
+                    })
+                })?;
+                Ok(())
+            })?;
+            removed
+        }
         Batch::Device(keys) => object.write(py, threads, ON_DEVICE, |filter| {
             let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
             let adopted = keys.adopt(Quotient::device(filter))?;

@@ -279,7 +279,7 @@ over_a_function! {
             if let Some(load) = load_factor {
                 builder = builder.load_factor(load);
             }
-            let built = run_watched(py, threads, progress, |watch| match settings.is_consensus {
+            let built = run_watched(py, threads, progress, move |watch| match settings.is_consensus {
                 false => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
                 true => built!(Either::Second, settings.of_consensus(consensus, watch), &place, &batch),
             });
@@ -385,7 +385,7 @@ over_a_function! {
                 (None, Some(bits)) => (builder.width(bits), consensus.width(bits)),
                 (None, None) => (builder, consensus),
             };
-            let built = run_watched(py, threads, progress, |watch| match settings.is_consensus {
+            let built = run_watched(py, threads, progress, move |watch| match settings.is_consensus {
                 false => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
                 true => built!(Either::Second, settings.of_consensus(consensus, watch), &place, &batch),
             });

@@ -11,7 +11,7 @@ use warpset_base::bitmap::bits_to;
 use crate::device::{DeviceLetters, Location, SharedItem};
 use crate::error::{Failure, Result};
 use crate::output::{Answers, array};
-use crate::sequences::{Letters, Sequences};
+use crate::sequences::{Letters, Sequences, each_group, each_stretch};
 use crate::structure::{ALL_OF_IT, Forms, Where, combine, copy, keys_elsewhere};
 use crate::threads::{ON_DEVICE, Shared, run};
 use crate::{anywhere, ask, changing, class, structure};
@@ -96,15 +96,24 @@ fn windows_there(filter: &sequence::gpu::SequenceFilter, letters: DeviceSlice<'_
 
 impl SequenceFilter {
     /// Inserts sequences.
-    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], letters: usize, threads: Option<usize>) -> PyResult<()> {
-        Ok(self.0.write(py, threads, letters, |filter| changing!(filter, |filter| filter.insert_all(sequences)))?)
+    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], threads: Option<usize>) -> PyResult<()> {
+        each_group(py, sequences, self.k(py)? as usize, |fragments, _, letters| {
+            Ok(self.0.write(py, threads, letters, |filter| changing!(filter, |filter| filter.insert_all(fragments)))?)
+        })
     }
 
     /// What sequences have in the filter.
-    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<usize>) -> Result<Vec<Hits>> {
-        let all = sequences.get();
-        let hits =
-            self.0.read(py, threads, sequences.total(), |filter| anywhere!(filter, |filter| filter.hits(all)))?;
+    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<usize>) -> PyResult<Vec<Hits>> {
+        let mut hits = vec![Hits::default(); sequences.get().len()];
+        each_group(py, sequences.get(), self.k(py)? as usize, |fragments, owners, letters| {
+            let found =
+                self.0.read(py, threads, letters, |filter| anywhere!(filter, |filter| filter.hits(fragments)))?;
+            for (&owner, more) in owners.iter().zip(found) {
+                let sum = &mut hits[owner];
+                *sum = Hits { found: sum.found + more.found, kmers: sum.kmers + more.kmers };
+            }
+            Ok(())
+        })?;
         Ok(sequences.spread(hits))
     }
 }
@@ -131,7 +140,7 @@ class! {
     /// >>> found, kmers = known.count(reads)
     /// >>> found.tolist(), kmers.tolist()
     /// ([12, 0], [12, 12])
-    /// >>> known.matches(reads, min_hits=2, min_fraction=0.5).tolist()
+    /// >>> known.matches(reads, min_hits=2, min_share=0.5).tolist()
     /// [True, False]
     /// >>> known.contains_windows(genome[:23]).tolist(), genome[:21] in known
     /// ([True, True, True], True)
@@ -176,7 +185,7 @@ class! {
                 })?);
             }
             let letters = Letters::of(sequence)?;
-            self.insert(py, &[letters.get()], letters.get().len(), threads)
+            self.insert(py, &[letters.get()], threads)
         }
 
         /// Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
@@ -185,7 +194,7 @@ class! {
         /// filter. `threads` bounds the threads that work on them; by default as many as the machine has.
         #[pyo3(signature = (sequences, /, *, threads=None))]
         fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
-            Sequences::each_part(sequences, &mut |part| self.insert(py, part.get(), part.total(), threads))
+            Sequences::each_part(sequences, &mut |part| self.insert(py, part.get(), threads))
         }
 
         /// Two arrays of `uint64`: how many k-mers of each sequence may be in the filter, and how many it has. Nulls
@@ -202,32 +211,31 @@ class! {
             Ok((array(py, &found)?, array(py, &kmers)?))
         }
 
-        /// Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_fraction`
+        /// Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_share`
         /// of those that it has: an array of booleans, or `out` filled. Nulls never match.
         ///
         /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array
         /// of Arrow.
-        #[pyo3(signature = (sequences, /, *, min_hits=1, min_fraction=0.0, form="bool", out=None, threads=None))]
+        #[pyo3(signature = (sequences, /, *, min_hits=1, min_share=0.0, form="bool", out=None, threads=None))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn matches(
             &self,
             py: Python<'_>,
             sequences: &Bound<'_, PyAny>,
             min_hits: u64,
-            min_fraction: f64,
+            min_share: f64,
             form: &str,
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Py<PyAny>> {
-            let threshold = Threshold::at_least(min_hits).and_fraction(min_fraction).map_err(Failure::from)?;
+            let threshold = Threshold::at_least(min_hits).and_fraction(min_share).map_err(Failure::from)?;
             let sequences = Sequences::of(sequences)?;
             let mut answers = Answers::new(py, sequences.len(), form, out)?;
-            let all = sequences.get();
-            let met: Vec<u8> = self.0.read(py, threads, sequences.total(), |filter| {
-                let hits = anywhere!(filter, |filter| filter.hits(all))?;
-                Ok(hits.into_iter().map(|hits| u8::from(threshold.is_met(hits))).collect())
-            })?;
-            answers.items().copy_from_slice(&sequences.spread(met));
+            let hits = self.hits(py, &sequences, threads)?;
+            let is_there = sequences.spread(vec![true; sequences.get().len()]);
+            for ((answer, hits), is_there) in answers.items().iter_mut().zip(hits).zip(is_there) {
+                *answer = u8::from(is_there && threshold.is_met(hits));
+            }
             answers.finish(py)
         }
 
@@ -262,10 +270,13 @@ class! {
             let k = self.k(py)? as usize;
             let mut answers = Answers::new(py, (letters.len() + 1).saturating_sub(k), form, out)?;
             let items = answers.items();
-            self.0.read(py, threads, letters.len(), |filter| {
-                let windows = anywhere!(filter, |filter| filter.windows(letters))?;
-                bits_to::<u8>(items, windows.as_words());
-                Ok(())
+            each_stretch(py, letters.len(), k, |windows, stretch| {
+                let (items, letters) = (&mut items[windows], &letters[stretch]);
+                Ok(self.0.read(py, threads, letters.len(), |filter| {
+                    let windows = anywhere!(filter, |filter| filter.windows(letters))?;
+                    bits_to::<u8>(items, windows.as_words());
+                    Ok(())
+                })?)
             })?;
             answers.finish(py)
         }

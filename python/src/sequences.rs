@@ -8,6 +8,7 @@
 //! | other arrays of strings | copied |
 //! | lists and other iterables of `str`, `bytes` and arrays of bytes | where they are |
 
+use std::ops::Range;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
@@ -15,9 +16,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use warpset::sequence::Minimizers;
+use warpset_kmers::{K, canonical};
 
-use crate::error::Failure;
-use crate::keys::{ArrayKeys, Batch, HostKeys, is_one_key};
+use crate::error::{Failure, Result};
+use crate::keys::{ArrayKeys, Batch, HostKeys, is_masked, is_null, is_one_key};
 use crate::output::array;
 use crate::threads::run;
 
@@ -67,8 +69,12 @@ impl Letters {
             if buffer.dimensions() != 1 || !has_letters(&buffer) {
                 return Ok(None);
             }
+            if is_masked(object)? {
+                return Err(masked_letters());
+            }
             return Letters::of_buffer(buffer).map(Some);
         };
+        expect_letters(letters)?;
         // SAFETY: the object moves into the part; neither kind ever changes.
         let letters = unsafe { held(letters) };
         Ok(Some(Letters { letters, owner: Owner::Object(object.clone().unbind()) }))
@@ -98,6 +104,31 @@ fn has_letters(buffer: &PyUntypedBuffer) -> bool {
     buffer.item_size() == 1 && matches!(buffer.format().to_bytes(), [.., b'B' | b'b' | b'c' | b's'])
 }
 
+fn masked_letters() -> PyErr {
+    PyTypeError::new_err("letters in a masked array: fill it, as by `.filled(ord(\"N\"))`")
+}
+
+/// Bytes that the name of a file has at most.
+const LONGEST_PATH: usize = 4096;
+
+/// Refuses short texts with letters that stand for no bases, such as names of files.
+pub fn expect_letters(letters: &[u8]) -> Result<()> {
+    const BASES: &[u8] = b"ACGTUNRYSWKMBDHVXI";
+    let is_wrong = |letter: &u8| {
+        b"/\\_".contains(letter) || letter.is_ascii_alphanumeric() && !BASES.contains(&letter.to_ascii_uppercase())
+    };
+    let wrong = letters.iter().copied().find(is_wrong);
+    match wrong {
+        Some(wrong) if letters.len() <= LONGEST_PATH => Err(Failure::value(format!(
+            "{:?} is no sequence of bases, because of its letter {:?}: pass letters; those of a file are read by \
+             `open(path).read()`, and counted by `KmerCounter(path)`",
+            String::from_utf8_lossy(&letters[..letters.len().min(60)]),
+            char::from(wrong)
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn no_sequence(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!("a sequence is a `str`, `bytes` or an array of `uint8`, not `{name}`"))
@@ -123,10 +154,15 @@ impl Sequences {
         if let Some(all) = Sequences::of_array(object)? {
             return Ok(all);
         }
-        let mut all = Sequences::default();
+        let (mut all, mut present) = (Sequences::default(), Vec::new());
         for item in object.try_iter().map_err(|_| no_sequences(object))? {
-            all.push(Letters::of(&item?)?);
+            let item = item?;
+            present.push(!is_null(&item)?);
+            if present.ends_with(&[true]) {
+                all.push(Letters::of(&item)?);
+            }
         }
+        all.present = Some(present).filter(|present| present.contains(&false));
         Ok(all)
     }
 
@@ -137,7 +173,11 @@ impl Sequences {
         }
         let mut gathered = Sequences::default();
         for item in object.try_iter().map_err(|_| no_sequences(object))? {
-            gathered.push(Letters::of(&item?)?);
+            let item = item?;
+            if is_null(&item)? {
+                continue;
+            }
+            gathered.push(Letters::of(&item)?);
             if gathered.total >= GATHERED {
                 work(&std::mem::take(&mut gathered))?;
             }
@@ -157,6 +197,9 @@ impl Sequences {
             && buffer.dimensions() == 2
             && has_letters(&buffer)
         {
+            if is_masked(object)? {
+                return Err(masked_letters());
+            }
             let (rows, columns) = (buffer.shape()[0], buffer.shape()[1]);
             let Letters { letters, owner } = Letters::of_buffer(buffer)?;
             let letters: Vec<_> = (0..rows).map(|row| &letters[row * columns..(row + 1) * columns]).collect();
@@ -181,6 +224,7 @@ impl Sequences {
         for part in parts {
             match part.keys() {
                 HostKeys::Strings(strings) => {
+                    strings.iter().try_for_each(|letters| expect_letters(letters))?;
                     all.total += strings.iter().map(|letters| letters.len()).sum::<usize>();
                     // SAFETY: the array moves to the owners, and its strings stay where they are.
                     all.letters.extend(strings.iter().map(|letters| unsafe { held(letters) }));
@@ -212,11 +256,6 @@ impl Sequences {
         &self.letters
     }
 
-    /// Letters of all of them.
-    pub fn total(&self) -> usize {
-        self.total
-    }
-
     /// How many places there are: sequences and nulls.
     pub fn len(&self) -> usize {
         self.present.as_ref().map_or(self.letters.len(), Vec::len)
@@ -235,6 +274,55 @@ impl Sequences {
     }
 }
 
+/// Letters that are worked on between two looks at signals.
+const AT_ONCE: usize = 1 << 23;
+
+/// Calls `work` with ranges of the windows of `span` letters in a sequence, so many at a time, and the range of letters
+/// that each of them has. In between signals are heard, such as Ctrl-C.
+pub fn each_stretch(
+    py: Python<'_>,
+    letters: usize,
+    span: usize,
+    mut work: impl FnMut(Range<usize>, Range<usize>) -> PyResult<()>,
+) -> PyResult<()> {
+    let windows = (letters + 1).saturating_sub(span);
+    for begin in (0..windows).step_by(AT_ONCE) {
+        if begin > 0 {
+            py.check_signals()?;
+        }
+        let end = windows.min(begin + AT_ONCE);
+        work(begin..end, begin..end + span - 1)?;
+    }
+    Ok(())
+}
+
+/// Calls `work` with groups of fragments of sequences, which have the same k-mers, with the number of the sequence that
+/// each is of, and with the letters of all. In between signals are heard.
+pub fn each_group<'a>(
+    py: Python<'_>,
+    sequences: &[&'a [u8]],
+    k: usize,
+    mut work: impl FnMut(&[&'a [u8]], &[usize], usize) -> PyResult<()>,
+) -> PyResult<()> {
+    let (mut fragments, mut owners, mut total) = (Vec::new(), Vec::new(), 0);
+    for (owner, letters) in sequences.iter().enumerate() {
+        each_stretch(py, letters.len(), k, |_, stretch| {
+            if total > 0 && total + stretch.len() > AT_ONCE {
+                work(&fragments, &owners, total)?;
+                py.check_signals()?;
+                fragments.clear();
+                owners.clear();
+                total = 0;
+            }
+            total += stretch.len();
+            fragments.push(&letters[stretch]);
+            owners.push(owner);
+            Ok(())
+        })?;
+    }
+    work(&fragments, &owners, total)
+}
+
 fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!(
@@ -247,7 +335,7 @@ fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
 /// Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
-/// complement, 2 bits per base, the first base lowest, A 0, C 1, T 2, G 3.
+/// complement, as the integers of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
 ///
 /// - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
 /// - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
@@ -269,10 +357,23 @@ pub fn minimizers(
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
     let minimizers = Minimizers::new(k, w).map_err(Failure::from)?.rotated_by(rotation);
     let letters = Letters::of(sequence)?;
-    let bytes = letters.get();
-    let (positions, kmers): (Vec<u64>, Vec<u64>) = run(py, Some(1), bytes.len(), || {
-        let found = minimizers.find(bytes);
-        Ok(found.iter().map(|found| (found.position as u64, found.kmer)).unzip())
+    let (bytes, k) = (letters.get(), K::new(k).map_err(Failure::from)?);
+    let (mut positions, span) = (Vec::new(), (k.get() + w - 1) as usize);
+    each_stretch(py, bytes.len(), span, |_, stretch| {
+        Ok(run(py, Some(1), stretch.len(), || {
+            let before = positions.len();
+            minimizers.positions_into(&bytes[stretch.clone()], &mut positions);
+            positions[before..].iter_mut().for_each(|position| *position += stretch.start);
+            Ok(())
+        })?)
     })?;
+    let found: Vec<(u64, u64)> = run(py, Some(1), bytes.len(), || {
+        // Of equal k-mers a window may take one, and a later window one before that.
+        positions.sort_unstable();
+        positions.dedup();
+        let found = |&begin: &usize| Ok((begin as u64, canonical(&bytes[begin..begin + k.get() as usize], k)?));
+        positions.iter().map(found).collect()
+    })?;
+    let (positions, kmers): (Vec<u64>, Vec<u64>) = found.into_iter().unzip();
     Ok((array(py, &positions)?, array(py, &kmers)?))
 }

@@ -8,15 +8,16 @@ mod types;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyMapping, PySlice, PyTuple};
+use pyo3::types::{PyIterator, PyList, PyMapping, PySlice, PyTuple};
 use warpset::lsm::{CleanupPolicy, OrderedMap};
 
-use self::call::{ALL, Any, Call, Three, ask, change, ends, pair};
+use self::call::{ALL, Any, Call, Combined, Three, ask, change, ends, pair};
 use self::cell::Cell;
 use self::rows::listed;
 use self::types::{Lsm, Pair, Settled, Sorted, Types, by_pair, match_pair};
 use crate::device::Location;
 use crate::error::Result;
+use crate::output::TypeName;
 use crate::structure::{ALL_OF_IT, Where, combine, copy};
 use crate::threads::{Shared, run};
 use crate::{anywhere, class};
@@ -53,6 +54,18 @@ impl SortedMap {
     }
 }
 
+/// The keys and the values of pairs.
+fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let (keys, values) = (PyList::empty(pairs.py()), PyList::empty(pairs.py()));
+    let wrong = |_| PyTypeError::new_err("values are missing: pass `keys, values`, a `dict`, or pairs of both");
+    for pair in pairs.try_iter().map_err(wrong)? {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract().map_err(wrong)?;
+        keys.append(key)?;
+        values.append(value)?;
+    }
+    Ok((keys.into_any(), values.into_any()))
+}
+
 fn absent(key: Any<'_, '_>) -> PyErr {
     PyKeyError::new_err(key.clone().unbind())
 }
@@ -61,6 +74,7 @@ class! {
     /// A dictionary in the order of its keys, from integers or byte strings to integers or rows of bytes, that takes
     /// updates in batches: a GPU LSM.
     ///
+    /// - `items`: a `dict` or another mapping, or pairs, as `update` takes them.
     /// - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
     ///   None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`; `"V16"` to `"uint64"`. With None it is an
     ///   ordered set: all values are `None`. Integers of any array are taken if the type has them; `OverflowError`
@@ -76,7 +90,8 @@ class! {
     ///
     /// It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and
     /// it is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
-    /// `update`, `delete`, `get_many`. Arrays with nulls are refused. Device arrays, for a map there, have exactly the
+    /// `update`, `increment`, `delete`, `get_many`. A null among keys is none: it is left out, and found nowhere.
+    /// Device arrays, for a map there, have exactly the
     /// types of the map, and their keys are unsigned.
     ///
     /// >>> import warpset
@@ -96,29 +111,37 @@ class! {
     #[allow(rustdoc::broken_intra_doc_links, reason = "brackets of Python")]
     SortedMap(Sorted), mapping {
         #[new]
-        #[pyo3(signature = (
-            *, key="uint64", value=Some("uint64"), batch_size=None, cleanup=Some(Cleanup::Share(0.5)), device=None
-        ))]
+        #[pyo3(
+            signature = (
+                items=None, /, *, key=TypeName::default(), value=Some(TypeName::default()), batch_size=None,
+                cleanup=Some(Cleanup::Share(0.5)), device=None
+            ),
+            text_signature = "(items=None, /, *, key='uint64', value='uint64', batch_size=None, cleanup=0.5, device=None)"
+        )]
         fn new(
             py: Python<'_>,
-            key: &str,
-            value: Option<&str>,
+            items: Option<&Bound<'_, PyAny>>,
+            key: TypeName,
+            value: Option<TypeName>,
             batch_size: Option<u64>,
             cleanup: Option<Cleanup>,
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            let (place, pair) = (Location::of(device)?, Pair::named(key, value)?);
+            let (place, pair) = (Location::of(device)?, Pair::named(&key.0, value.as_ref().map(|value| &*value.0))?);
             let cleanup = match cleanup {
                 Some(Cleanup::Share(share)) => CleanupPolicy::StaleShare(share),
                 Some(Cleanup::Updates(updates)) => CleanupPolicy::EveryBatches(updates),
                 None => CleanupPolicy::Manual,
             };
             let build = || by_pair!(pair, |T| build::<T>(&place, batch_size, cleanup));
-            Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
+            let map = Self(Shared::new(run(py, None, ALL_OF_IT, build)?));
+            items.map_or(Ok(()), |items| map.update(py, items, None, None))?;
+            Ok(map)
         }
 
-        /// Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces
-        /// the values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
+        /// Inserts keys with their values, as arrays of one length, those of a `dict` or another mapping, or those of
+        /// an iterable of pairs; replaces the values of keys that are there. Of equal keys the last one counts. A set
+        /// takes keys alone.
         #[pyo3(signature = (keys, values=None, /, *, threads=None))]
         fn update(
             &self,
@@ -135,8 +158,45 @@ class! {
                     let values = Some(other.values()?.into_any()).filter(|_| <T as Types>::V::DTYPE.is_some());
                     call.update::<T>(&other.keys()?.into_any(), values.as_ref())
                 }
+                (Err(_), None) if <T as Types>::V::DTYPE.is_some() => {
+                    let (keys, values) = unzipped(keys)?;
+                    call.update::<T>(&keys, Some(&values))
+                }
                 _ => call.update::<T>(keys, values),
             })
+        }
+
+        /// Combines values, numbers, with those that keys have: a key without value gets the combination of its values
+        /// here. `by`: `"sum"`, modulo 2 to the bits of a value; `"min"`, `"max"`; or `"or"`, of their bits.
+        ///
+        /// >>> import warpset
+        /// >>> last = warpset.SortedMap({1: 10})
+        /// >>> last.upsert([1, 2, 2], [5, 7, 9], by="max")
+        /// >>> list(last.items())
+        /// [(1, 10), (2, 9)]
+        #[pyo3(signature = (keys, values, /, *, by="sum", threads=None))]
+        fn upsert(
+            &self,
+            py: Python<'_>,
+            keys: &Bound<'_, PyAny>,
+            values: &Bound<'_, PyAny>,
+            by: &str,
+            threads: Option<usize>,
+        ) -> PyResult<()> {
+            let by = Combined::by(by)?;
+            call!(self, py, threads, |call, T| call.upsert::<T>(keys, Some(values), by))
+        }
+
+        /// Adds one to the value, a number, of each key for each time that it occurs; keys without value begin at 0.
+        ///
+        /// >>> import warpset
+        /// >>> counts = warpset.SortedMap()
+        /// >>> counts.increment([3, 1, 3])
+        /// >>> list(counts.items())
+        /// [(1, 1), (3, 2)]
+        #[pyo3(signature = (keys, /, *, threads=None))]
+        fn increment(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+            call!(self, py, threads, |call, T| call.upsert::<T>(keys, None, Combined::Sum))
         }
 
         /// Removes keys, whether they are there or not.
@@ -259,7 +319,7 @@ class! {
         }
 
         /// The value of a key, or `default` if it is absent.
-        #[pyo3(signature = (key, default=None, /))]
+        #[pyo3(signature = (key, /, default=None))]
         fn get(
             &self,
             py: Python<'_>,
@@ -291,7 +351,7 @@ class! {
         }
 
         /// The value of a key, which gets the value `default` before if it is absent.
-        #[pyo3(signature = (key, default=None, /))]
+        #[pyo3(signature = (key, /, default=None))]
         fn setdefault(
             &self,
             py: Python<'_>,

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyMemoryView};
 use warpset::gpu::DeviceSliceMut;
 use warpset::prelude::DeviceFilter;
 use warpset::static_sets::gpu::{DeviceMapValue, DeviceStaticKey};
@@ -13,13 +15,13 @@ use warpset_base::bitmap::bits_to;
 use crate::device::{Adopted, DeviceArray, Location, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::{answer_on_device, numbers};
-use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, one_key, overlap};
+use crate::keys::{Batch, HostKeys, OneKey, Piece, each_group, one_key, overlap};
 use crate::kinds::{Either, Kinds, one_of};
-use crate::output::{Flag, Output};
-use crate::sorted_map::call::{column, host_parts};
+use crate::output::{Flag, Output, TypeName, array};
+use crate::sorted_map::call::{column, host_pieces, pairs};
 use crate::sorted_map::cell::{Cell, DeviceItem};
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, run};
+use crate::threads::{Shared, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_keys};
 
 structure!(Set64: HostSet<u64>, MappedStaticSet<u64>, static_sets::gpu::StaticSet<u64>);
@@ -38,7 +40,8 @@ pub type Map = Kinds<Kinds<Map64To64, Map32To64>, Kinds<Map64To32, Map32To32>>;
 const TYPES: [&str; 2] = ["uint64", "uint32"];
 
 /// Which of [`TYPES`] an argument names.
-fn type_of(argument: &str, name: &str) -> Result<usize> {
+fn type_of(argument: &str, name: &TypeName) -> Result<usize> {
+    let name = name.0.as_str();
     let wrong = || Failure::value(format!("{argument}={name:?}: there are \"uint64\" and \"uint32\""));
     TYPES.iter().position(|known| *known == name).ok_or_else(wrong)
 }
@@ -185,9 +188,9 @@ impl<V, A: DeviceValued<V>, B: DeviceValued<V>> DeviceValued<V> for Either<A, B>
     }
 }
 
-/// The parts of an array as one column of keys or values.
+/// The parts of an array as one column of keys, without its nulls.
 fn all<C: Cell>(batch: &Batch) -> Result<Cow<'_, [C]>> {
-    column(host_parts(batch)?)
+    column(&host_pieces(batch)?)
 }
 
 /// A set, in its place.
@@ -217,13 +220,19 @@ where
     let builder = Host::<K, V>::builder().seed(seed.unwrap_or(0));
     Ok(match (place, keys, values) {
         (Location::Cpu, Batch::Device(_), _) => return Err(keys_elsewhere("in host memory")),
-        (Location::Cpu, ..) => Where::Host(builder.build_from(&all(keys)?, &all(values)?)?),
+        (Location::Cpu, ..) => {
+            let (keys, values) = pairs(&host_pieces(keys)?, &host_pieces(values)?)?;
+            Where::Host(builder.build_from(&keys, &values)?)
+        }
         (Location::On(device), Batch::Device(keys), Batch::Device(values)) => {
             let (keys, values) = (keys.adopt(device)?, values.adopt(device)?);
             let (keys, values) = (DeviceItem::slice(&keys)?, DeviceItem::slice(&values)?);
             Where::Device(builder.on(device).build_from_device(keys, values)?)
         }
-        (Location::On(device), ..) => Where::Device(builder.on(device).build_from(&all(keys)?, &all(values)?)?),
+        (Location::On(device), ..) => {
+            let (keys, values) = pairs(&host_pieces(keys)?, &host_pieces(values)?)?;
+            Where::Device(builder.on(device).build_from(&keys, &values)?)
+        }
     })
 }
 
@@ -252,12 +261,15 @@ impl Values<'_, '_> {
                 let mut flags = Output::<Flag>::new(py, batch.len(), found)?;
                 let values = V::array(py, batch.len(), out, |values| {
                     let flags: &mut [u8] = bytemuck::cast_slice_mut(flags.items());
-                    Ok(map.read(py, threads, batch.len(), |map| {
-                        each_part(parts, values, flags, |keys, values, flags| on_host(map, keys, values, flags))?;
-                        let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
-                        absents.for_each(|(value, _)| *value = absent);
-                        Ok(())
-                    })?)
+                    each_group(py, parts, |group, places| {
+                        let (values, flags) = (&mut values[places.clone()], &mut flags[places]);
+                        Ok(map.read(py, threads, flags.len(), |map| {
+                            each_piece(group, values, flags, |keys, values, flags| on_host(map, keys, values, flags))?;
+                            let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
+                            absents.for_each(|(value, _)| *value = absent);
+                            Ok(())
+                        })?)
+                    })
                 })?;
                 Ok((values, flags.finish()))
             }
@@ -278,31 +290,111 @@ impl Values<'_, '_> {
     }
 }
 
-/// Gives `work` the keys of each part, with the places of their answers.
-fn each_part<V: Cell>(
-    parts: &[ArrayKeys],
+/// Gives `work` the keys of each piece, with the places of their answers.
+fn each_piece<V: Cell>(
+    pieces: &[Piece<'_>],
     mut values: &mut [V],
     mut flags: &mut [u8],
     work: impl Fn(HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    for part in parts {
-        if part.len() > part.count() {
-            return Err(Failure::value("an array with nulls: fill them or drop them first"));
-        }
-        let (here, after) = values.split_at_mut(part.len());
-        let (flags_here, flags_after) = flags.split_at_mut(part.len());
+    for piece in pieces {
+        let (here, after) = values.split_at_mut(piece.len());
+        let (flags_here, flags_after) = flags.split_at_mut(piece.len());
         // The caller may give one array as keys and as answers.
-        if with_keys!(part.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here)) {
-            let (mut found, mut flags) = (vec![V::default(); part.len()], vec![0; part.len()]);
-            work(part.keys(), &mut found, &mut flags)?;
-            here.copy_from_slice(&found);
-            flags_here.copy_from_slice(&flags);
+        let is_apart = !with_keys!(piece.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here));
+        if piece.has_nulls() || !is_apart {
+            let (mut found, mut flags) = (vec![V::default(); piece.count()], vec![0; piece.count()]);
+            work(piece.keys(), &mut found, &mut flags)?;
+            piece.spread(&found, here, V::default());
+            piece.spread(&flags, flags_here, 0);
         } else {
-            work(part.keys(), here, flags_here)?;
+            work(piece.keys(), here, flags_here)?;
         }
         (values, flags) = (after, flags_after);
     }
     Ok(())
+}
+
+/// An array of one of the types of keys and values.
+enum Column {
+    Wide(Vec<u64>),
+    Narrow(Vec<u32>),
+}
+
+impl Column {
+    fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Column::Wide(items) => array(py, items),
+            Column::Narrow(items) => array(py, items),
+        }
+    }
+}
+
+/// An item of a [`Column`].
+trait Listed: Sized {
+    fn into_column(items: Vec<Self>) -> Column;
+}
+
+impl Listed for u64 {
+    fn into_column(items: Vec<u64>) -> Column {
+        Column::Wide(items)
+    }
+}
+
+impl Listed for u32 {
+    fn into_column(items: Vec<u32>) -> Column {
+        Column::Narrow(items)
+    }
+}
+
+/// All keys of a set or map with their values, in the order of their numbers.
+struct Elements {
+    keys: Column,
+    /// None of sets.
+    values: Column,
+}
+
+/// What lists its elements.
+trait Lists {
+    fn listed(&self) -> Elements;
+}
+
+macro_rules! lists {
+    ($($set:ty, $map:ty;)*) => {$(
+        impl<K: SetKey + Listed> Lists for $set {
+            fn listed(&self) -> Elements {
+                Elements { keys: K::into_column(self.view().keys().collect()), values: Column::Wide(Vec::new()) }
+            }
+        }
+
+        impl<K: SetKey + Listed, V: DeviceMapValue + Listed> Lists for $map {
+            fn listed(&self) -> Elements {
+                let (keys, values) = self.view().iter().unzip();
+                Elements { keys: K::into_column(keys), values: V::into_column(values) }
+            }
+        }
+    )*};
+}
+lists! {
+    HostSet<K>, Host<K, V>;
+    MappedStaticSet<K>, MappedStaticMap<K, V>;
+}
+
+impl<A: Lists, B: Lists> Lists for Either<A, B> {
+    fn listed(&self) -> Elements {
+        either!(self, |it| it.listed())
+    }
+}
+
+/// All elements, wherever they are.
+fn elements<S: Structure<Host: Lists, Mapped: Lists>>(object: &Object<S>, py: Python<'_>) -> Result<Elements> {
+    object.read(py, None, ALL_OF_IT, |value| {
+        Ok(match value {
+            Where::Host(value) => value.listed(),
+            Where::Mapped(value, _) => value.listed(),
+            Where::Device(there) => S::to_host(there)?.listed(),
+        })
+    })
 }
 
 /// What both classes have.
@@ -333,6 +425,16 @@ macro_rules! over_integers {
                 #[getter]
                 fn slots(&self, py: Python<'_>) -> PyResult<u64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.slots()))
+                }
+
+                /// All keys, in the order of their numbers, as an array of the set's or map's type.
+                fn keys(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                    elements(&self.0, py)?.keys.object(py)
+                }
+
+                /// Iterates over the keys, in the order of their numbers.
+                fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+                    PyMemoryView::from(self.keys(py)?.bind(py))?.try_iter()
                 }
 
                 /// The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
@@ -392,17 +494,20 @@ over_integers! {
     /// [False, True, True, False]
     StaticSet(Set), either {
         #[new]
-        #[pyo3(signature = (keys, *, key="uint64", seed=None, device=None, threads=None))]
+        #[pyo3(
+            signature = (keys, *, key=TypeName::default(), seed=None, device=None, threads=None),
+            text_signature = "(keys, *, key='uint64', seed=None, device=None, threads=None)"
+        )]
         fn new(
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
-            key: &str,
+            key: TypeName,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Self> {
-            let (place, keys, key) = (Location::of(device)?, Batch::of(keys)?, type_of("key", key)?);
-            let built = run(py, threads, ALL_OF_IT, || match key {
+            let (place, keys, key) = (Location::of(device)?, Batch::of(keys)?, type_of("key", &key)?);
+            let built = run_watched(py, threads, None, move |_| match key {
                 0 => one_of(build_set::<u64, Set64>(seed, &place, &keys)?, Either::First, Either::First),
                 _ => one_of(build_set::<u32, Set32>(seed, &place, &keys)?, Either::Second, Either::Second),
             });
@@ -430,20 +535,25 @@ over_integers! {
     /// ([4, 7], [True, False])
     StaticMap(Map), either_map {
         #[new]
-        #[pyo3(signature = (keys, values, *, key="uint64", value="uint64", seed=None, device=None, threads=None))]
+        #[pyo3(
+            signature = (
+                keys, values, *, key=TypeName::default(), value=TypeName::default(), seed=None, device=None, threads=None
+            ),
+            text_signature = "(keys, values, *, key='uint64', value='uint64', seed=None, device=None, threads=None)"
+        )]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             values: &Bound<'_, PyAny>,
-            key: &str,
-            value: &str,
+            key: TypeName,
+            value: TypeName,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
             threads: Option<usize>,
         ) -> PyResult<Self> {
             let (place, keys, values) = (Location::of(device)?, Batch::of(keys)?, Batch::of(values)?);
-            let types = (type_of("value", value)?, type_of("key", key)?);
+            let types = (type_of("value", &value)?, type_of("key", &key)?);
             macro_rules! built {
                 ($value:path, $key:path, $family:ty) => {
                     one_of(
@@ -453,7 +563,7 @@ over_integers! {
                     )
                 };
             }
-            let built = run(py, threads, ALL_OF_IT, || match types {
+            let built = run_watched(py, threads, None, move |_| match types {
                 (0, 0) => built!(Either::First, Either::First, Map64To64),
                 (0, _) => built!(Either::First, Either::Second, Map32To64),
                 (_, 0) => built!(Either::Second, Either::First, Map64To32),
@@ -494,7 +604,7 @@ over_integers! {
         }
 
         /// The value of a key, or `default` if it is not there.
-        #[pyo3(signature = (key, default=None, /))]
+        #[pyo3(signature = (key, /, default=None))]
         fn get(
             &self,
             py: Python<'_>,
@@ -522,6 +632,19 @@ over_integers! {
                 Some(value) => Ok(Some(value.into_pyobject(py)?.into_any().unbind())),
                 None => Ok(default),
             }
+        }
+
+        /// All values, in the order of their keys' numbers, as an array of the map's type.
+        fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+            elements(&self.0, py)?.values.object(py)
+        }
+
+        /// Iterates over pairs of keys and values, in the order of the keys' numbers.
+        fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            let all = elements(&self.0, py)?;
+            let view = |column: &Column| PyMemoryView::from(column.object(py)?.bind(py));
+            let pairs = (view(&all.keys)?, view(&all.values)?);
+            py.import(intern!(py, "builtins"))?.call_method1(intern!(py, "zip"), pairs)
         }
 
         fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

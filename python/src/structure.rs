@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use warpset::gpu;
+use warpset_base::file::MappedWords;
 
 use crate::device::{self, Location};
 use crate::error::{Failure, Result};
@@ -51,6 +52,11 @@ pub trait Structure: Forms {
 
     /// What `repr` says after the name.
     fn describe(value: &Where<Self>) -> Result<String>;
+
+    /// Whether so many keys surely fit.
+    fn has_room(_: &Where<Self>, _keys: u64) -> bool {
+        true
+    }
 }
 
 /// The types of a class, with what `repr` says; or of one kind of structures that it holds, without.
@@ -109,12 +115,52 @@ macro_rules! structure {
     };
 }
 
+/// A file that a structure is mapped from.
+pub struct MappedFile {
+    path: PathBuf,
+    bytes: MappedWords<u8>,
+}
+
+impl MappedFile {
+    /// A structure in a file, and the file.
+    ///
+    /// # Safety
+    /// No process changes the file as long as it is mapped.
+    unsafe fn open<S: Forms>(path: PathBuf) -> Result<(S::Mapped, MappedFile)> {
+        loop {
+            let before = identity(&path)?;
+            // SAFETY: the caller's promise.
+            let structure = unsafe { S::map(&path)? };
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { MappedWords::open(&path) }.map_err(Failure::from)?;
+            // Another process may replace the file between the two: then both are mapped again.
+            if identity(&path)? == before {
+                return Ok((structure, MappedFile { path, bytes }));
+            }
+        }
+    }
+}
+
+/// Device and number of a file, which one that replaces it does not have.
+#[cfg(unix)]
+fn identity(path: &Path) -> Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = path.metadata().map_err(|error| Failure::system("map", path, error))?;
+    Ok((file.dev(), file.ino()))
+}
+
+/// Nothing: a mapped file cannot be replaced here.
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Result<()> {
+    Ok(())
+}
+
 /// A structure, wherever it lives.
 pub enum Where<S: Forms> {
     /// In host memory.
     Host(S::Host),
     /// In a mapped file, which cannot be changed.
-    Mapped(S::Mapped, PathBuf),
+    Mapped(S::Mapped, MappedFile),
     /// On a device.
     Device(S::Device),
 }
@@ -146,14 +192,14 @@ macro_rules! changing {
         match $place {
             $crate::structure::Where::Host($it) => $body,
             $crate::structure::Where::Device($it) => $body,
-            $crate::structure::Where::Mapped(_, path) => Err($crate::structure::read_only(path)),
+            $crate::structure::Where::Mapped(_, file) => Err($crate::structure::read_only(file)),
         }
     };
 }
 
 /// Why a mapped structure is not changed.
-pub fn read_only(path: &Path) -> Failure {
-    Failure::value(format!("{}: mapped, so it cannot be changed or copied; `load` it instead", path.display()))
+pub fn read_only(file: &MappedFile) -> Failure {
+    Failure::value(format!("{}: mapped, so it cannot be changed: change a `copy()` of it", file.path.display()))
 }
 
 /// Device memory given to a structure on the host.
@@ -186,7 +232,7 @@ impl<S: Forms> Where<S> {
         match self {
             Where::Host(host) => work(host),
             Where::Device(there) => work(&S::to_host(there)?),
-            Where::Mapped(_, path) => Err(read_only(path)),
+            Where::Mapped(_, file) => work(&S::from_bytes(file.bytes.bytes())?),
         }
     }
 
@@ -203,7 +249,7 @@ impl<S: Forms> Where<S> {
     pub fn place(&self) -> String {
         match self {
             Where::Host(_) => "cpu".into(),
-            Where::Mapped(_, path) => format!("mapped from {}", path.display()),
+            Where::Mapped(_, file) => format!("mapped from {}", file.path.display()),
             Where::Device(there) => device::name_of(S::device(there)),
         }
     }
@@ -226,8 +272,8 @@ pub fn load<S: Structure>(py: Python<'_>, path: &Path, device: Option<&Bound<'_,
 /// Maps a file.
 pub fn map<S: Structure>(py: Python<'_>, path: PathBuf) -> PyResult<Object<S>> {
     // SAFETY: the documentation of the class asks that nothing writes the file as long as it is mapped.
-    let mapped = run(py, None, ALL_OF_IT, || unsafe { S::map(&path) })?;
-    Ok(Shared::new(Where::Mapped(mapped, path)))
+    let (mapped, file) = run(py, None, ALL_OF_IT, || unsafe { MappedFile::open::<S>(path) })?;
+    Ok(Shared::new(Where::Mapped(mapped, file)))
 }
 
 /// From the saved form.
@@ -250,7 +296,7 @@ pub fn to_bytes<'py, S: Structure>(object: &Object<S>, py: Python<'py>) -> PyRes
 pub fn reduce<'py, S: Structure>(object: &Object<S>, slf: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, class) = (slf.py(), slf.get_type());
     let path = object.read(py, None, 1, |value| match value {
-        Where::Mapped(_, path) => Ok(Some(path.clone())),
+        Where::Mapped(_, file) => Ok(Some(file.path.clone())),
         _ => Ok(None),
     })?;
     if let Some(path) = path {
@@ -288,7 +334,7 @@ pub fn combine<S: Structure>(
     let place = object.read(py, None, 1, |value| match value {
         Where::Host(_) => Ok(Location::Cpu),
         Where::Device(there) => Ok(Location::On(S::device(there).clone())),
-        Where::Mapped(_, path) => Err(read_only(path)),
+        Where::Mapped(_, file) => Err(read_only(file)),
     })?;
     let other = other.read(py, None, ALL_OF_IT, |value| value.copy(Some(&place)))?;
     Ok(object.write(py, None, ALL_OF_IT, |value| match (value, &other) {

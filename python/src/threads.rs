@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction};
@@ -111,18 +112,29 @@ impl Watch {
 /// Time between two looks at signals and at how far watched work is.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
+/// Time in which work should stop after an exception.
+const TO_STOP: Duration = Duration::from_millis(500);
+
 /// Runs long `work` on `threads` threads, `None` for all of the machine, while the caller's thread looks for signals,
 /// such as Ctrl-C, and calls `progress` with how far the work is. An exception of either stops the work, as soon as it
-/// notes how far it is, and is raised.
-pub fn run_watched<R: Send>(
+/// notes how far it is, and is raised. Work that does not stop in time goes on to its end, and its result is dropped.
+pub fn run_watched<R: Send + 'static>(
     py: Python<'_>,
     threads: Option<usize>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Arc<Watch>) -> Result<R> + Send,
+    work: impl FnOnce(&Arc<Watch>) -> Result<R> + Send + 'static,
 ) -> PyResult<R> {
     let (pool, watch) = (pool(threads.unwrap_or(0))?, Arc::<Watch>::default());
     let (sender, mut receiver) = mpsc::sync_channel(1);
-    let (mut told, mut exception) = ((0, 0), None);
+    let watched = watch.clone();
+    pool.spawn(move || {
+        // A panic drops the sender unused, which the receiver is told.
+        if let Ok(result) = panic::catch_unwind(AssertUnwindSafe(|| work(&watched))) {
+            // The caller is gone if the work did not stop in time.
+            let _ = sender.send(result);
+        }
+    });
+    let mut told = (0, 0);
     let mut look = |done, total| {
         py.check_signals()?;
         if let Some(progress) = progress
@@ -132,33 +144,27 @@ pub fn run_watched<R: Send>(
         }
         Ok(())
     };
-    pool.in_place_scope(|scope| {
-        let watched = &watch;
-        scope.spawn(move |_| {
-            // The caller's thread receives as long as nothing has been sent.
-            let _ = sender.send(work(watched));
-        });
-        loop {
-            let receiver = &mut receiver;
-            match py.detach(move || receiver.recv_timeout(BETWEEN_LOOKS)) {
-                Err(RecvTimeoutError::Timeout) if exception.is_none() => {
-                    let (done, total) = (watch.done.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
-                    exception = look(done, total).err();
-                    watch.is_stopped.store(exception.is_some(), Ordering::Relaxed);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // The work has panicked, which the end of the scope passes on.
-                Err(RecvTimeoutError::Disconnected) => return Err(poisoned(()).into()),
-                Ok(result) => {
-                    if let Some(exception) = exception {
-                        return Err(exception);
-                    }
-                    let (result, total) = (result?, watch.total.load(Ordering::Relaxed));
-                    return look(total, total).map(|()| result);
-                }
+    let mut exception: Option<(PyErr, Instant)> = None;
+    loop {
+        let receiver = &mut receiver;
+        match (py.detach(move || receiver.recv_timeout(BETWEEN_LOOKS)), exception.take()) {
+            (Err(RecvTimeoutError::Timeout), None) => {
+                let (done, total) = (watch.done.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
+                exception = look(done, total).err().map(|error| (error, Instant::now()));
+                watch.is_stopped.store(exception.is_some(), Ordering::Relaxed);
+            }
+            (Err(RecvTimeoutError::Timeout), Some((error, since))) if since.elapsed() < TO_STOP => {
+                exception = Some((error, since));
+            }
+            (_, Some((error, _))) => return Err(error),
+            // The work has panicked.
+            (Err(RecvTimeoutError::Disconnected), None) => return Err(poisoned(()).into()),
+            (Ok(result), None) => {
+                let (result, total) = (result?, watch.total.load(Ordering::Relaxed));
+                return look(total, total).map(|()| result);
             }
         }
-    })
+    }
 }
 
 /// What is shared by threads of Python.

@@ -22,16 +22,16 @@ KEYS = np.arange(3000, dtype=np.uint64) * 7919
        seed=st.integers(0, 2**64 - 1))
 def test_members_are_found(keys, width, arity, sharded, seed):
     keys = list(keys)
-    ours = BinaryFuse(keys + keys[:3], width=width, arity=arity, sharded=sharded, seed=seed)
+    ours = BinaryFuse(keys + keys[:3], bits=width, arity=arity, sharded=sharded, seed=seed)
     different = {key % 2**64 if isinstance(key, int) else key for key in keys}
-    assert len(ours) == len(different) and ours.width == width and ours.fpr <= 2.0**-width
+    assert len(ours) == len(different) and ours.bits == width and ours.fpr <= 2.0**-width
     assert ours.contains(keys).all() and all(key in ours for key in keys) and ours.count_contained(keys) == len(keys)
     assert pickle.loads(pickle.dumps(ours)) == ours == copy.copy(ours)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rates(width):
-    ours, others = BinaryFuse(KEYS, width=width), np.arange(200_000, dtype=np.uint64) * 7919 + 1
+    ours, others = BinaryFuse(KEYS, bits=width), np.arange(200_000, dtype=np.uint64) * 7919 + 1
     assert ours.contains(KEYS).all()
     found = ours.count_contained(others)
     assert (500 < found < 1100) if width == 8 else (found < 20)
@@ -42,9 +42,9 @@ def test_rates(width):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_devices_give_the_same(width):
     device, keys = warpset.Device(DEVICE), KEYS[:300]
-    here, there = BinaryFuse(keys, width=width), BinaryFuse(keys, width=width, device=DEVICE)
+    here, there = BinaryFuse(keys, bits=width), BinaryFuse(keys, bits=width, device=DEVICE)
     on_device = device.array(keys)
-    assert there == here == BinaryFuse(on_device, width=width, device=device) and here.to(DEVICE) == there
+    assert there == here == BinaryFuse(on_device, bits=width, device=device) and here.to(DEVICE) == there
     assert all(there.contains(on_device).tolist()) and there.count_contained(on_device) == 300
     assert int(keys[5]) in there and there.to("cpu") == here
     with pytest.raises(ValueError, match="in host memory"):
@@ -66,11 +66,11 @@ def test_arrays_and_nulls():
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_files(width, tmp_path):
-    ours, path = BinaryFuse(KEYS, width=width), tmp_path / "keys.warpset"
+    ours, path = BinaryFuse(KEYS, bits=width), tmp_path / "keys.warpset"
     ours.save(path)
     assert BinaryFuse.load(path) == ours == BinaryFuse.from_bytes(bytes(ours)) == BinaryFuse.load(path, device=DEVICE)
     mapped = BinaryFuse.mmap(path)
-    assert mapped.contains(KEYS).all() and mapped.width == width and "mapped from" in repr(mapped)
+    assert mapped.contains(KEYS).all() and mapped.bits == width and "mapped from" in repr(mapped)
     saved = bytes(ours)
     for place in (1, 20, 130, len(saved) - 1):
         with pytest.raises(warpset.FileError):
@@ -82,10 +82,10 @@ def test_files(width, tmp_path):
 
 
 def test_bad_input():
-    for wrong, message in [({"width": 12}, "8, 16 or 32"), ({"arity": 5}, "3 or 4"), ({"device": "gpu"}, "emulator")]:
+    for wrong, message in [({"bits": 12}, "8, 16 or 32"), ({"arity": 5}, "3 or 4"), ({"device": "gpu"}, "emulator")]:
         with pytest.raises(ValueError, match=message):
             BinaryFuse([1, 2], **wrong)
     for keys in (7, "ash", None, [1.5], [1, "ash"], np.array([0.5])):
         with pytest.raises(TypeError):
             BinaryFuse(keys)
-    assert len(BinaryFuse([])) == 0 and 7 not in BinaryFuse([], width=32)
+    assert len(BinaryFuse([])) == 0 and 7 not in BinaryFuse([], bits=32)

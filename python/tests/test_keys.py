@@ -3,6 +3,7 @@
 import array
 import copy
 import ctypes
+import errno
 import os
 import pickle
 import subprocess
@@ -103,11 +104,10 @@ def test_numbers_of_numpy_are_keys():
 
 NO_KEYS = [1.5, None, float("nan"), object(), 1 + 2j, np.float32(1), np.datetime64("2026-01-01"), [1], {}, slice(1), Ellipsis]
 NO_BATCHES = [1.5, None, object, object(), np.float64(1), np.datetime64("2026-01-01"), "text", b"bytes", bytearray(b"b"), 7,
-              [1.5], [None], [1, "a"], ["a", 1], np.array([1.5]), np.array([1 + 1j]), np.array([True]), np.zeros((2, 2), int),
+              [1.5], [1, "a"], ["a", 1], np.array([1.5]), np.array([1 + 1j]), np.array([True]), np.zeros((2, 2), int),
               np.array(["2026-01-01"], dtype="datetime64[D]"), np.array([1], dtype=">i8"), np.zeros(2, dtype="f2"),
               np.array([1, 2.5], dtype=object), np.array([[1, "a"]], dtype=object), np.int64(1), (ctypes.c_float * 2)(),
-              [np.float32(1)], [np.datetime64("2026-01-01")], [[1.5]], np.zeros(2, dtype=[("a", int), ("b", int)]),
-              np.array([1, 2, 3], dtype="u1").view("V1")]
+              [np.float32(1)], [np.datetime64("2026-01-01")], [[1.5]], np.zeros(2, dtype=[("a", int), ("b", int)])]
 
 
 @every_filter
@@ -130,8 +130,16 @@ def test_what_is_no_key(make, wrong):
         filter.add(wrong)
     with pytest.raises(TypeError, match="a key is"):
         wrong in filter  # noqa: B015
-    with pytest.raises(TypeError):
-        filter.update([wrong] if not isinstance(wrong, list) else [1.5])
+    if wrong is not None and wrong == wrong:  # a null, which has its own tests
+        with pytest.raises(TypeError):
+            filter.update([wrong] if not isinstance(wrong, list) else [1.5])
+
+
+def test_fixed_bytes_have_all_their_bytes():
+    digests = np.frombuffer(b"ash\0\0elm\0\0", "V5")
+    for filter in (bloom(digests), bloom([b"ash\0\0", b"elm\0\0"])):
+        assert filter.contains(digests).all() and b"ash\0\0" in filter and b"ash" not in filter
+    assert b"ash" in bloom(digests.view("S5"))
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**30])
@@ -210,8 +218,14 @@ def test_files(make, tmp_path):
                      lambda: type(filter).mmap(path.with_suffix(".bad"))]:
             with pytest.raises(warpset.FileError):
                 read()
-    with pytest.raises(OSError, match="none"):
-        type(filter).load(tmp_path / "none")
+    for read in (type(filter).load, type(filter).mmap):
+        with pytest.raises(FileNotFoundError, match="none") as error:
+            read(tmp_path / "none")
+        assert (error.value.errno, error.value.filename) == (errno.ENOENT, str(tmp_path / "none"))
+        with pytest.raises(OSError):
+            read(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        filter.save(tmp_path / "no folder" / "trees")
     other = SplitBlockBloom if not isinstance(filter, SplitBlockBloom) else QuotientFilter
     with pytest.raises(warpset.FileError, match=type(filter).__name__):
         other.load(path)

@@ -170,7 +170,7 @@ def test_files(kind, tmp_path):
     for read in (kind.load, kind.mmap):
         with pytest.raises(warpset.FileError, match="SplitBlockBloom"):
             read(other)
-        with pytest.raises(warpset.FileError, match="none"):
+        with pytest.raises(FileNotFoundError, match="none"):
             read(tmp_path / "none")
 
 

@@ -223,7 +223,7 @@ def test_files(tmp_path, key, value):
                 read(path)
     with pytest.raises(warpset.FileError, match="SplitBlockBloom"):
         SortedMap.from_bytes(bytes(warpset.SplitBlockBloom(10)))
-    with pytest.raises(warpset.FileError):
+    with pytest.raises(FileNotFoundError):
         SortedMap.load(tmp_path / "absent")
 
 
@@ -333,10 +333,8 @@ def test_bad_input():
                      lambda k: ours.update([1], k) if k is not None else ours.update([1])):
             with pytest.raises(TypeError):
                 call(keys)
-    nulls = pytest.importorskip("pyarrow").array([1, None])
-    for call in (ours.delete, ours.get_many, ours.contains, lambda k: ours.update(k, [1, 2])):
-        with pytest.raises(ValueError, match="nulls"):
-            call(nulls)
+    with pytest.raises(ValueError, match="nulls"):
+        ours.update([1, 2], [1, None])
     for call in (lambda: ours.update([1, 2], [1]), lambda: ours.range([1, 2], [1]), lambda: ours.count_range([1], []),
                  lambda: ours.get_many(np.zeros((2, 2), dtype=np.uint64)), lambda: ours[1:9:2],
                  lambda: ours.merge(small), lambda: ours | small):

@@ -1,7 +1,7 @@
 //! What the methods of the dictionary do, whatever its types.
 
 use std::borrow::Cow;
-use std::ops::{RangeBounds, RangeFull};
+use std::ops::{Range, RangeBounds, RangeFull};
 
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -17,9 +17,10 @@ use super::types::{End, Settled, Sorted, Types};
 use crate::device::{DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::answer_on_device;
-use crate::keys::{ArrayKeys, Batch, overlap};
+use crate::keys::{AT_ONCE, ArrayKeys, Batch, Piece, each_group, overlap};
 use crate::output::{Flag, Output};
 use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
+use crate::threads::run;
 
 pub type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type Ends<T> = (End<<T as Types>::K>, End<<T as Types>::K>);
@@ -28,6 +29,28 @@ type Element<T> = (<T as Types>::K, <T as Types>::V);
 pub const ALL: RangeFull = ..;
 /// Three arrays.
 pub type Three = (Py<PyAny>, Py<PyAny>, Py<PyAny>);
+
+/// The operation by which values are combined.
+#[derive(Clone, Copy)]
+pub enum Combined {
+    Sum,
+    Min,
+    Max,
+    Or,
+}
+
+impl Combined {
+    /// The operation of this name.
+    pub fn by(name: &str) -> Result<Combined> {
+        match name {
+            "sum" => Ok(Combined::Sum),
+            "min" => Ok(Combined::Min),
+            "max" => Ok(Combined::Max),
+            "or" => Ok(Combined::Or),
+            _ => Err(Failure::value(format!("by={name:?}: there are \"sum\", \"min\", \"max\" and \"or\""))),
+        }
+    }
+}
 
 /// A call of a method.
 #[derive(Clone, Copy)]
@@ -87,16 +110,48 @@ pub fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
     }
 }
 
-/// All that an array holds.
-pub fn column<C: Cell>(parts: &[ArrayKeys]) -> Result<Cow<'_, [C]>> {
-    if parts.iter().any(|part| part.len() > part.count()) {
-        return Err(Failure::value("an array with nulls: fill them or drop them first"));
+/// All of an array in host memory, in pieces.
+pub fn host_pieces(batch: &Batch) -> Result<Vec<Piece<'_>>> {
+    Ok(host_parts(batch)?.iter().map(ArrayKeys::piece).collect())
+}
+
+/// All keys of pieces, without their nulls.
+pub fn column<'a, C: Cell>(pieces: &[Piece<'a>]) -> Result<Cow<'a, [C]>> {
+    if let [piece] = *pieces {
+        return C::column(piece);
     }
-    if let [part] = parts {
-        return C::column(part);
-    }
-    let columns: Vec<_> = parts.iter().map(C::column).collect::<Result<_>>()?;
+    let columns: Vec<_> = pieces.iter().copied().map(C::column).collect::<Result<_>>()?;
     Ok(columns.concat().into())
+}
+
+/// Keys and their values, without those of nulls; a value that is one is an error.
+pub fn pairs<'a, K: Cell, V: Cell>(keys: &[Piece<'a>], values: &[Piece<'a>]) -> Result<Pairs<'a, K, V>> {
+    if values.iter().any(Piece::has_nulls) {
+        return Err(Failure::value("values with nulls: fill them, or drop them with their keys"));
+    }
+    let (n, values) = (keys.iter().map(Piece::len).sum::<usize>(), column(values)?);
+    if n != values.len() {
+        return Err(Failure::value(format!("{n} keys and {} values: pass one for each", values.len())));
+    }
+    if !keys.iter().any(Piece::has_nulls) {
+        return Ok((column(keys)?, values));
+    }
+    let present = keys.iter().flat_map(Piece::places);
+    let values = values.iter().zip(present).filter(|value| value.1).map(|value| *value.0).collect();
+    Ok((column(keys)?, values))
+}
+
+/// Keys, and a value for each.
+pub type Pairs<'a, K, V> = (Cow<'a, [K]>, Cow<'a, [V]>);
+
+/// Writes the answers for keys to the places of the pieces, and `absent` to those of nulls.
+fn spread<T: Copy>(pieces: &[Piece<'_>], answers: &[T], mut places: &mut [T], absent: T) {
+    let mut begin = 0;
+    for piece in pieces {
+        let (here, after) = places.split_at_mut(piece.len());
+        piece.spread(&answers[begin..begin + piece.count()], here, absent);
+        (begin, places) = (begin + piece.count(), after);
+    }
 }
 
 /// Keys that are not overwritten by answers: a copy where a caller gives one array as `keys` and `out`.
@@ -104,9 +159,9 @@ fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
     if overlap(&keys, answers) { keys.into_owned().into() } else { keys }
 }
 
-/// Ranges on the host, both ends included.
-fn ranges<T: Types>(lows: &[ArrayKeys], highs: &[ArrayKeys]) -> Result<Vec<Ends<T>>> {
-    let (lows, highs) = (column::<T::K>(lows)?, column::<T::K>(highs)?);
+/// Ranges on the host, both ends included; one with a null at an end is empty.
+fn ranges<T: Types>(lows: &[Piece<'_>], highs: &[Piece<'_>]) -> Result<Vec<Ends<T>>> {
+    let (lows, highs) = (cells::<T::K>(lows)?, cells::<T::K>(highs)?);
     if lows.len() != highs.len() {
         return Err(Failure::value(format!(
             "{} low and {} high ends: a range has one of each",
@@ -114,7 +169,19 @@ fn ranges<T: Types>(lows: &[ArrayKeys], highs: &[ArrayKeys]) -> Result<Vec<Ends<
             highs.len()
         )));
     }
-    Ok(lows.iter().zip(highs.iter()).map(|(&low, &high)| (End::Included(low), End::Included(high))).collect())
+    let range = |ends: (Option<T::K>, Option<T::K>)| match ends {
+        (Some(low), Some(high)) => (End::Included(low), End::Included(high)),
+        // No key is between an end and a null.
+        _ => (End::Included(T::K::default()), End::Excluded(T::K::default())),
+    };
+    Ok(lows.into_iter().zip(highs).map(range).collect())
+}
+
+/// The keys of pieces, place by place.
+fn cells<C: Cell>(pieces: &[Piece<'_>]) -> Result<Vec<Option<C>>> {
+    let keys = column::<C>(pieces)?;
+    let mut keys = keys.iter().copied();
+    Ok(pieces.iter().flat_map(Piece::places).map(|is_there| if is_there { keys.next() } else { None }).collect())
 }
 
 /// The range of a slice, whose end is not part of it.
@@ -140,8 +207,7 @@ impl Call<'_, '_> {
     pub fn update<T: Types>(self, keys: Any<'_, '_>, values: Option<Any<'_, '_>>) -> PyResult<()> {
         match (values, T::V::DTYPE) {
             (None, Some(_)) => {
-                let why = "values are missing: `update(keys, values)`, or `update({key: value})`";
-                return Err(PyTypeError::new_err(why));
+                return Err(PyTypeError::new_err("values are missing: `update(keys, values)`"));
             }
             (Some(_), None) => return Err(PyTypeError::new_err("with value=None there are no values: `update(keys)`")),
             _ => {}
@@ -157,26 +223,69 @@ impl Call<'_, '_> {
                 Ok(map.insert_device(keys_on_device::<T::K>(&keys)?, T::V::slice_there(&values)?)?)
             }),
             _ => {
-                let (parts, values) = (host_parts(&keys)?, values.as_ref().map(host_parts).transpose()?);
-                change!(self, T, keys.len(), |map| {
-                    let keys = column(parts)?;
-                    let values = values.map_or_else(|| Ok(vec![T::V::default(); keys.len()].into()), column)?;
-                    Ok(map.insert_bulk(&keys, &values)?)
-                })
+                let (pieces, values) = (host_pieces(&keys)?, values.as_ref().map(host_pieces).transpose()?);
+                let (keys, values) = run(self.py, self.threads, keys.len(), || match values {
+                    Some(values) => pairs::<T::K, T::V>(&pieces, &values),
+                    None => {
+                        let keys = column(&pieces)?;
+                        let values = vec![T::V::default(); keys.len()];
+                        Ok((keys, values.into()))
+                    }
+                })?;
+                return self.in_parts(keys.len(), |part| {
+                    let (keys, values) = (&keys[part.clone()], &values[part]);
+                    change!(self, T, keys.len(), |map| Ok(map.insert_bulk(keys, values)?))
+                });
             }
         }?;
         Ok(())
     }
 
+    /// Changes a map by part after part of so many keys. In between signals are heard.
+    fn in_parts(self, keys: usize, mut change: impl FnMut(Range<usize>) -> Result<()>) -> PyResult<()> {
+        for begin in (0..keys.max(1)).step_by(AT_ONCE) {
+            if begin > 0 {
+                self.py.check_signals()?;
+            }
+            change(begin..keys.min(begin + AT_ONCE))?;
+        }
+        Ok(())
+    }
+
+    /// Combines values with those that keys have; without any, one for each key.
+    pub fn upsert<T: Types>(self, keys: Any<'_, '_>, values: Option<Any<'_, '_>>, by: Combined) -> PyResult<()> {
+        let (keys, values) = (T::K::batch(keys)?, values.map(T::V::batch).transpose()?);
+        let (pieces, values) = (host_pieces(&keys)?, values.as_ref().map(host_pieces).transpose()?);
+        let one = T::V::of_int(1).filter(|one| one.combined(*one, by).is_some());
+        let one =
+            one.ok_or_else(|| Failure::wrong_type("values of this map are no numbers, which could be combined"))?;
+        let (keys, values) = run(self.py, self.threads, keys.len(), || match values {
+            Some(values) => pairs::<T::K, T::V>(&pieces, &values),
+            None => {
+                let keys = column(&pieces)?;
+                let values = vec![one; keys.len()];
+                Ok((keys, values.into()))
+            }
+        })?;
+        self.in_parts(keys.len(), |part| {
+            let (keys, values) = (&keys[part.clone()], &values[part]);
+            change!(self, T, keys.len(), |map| {
+                let combine = |before: T::V, after: T::V| before.combined(after, by).unwrap_or(after);
+                Ok(OrderedMap::upsert_bulk_with(map, keys, values, combine)?)
+            })
+        })
+    }
+
     pub fn delete<T: Types>(self, keys: Any<'_, '_>) -> PyResult<()> {
         let batch = T::K::batch(keys)?;
         match &batch {
-            Batch::Host(parts) => change!(self, T, batch.len(), |map| Ok(map.remove_bulk(&column(parts)?)?)),
-            Batch::Device(keys) => on_device!(self, write, T, of_mut, |map| {
-                Ok(map.remove_device(keys_on_device::<T::K>(&keys.adopt(map.device())?)?)?)
+            Batch::Host(parts) => each_group(self.py, parts, |group, places| {
+                Ok(change!(self, T, places.len(), |map| Ok(map.remove_bulk(&column(group)?)?))?)
             }),
-        }?;
-        Ok(())
+            Batch::Device(keys) => Ok(on_device!(self, write, T, of_mut, |map| {
+                Ok(map.remove_device(keys_on_device::<T::K>(&keys.adopt(map.device())?)?)?)
+            })?),
+        }
     }
 
     /// Values, and which keys have one.
@@ -202,16 +311,26 @@ impl Call<'_, '_> {
         };
         let mut flags = Output::<Flag>::new(self.py, batch.len(), found)?;
         let values = T::V::array(self.py, batch.len(), out, |values| {
-            let flags = bytemuck::cast_slice_mut(flags.items());
-            Ok(ask!(self, T, batch.len(), |map| {
-                let keys = apart(column::<T::K>(parts)?, values);
-                bits_to::<u8>(flags, map.get_bulk_into(&keys, values)?.as_words());
-                if absent != T::V::default() {
-                    let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
-                    absents.for_each(|(value, _)| *value = absent);
-                }
-                Ok(())
-            })?)
+            let flags: &mut [u8] = bytemuck::cast_slice_mut(flags.items());
+            each_group(self.py, parts, |group, places| {
+                let (values, flags) = (&mut values[places.clone()], &mut flags[places]);
+                Ok(ask!(self, T, flags.len(), |map| {
+                    let keys = apart(column::<T::K>(group)?, values);
+                    if group.iter().any(Piece::has_nulls) {
+                        let (mut found, mut is_found) = (vec![T::V::default(); keys.len()], vec![0; keys.len()]);
+                        bits_to::<u8>(&mut is_found, map.get_bulk_into(&keys, &mut found)?.as_words());
+                        spread(group, &found, values, T::V::default());
+                        spread(group, &is_found, flags, 0);
+                    } else {
+                        bits_to::<u8>(flags, map.get_bulk_into(&keys, values)?.as_words());
+                    }
+                    if absent != T::V::default() {
+                        let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
+                        absents.for_each(|(value, _)| *value = absent);
+                    }
+                    Ok(())
+                })?)
+            })
         })?;
         Ok((values, flags.finish()))
     }
@@ -252,10 +371,16 @@ impl Call<'_, '_> {
             }
         };
         let mut flags = Output::<Flag>::new(self.py, batch.len(), out)?;
-        let items = bytemuck::cast_slice_mut(flags.items());
-        ask!(self, T, batch.len(), |map| {
-            bits_to::<u8>(items, map.contains_bitmap_bulk(&column(parts)?).settled()?.as_words());
-            Ok(())
+        let items: &mut [u8] = bytemuck::cast_slice_mut(flags.items());
+        each_group(self.py, parts, |group, places| {
+            let items = &mut items[places];
+            Ok(ask!(self, T, items.len(), |map| {
+                let keys = column(group)?;
+                let mut found = vec![0u8; keys.len()];
+                bits_to::<u8>(&mut found, map.contains_bitmap_bulk(&keys).settled()?.as_words());
+                spread(group, &found, items, 0);
+                Ok(())
+            })?)
         })?;
         Ok(flags.finish())
     }
@@ -274,12 +399,12 @@ impl Call<'_, '_> {
                 Ok(map.count_range_device(keys_on_device::<T::K>(lows)?, keys_on_device::<T::K>(&highs)?, counts)?)
             });
         }
-        let (lows, highs, n) = (host_parts(&lows)?, host_parts(&highs)?, lows.len());
+        let (lows, highs, n) = (host_pieces(&lows)?, host_pieces(&highs)?, lows.len());
         let mut counts = Output::new(self.py, n, out)?;
         let items = counts.items();
         // However few the ranges are, they may have all elements.
         ask!(self, T, ALL_OF_IT, |map| {
-            items.copy_from_slice(&map.count_range_bulk(&ranges::<T>(lows, highs)?).settled()?);
+            items.copy_from_slice(&map.count_range_bulk(&ranges::<T>(&lows, &highs)?).settled()?);
             Ok(())
         })?;
         Ok(counts.finish())
@@ -296,8 +421,8 @@ impl Call<'_, '_> {
             let values = T::V::share_there(py, found.values)?;
             return Ok((shared(py, found.offsets, true)?, StoredKey::share_there(py, found.keys)?, values));
         }
-        let (lows, highs) = (host_parts(&lows)?, host_parts(&highs)?);
-        let found = ask!(self, T, ALL_OF_IT, |map| Ok(map.range_bulk(&ranges::<T>(lows, highs)?)?))?;
+        let (lows, highs) = (host_pieces(&lows)?, host_pieces(&highs)?);
+        let found = ask!(self, T, ALL_OF_IT, |map| Ok(map.range_bulk(&ranges::<T>(&lows, &highs)?)?))?;
         Ok((u64::copied(py, &found.offsets)?, T::K::copied(py, &found.keys)?, T::V::copied(py, &found.values)?))
     }
 
@@ -313,10 +438,13 @@ impl Call<'_, '_> {
     /// Keys and values next to keys, and which keys have such a neighbour.
     pub fn neighbours<T: Types>(self, keys: Any<'_, '_>, is_above: bool) -> PyResult<Three> {
         let batch = T::K::batch(keys)?;
-        let parts = host_parts(&batch)?;
+        let pieces = host_pieces(&batch)?;
         let found = ask!(self, T, ALL_OF_IT, |map| {
-            let keys = column(parts)?;
-            if is_above { map.successor_bulk(&keys).settled() } else { map.predecessor_bulk(&keys).settled() }
+            let keys = column(&pieces)?;
+            let found = if is_above { map.successor_bulk(&keys) } else { map.predecessor_bulk(&keys) }.settled()?;
+            let mut answers = vec![None; batch.len()];
+            spread(&pieces, &found, &mut answers, None);
+            Ok(answers)
         })?;
         let flags: Vec<Flag> = found.iter().map(|found| Flag(found.is_some().into())).collect();
         let (keys, values): (Vec<T::K>, Vec<T::V>) = found.into_iter().map(Option::unwrap_or_default).unzip();

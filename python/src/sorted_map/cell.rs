@@ -9,11 +9,12 @@ use warpset::gpu::{DeviceSlice, DeviceVec};
 use warpset::lsm::gpu::{DeviceKey, DeviceValue};
 use warpset::lsm::units;
 
-use super::call::{Any, Call, shared};
+use super::call::{Any, Call, Combined, shared};
 use super::types::Types;
+use crate::arrow;
 use crate::device::{Adopted, DeviceKeys, Kept, SharedItem};
 use crate::error::{Failure, Result};
-use crate::keys::{ArrayKeys, Batch, HostKeys, Sign};
+use crate::keys::{Batch, HostKeys, Piece, Sign};
 use crate::output::{self, Output};
 
 /// A key or a value.
@@ -29,12 +30,16 @@ pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
     }
     /// The number, if the type has it.
     fn of_int(int: i128) -> Option<Self>;
+    /// What two values come to; nothing unless they are numbers.
+    fn combined(self, _: Self, _: Combined) -> Option<Self> {
+        None
+    }
     /// From an object of Python.
     fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self>;
     /// As an object of Python.
     fn object<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
-    /// All that an array holds, without its nulls.
-    fn column(part: &ArrayKeys) -> Result<Cow<'_, [Self]>>;
+    /// All that a piece of an array holds, without its nulls.
+    fn column(piece: Piece<'_>) -> Result<Cow<'_, [Self]>>;
     /// An array that `fill` fills: `out`, or a new one.
     fn array(
         py: Python<'_>,
@@ -182,7 +187,19 @@ macro_rules! numbers {
                 int.try_into().ok()
             }
 
+            fn combined(self, after: Self, by: Combined) -> Option<Self> {
+                Some(match by {
+                    Combined::Sum => self.wrapping_add(after),
+                    Combined::Min => self.min(after),
+                    Combined::Max => self.max(after),
+                    Combined::Or => self | after,
+                })
+            }
+
             fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+                if let Some(value) = arrow::scalar(object)? {
+                    return Self::of_object(&value);
+                }
                 object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
                     true => PyOverflowError::new_err(out_of_range(object, Self::DTYPE)),
                     false => error,
@@ -193,8 +210,8 @@ macro_rules! numbers {
                 self.into_bound_py_any(py)
             }
 
-            fn column(part: &ArrayKeys) -> Result<Cow<'_, [Self]>> {
-                match (part.keys(), part.sign()) {
+            fn column(piece: Piece<'_>) -> Result<Cow<'_, [Self]>> {
+                match (piece.keys(), piece.sign()) {
                     (HostKeys::U32(items), _) => convert(items),
                     (HostKeys::I32(items), _) => convert(items),
                     (HostKeys::U64(items), Sign::Unsigned) => convert(items),
@@ -239,8 +256,8 @@ impl Cell for () {
         Ok(py.None().into_bound(py))
     }
 
-    fn column(part: &ArrayKeys) -> Result<Cow<'_, [()]>> {
-        Ok(units(part.count()).into())
+    fn column(piece: Piece<'_>) -> Result<Cow<'_, [()]>> {
+        Ok(units(piece.count()).into())
     }
 
     fn array(

@@ -14,7 +14,7 @@ use super::cell::{Cell, Value, filled};
 use super::types::Types;
 use crate::device::{Adopted, DeviceKeys};
 use crate::error::{Failure, Result};
-use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, Owner, is_one_key, one_key};
+use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, Owner, Piece, is_one_key, one_key, unmasked};
 use crate::output::Item;
 
 /// Whether items of a buffer are bytes and nothing else: of `S`, `V`, structured and complex types, without objects.
@@ -45,6 +45,9 @@ fn padded<const LEN: usize>(bytes: &[u8]) -> Option<[u8; LEN]> {
 
 /// Arrays with items of at most `len` bytes, or rows of `uint8`; and what holds byte strings.
 fn batch(object: &Bound<'_, PyAny>, len: usize) -> PyResult<Batch> {
+    if let Some(batch) = unmasked(object, |data| batch(data, len))? {
+        return Ok(batch);
+    }
     let is_one = is_one_key(object) || object.is_instance_of::<PyByteArray>();
     let Some(buffer) = PyUntypedBuffer::get(object).ok().filter(|_| !is_one) else { return Batch::of(object) };
     let (rows, size, stride) = match buffer.dimensions() {
@@ -74,7 +77,7 @@ fn batch(object: &Bound<'_, PyAny>, len: usize) -> PyResult<Batch> {
 fn of_object<const LEN: usize>(object: &Bound<'_, PyAny>) -> PyResult<[u8; LEN]> {
     let row = |bytes: &[u8]| padded(bytes).ok_or_else(|| too_long("", bytes.len(), LEN).into());
     match one_key(object) {
-        Ok(OneKey::Bytes(bytes)) => row(bytes),
+        Ok(OneKey::Bytes(bytes)) => row(&bytes),
         Ok(OneKey::Word(_)) => Err(integers().into()),
         Err(error) => match of_scalar(object)? {
             Some(bytes) => row(bytes.as_bytes()),
@@ -143,9 +146,9 @@ macro_rules! rows {
                 Ok(PyBytes::new(py, &self[..len]).into_any())
             }
 
-            fn column(part: &ArrayKeys) -> Result<Cow<'_, [Self]>> {
-                let HostKeys::Strings(items) = part.keys() else {
-                    return if part.count() == 0 { Ok(Cow::Borrowed(&[])) } else { Err(integers()) };
+            fn column(piece: Piece<'_>) -> Result<Cow<'_, [Self]>> {
+                let HostKeys::Strings(items) = piece.keys() else {
+                    return if piece.count() == 0 { Ok(Cow::Borrowed(&[])) } else { Err(integers()) };
                 };
                 let row = |(place, bytes): (usize, &&[u8])| {
                     padded(bytes).ok_or_else(|| too_long(&format!("item {place}: "), bytes.len(), $len))
