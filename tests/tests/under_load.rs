@@ -192,7 +192,7 @@ fn eight_threads(device: &Device) {
     let end = variable(SECONDS).map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let goes_on = |number| end.map_or(number < rounds, |end| Instant::now() < end);
     let done: u64 = thread::scope(|scope| {
-        let work = |thread| {
+        let work = |thread: u64| {
             let mut number = 0;
             while goes_on(number) {
                 // A long run takes several sizes, so that short and long work meet.
