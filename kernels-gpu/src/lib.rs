@@ -28,10 +28,19 @@
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
 /// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX.
+#[cfg(feature = "bodies")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! kernel {
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] $($kernels)* } };
+}
+
+/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX.
+#[cfg(not(feature = "bodies"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kernel {
+    ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] #![no_bodies] $($kernels)* } };
 }
 
 /// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.

@@ -337,6 +337,7 @@ macro_rules! kernel {
         );
         $crate::kernel!(@next $module_at $($rest)*);
     };
+    (#![module($at:expr)] #![no_bodies] $($rest:tt)*) => { $crate::kernel!(@next ($at, no_bodies) $($rest)*); };
     (#![module($at:expr)] $($rest:tt)*) => { $crate::kernel!(@next ($at) $($rest)*); };
     ($($rest:tt)+) => { $crate::kernel!(@next ($crate::macro_support::no_module) $($rest)+); };
 }
@@ -404,14 +405,14 @@ macro_rules! kernel_entry {
 #[macro_export]
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! kernel_item {
-    ($module_at:tt [$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
+    (($module_at:expr $(, $no_bodies:ident)?) [$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
         $($meta)*
         #[allow(non_camel_case_types, missing_docs)]
         #[derive(Clone, Copy)]
         pub struct $name { $(pub $arg: $ty),* }
 
         impl $name {
-            const MODULE: &'static $crate::Module = match $module_at(module_path!()) {
+            const MODULE: &'static $crate::Module = match ($module_at)(module_path!()) {
                 Some(module) => module,
                 None => &$crate::Module { name: $crate::macro_support::top_module(module_path!()), ptx: None, code: None },
             };
@@ -432,7 +433,7 @@ macro_rules! kernel_item {
             /// The kernel's own contract; to be called by an emulated thread.
             #[allow(clippy::too_many_arguments)]
             unsafe fn thread($($arg: $ty),*) {
-                $crate::emulated_body!($body $($arg),*)
+                $crate::emulated_body!([$($no_bodies)?] $body $($arg),*)
             }
 
             /// Launches the kernel.
@@ -451,14 +452,18 @@ macro_rules! kernel_item {
     };
 }
 
-/// The body of a kernel, compiled for the host.
+/// The body of a kernel, compiled for the host unless its crate has none.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 macro_rules! emulated_body {
-    ($body:block $($arg:ident),*) => {
+    ([] $body:block $($arg:ident),*) => {
         $body
     };
+    ([no_bodies] $body:block $($arg:ident),*) => {{
+        $(let _ = $arg;)*
+        panic!("this kernel's crate was compiled without bodies of kernels: turn on its feature `emulator`")
+    }};
 }
 
 /// Nothing in place of a kernel's body: there is no emulator to run it.
@@ -466,7 +471,7 @@ macro_rules! emulated_body {
 #[macro_export]
 #[cfg(not(any(feature = "emulator", target_arch = "nvptx64")))]
 macro_rules! emulated_body {
-    ($body:block $($arg:ident),*) => {{
+    ($no_bodies:tt $body:block $($arg:ident),*) => {{
         $(let _ = $arg;)*
     }};
 }
