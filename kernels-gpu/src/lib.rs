@@ -27,19 +27,21 @@
 // Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
-/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX.
-#[cfg(feature = "bodies")]
+/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX, and for those that its macros make.
 #[doc(hidden)]
 #[macro_export]
+#[cfg(feature = "bodies")]
 macro_rules! kernel {
+    (#![module($at:expr)] $($kernels:tt)*) => { $crate::simt::kernel! { #![module($at)] $($kernels)* } };
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] $($kernels)* } };
 }
 
-/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX.
-#[cfg(not(feature = "bodies"))]
+/// The macro for kernels without the feature `bodies`.
 #[doc(hidden)]
 #[macro_export]
+#[cfg(not(feature = "bodies"))]
 macro_rules! kernel {
+    (#![module($at:expr)] $($kernels:tt)*) => { $crate::simt::kernel! { #![module($at)] #![no_bodies] $($kernels)* } };
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] #![no_bodies] $($kernels)* } };
 }
 
