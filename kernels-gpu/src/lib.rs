@@ -22,16 +22,27 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Most modules use only a part of what they share.
 #![cfg_attr(target_arch = "nvptx64", allow(dead_code, unused_features, unused_imports, unused_macros))]
-// Constants and imports that only bodies use.
-#![cfg_attr(not(feature = "bodies"), allow(dead_code, unused_imports, unused_macros))]
+// Constants and imports that only bodies use, which the host compiles for the emulator.
+#![cfg_attr(not(feature = "emulator"), allow(dead_code, unused_imports, unused_macros))]
 // Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
-/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX.
+/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX, and for those that its macros make.
 #[doc(hidden)]
 #[macro_export]
+#[cfg(feature = "bodies")]
 macro_rules! kernel {
+    (#![module($at:expr)] $($kernels:tt)*) => { $crate::simt::kernel! { #![module($at)] $($kernels)* } };
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] $($kernels)* } };
+}
+
+/// The macro for kernels without the feature `bodies`.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "bodies"))]
+macro_rules! kernel {
+    (#![module($at:expr)] $($kernels:tt)*) => { $crate::simt::kernel! { #![module($at)] #![no_bodies] $($kernels)* } };
+    ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] #![no_bodies] $($kernels)* } };
 }
 
 /// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.
@@ -48,7 +59,7 @@ pub mod batch {
 }
 
 /// Bloom filters.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "bloom", feature = "filters"))]
+#[cfg(any(feature = "bloom", warpset_folder = "bloom", feature = "filters"))]
 pub mod bloom {
     #[cfg(any(
         not(target_arch = "nvptx64"),
@@ -79,7 +90,7 @@ pub mod bloom {
 }
 
 /// Binary fuse filters.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "fuse"))]
+#[cfg(any(feature = "fuse", warpset_folder = "fuse"))]
 pub mod fuse {
     pub mod slot;
 
@@ -94,14 +105,14 @@ pub mod fuse {
 }
 
 /// K-mers.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "kmers"))]
+#[cfg(any(feature = "kmers", warpset_folder = "kmers"))]
 pub mod kmers {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "kmers_letters"))]
     pub mod letters;
 }
 
 /// Log-structured merge trees.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
+#[cfg(any(feature = "lsm", warpset_folder = "lsm"))]
 pub mod lsm {
     pub mod groups;
     pub mod levels;
@@ -140,7 +151,7 @@ pub mod lsm {
 }
 
 /// Quotient filters.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient", feature = "filters"))]
+#[cfg(any(feature = "quotient", warpset_folder = "quotient", feature = "filters"))]
 pub mod quotient {
     #[cfg(feature = "bodies")]
     pub mod answers;
@@ -258,7 +269,7 @@ pub mod primitives {
 }
 
 /// Minimal perfect hash functions whose tasks share the bits of a bucket.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "consensus"))]
+#[cfg(any(feature = "recsplit", warpset_folder = "consensus"))]
 pub mod consensus {
     #[cfg(feature = "bodies")]
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
@@ -279,7 +290,7 @@ pub mod consensus {
 }
 
 /// Minimal perfect hash functions, and what all of their kinds share.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit", warpset_folder = "consensus"))]
+#[cfg(any(feature = "recsplit", warpset_folder = "recsplit", warpset_folder = "consensus"))]
 pub mod recsplit {
     #[cfg(feature = "bodies")]
     pub mod memory;
@@ -338,7 +349,7 @@ pub mod recsplit {
 }
 
 /// Sequences: minimizers, decisions on reads, filters.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "sequence"))]
+#[cfg(any(feature = "sequence", warpset_folder = "sequence"))]
 pub mod sequence {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "sequence_filter"))]
     pub mod filter;
@@ -351,7 +362,7 @@ pub mod sequence {
 }
 
 /// Exact static sets and maps.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "static"))]
+#[cfg(any(feature = "static", warpset_folder = "static"))]
 pub mod static_set {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "static_set_build"))]
     pub mod build;
@@ -398,104 +409,136 @@ macro_rules! device_code {
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! modules {
-    ($($(#[$papers:meta])? $name:literal,)*) => {
+    ($(#[$folder:meta] [$($(#[$papers:meta])? $name:literal,)*])*) => {
         /// Every module that has kernels, with its PTX and device code. For tools and tests: a program that names this
         /// holds those of all modules, while a kernel's `INFO` refers to those of its own module only.
-        pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$papers])? {
+        pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$folder] $(#[$papers])? {
             static MODULE: warpset_simt::Module = warpset_simt::Module {
                 name: $name,
                 ptx: Some(include_str!(concat!("../ptx/", $name, ".ptx"))),
                 code: device_code!($name),
             };
             &MODULE
-        },)*];
+        },)*)*];
     };
 }
 #[cfg(not(target_arch = "nvptx64"))]
 modules! {
-    "batch_stencil",
-    "batch_strings",
-    "bloom_blocked",
-    "bloom_partition",
-    "bloom_rao",
-    "bloom_sectors_narrow",
-    "bloom_sectors_wide",
-    "bloom_split_block",
-    "bloom_words",
-    "consensus_lookup",
-    "consensus_search",
-    "consensus_sizes",
-    "fuse_graph",
-    "fuse_keys",
-    "fuse_lookup",
-    "fuse_shards",
-    "kmers_letters",
-    "limits",
-    "lsm_batch",
-    "lsm_copies",
-    "lsm_count",
-    "lsm_derive",
-    "lsm_flipped",
-    "lsm_list",
-    "lsm_lookup",
-    "lsm_neighbours",
-    "lsm_ordering",
-    #[cfg(feature = "papers")]
-    "lsm_published",
-    "lsm_rows",
-    "lsm_spans",
-    "lsm_visible",
-    "primitives_by_key",
-    "primitives_merge",
-    "primitives_merge_many",
-    "primitives_non_associative",
-    "primitives_radix",
-    "primitives_radix_sort",
-    "primitives_reduce",
-    "primitives_resident_sort",
-    "primitives_scan",
-    "primitives_segmented_sort",
-    "primitives_select",
-    "quotient_counts",
-    "quotient_exact",
-    "quotient_fingerprints",
-    "quotient_lookup",
-    "quotient_papers_builds",
-    "quotient_papers_regions",
-    "quotient_papers_superclusters",
-    "quotient_parts",
-    "quotient_rank_select_build",
-    "quotient_rank_select_counted",
-    "quotient_rank_select_extract",
-    "quotient_rank_select_in_place",
-    "quotient_rank_select_lookup",
-    "quotient_rank_select_rebuild",
-    "quotient_standard_build",
-    "quotient_standard_extract",
-    "quotient_standard_lookup",
-    "quotient_standard_update",
-    "recsplit_binary_splittings",
-    "recsplit_buckets",
-    "recsplit_distribute",
-    "recsplit_encode",
-    "recsplit_fingerprints",
-    "recsplit_join",
-    "recsplit_leaves",
-    "recsplit_lists",
-    "recsplit_lookup",
-    "recsplit_packed_splittings",
-    "recsplit_roots",
-    "recsplit_rotated_leaves",
-    "recsplit_rotated_splittings",
-    "recsplit_two_group_leaves",
-    "selftest",
-    "sequence_filter",
-    "sequence_minimizers",
-    "sequence_screen",
-    "static_set_build",
-    "static_set_lookup",
-    #[cfg(feature = "papers")]
-    "static_set_open_addressing",
+    #[cfg(all())] [
+        "batch_stencil",
+        "batch_strings",
+    ]
+    #[cfg(feature = "bloom")] [
+        "bloom_blocked",
+        "bloom_partition",
+        "bloom_rao",
+        "bloom_sectors_narrow",
+        "bloom_sectors_wide",
+        "bloom_split_block",
+        "bloom_words",
+    ]
+    #[cfg(feature = "recsplit")] [
+        "consensus_lookup",
+        "consensus_search",
+        "consensus_sizes",
+    ]
+    #[cfg(feature = "fuse")] [
+        "fuse_graph",
+        "fuse_keys",
+        "fuse_lookup",
+        "fuse_shards",
+    ]
+    #[cfg(feature = "kmers")] [
+        "kmers_letters",
+    ]
+    #[cfg(all())] [
+        "limits",
+    ]
+    #[cfg(feature = "lsm")] [
+        "lsm_batch",
+        "lsm_copies",
+        "lsm_count",
+        "lsm_derive",
+        "lsm_flipped",
+        "lsm_list",
+        "lsm_lookup",
+        "lsm_neighbours",
+        "lsm_ordering",
+    ]
+    #[cfg(feature = "papers")] [
+        #[cfg(feature = "papers")]
+        "lsm_published",
+    ]
+    #[cfg(feature = "lsm")] [
+        "lsm_rows",
+        "lsm_spans",
+        "lsm_visible",
+    ]
+    #[cfg(all())] [
+        "primitives_by_key",
+        "primitives_merge",
+        "primitives_merge_many",
+        "primitives_non_associative",
+        "primitives_radix",
+        "primitives_radix_sort",
+        "primitives_reduce",
+        "primitives_resident_sort",
+        "primitives_scan",
+        "primitives_segmented_sort",
+        "primitives_select",
+    ]
+    #[cfg(feature = "quotient")] [
+        "quotient_counts",
+        "quotient_exact",
+        "quotient_fingerprints",
+        "quotient_lookup",
+        "quotient_papers_builds",
+        "quotient_papers_regions",
+        "quotient_papers_superclusters",
+        "quotient_parts",
+        "quotient_rank_select_build",
+        "quotient_rank_select_counted",
+        "quotient_rank_select_extract",
+        "quotient_rank_select_in_place",
+        "quotient_rank_select_lookup",
+        "quotient_rank_select_rebuild",
+        "quotient_standard_build",
+        "quotient_standard_extract",
+        "quotient_standard_lookup",
+        "quotient_standard_update",
+    ]
+    #[cfg(feature = "recsplit")] [
+        "recsplit_binary_splittings",
+        "recsplit_buckets",
+        "recsplit_distribute",
+        "recsplit_encode",
+        "recsplit_fingerprints",
+        "recsplit_join",
+        "recsplit_leaves",
+        "recsplit_lists",
+        "recsplit_lookup",
+        "recsplit_packed_splittings",
+        "recsplit_roots",
+        "recsplit_rotated_leaves",
+        "recsplit_rotated_splittings",
+        "recsplit_two_group_leaves",
+    ]
+    #[cfg(all())] [
+        "selftest",
+    ]
+    #[cfg(feature = "sequence")] [
+        "sequence_filter",
+        "sequence_minimizers",
+        "sequence_screen",
+    ]
+    #[cfg(feature = "static")] [
+        "static_set_build",
+        "static_set_lookup",
+    ]
+    #[cfg(feature = "papers")] [
+        #[cfg(feature = "papers")]
+        "static_set_open_addressing",
+    ]
 }
 
 /// The module of this crate in which a path lies, if any.
@@ -505,7 +548,7 @@ pub const fn module_at(path: &str) -> Option<&'static warpset_simt::Module> {
     warpset_simt::Module::find(MODULES, env!("CARGO_CRATE_NAME"), path)
 }
 
-#[cfg(all(test, not(target_arch = "nvptx64"), feature = "papers"))]
+#[cfg(all(test, not(target_arch = "nvptx64"), feature = "all", feature = "papers"))]
 mod tests {
     use super::MODULES;
 

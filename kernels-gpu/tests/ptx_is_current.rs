@@ -20,7 +20,7 @@ fn ptx_matches_its_sources() {
 /// Device code that is older than its PTX is not loaded; it is made again before a release, by
 /// `cargo xtask ptx --code`.
 #[test]
-#[cfg(feature = "papers")] // with all modules
+#[cfg(all(feature = "all", feature = "papers"))] // with all modules
 fn each_module_has_a_file_of_device_code_and_there_is_no_other() {
     let package: PathBuf =
         std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);

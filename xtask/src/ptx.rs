@@ -109,6 +109,7 @@ fn units(root: &Path) -> Vec<Unit> {
         let name = module.name;
         let builder = Builder::new(root.join("kernels-gpu"))
             .root(root)
+            .feature("bodies")
             .not_stamped("kernels-gpu/src/lib.rs")
             .module(name)
             .cfg(format!("warpset_folder=\"{}\"", name.split('_').next().unwrap_or(name)));

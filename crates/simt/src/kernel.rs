@@ -345,6 +345,7 @@ macro_rules! kernel {
         );
         $crate::kernel!(@next $module_at $($rest)*);
     };
+    (#![module($at:expr)] #![no_bodies] $($rest:tt)*) => { $crate::kernel!(@next ($at, no_bodies) $($rest)*); };
     (#![module($at:expr)] $($rest:tt)*) => { $crate::kernel!(@next ($at) $($rest)*); };
     ($($rest:tt)+) => { $crate::kernel!(@next ($crate::macro_support::no_module) $($rest)+); };
 }
@@ -412,36 +413,15 @@ macro_rules! kernel_entry {
 #[macro_export]
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! kernel_item {
-    ($module_at:tt [$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
+    ($module_at:tt [$($meta:tt)*] $bounds:tt $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
         $($meta)*
         #[allow(non_camel_case_types, missing_docs)]
         #[derive(Clone, Copy)]
         pub struct $name { $(pub $arg: $ty),* }
 
         impl $name {
-            const MODULE: &'static $crate::Module = match $module_at(module_path!()) {
-                Some(module) => module,
-                None => &$crate::Module { name: $crate::macro_support::top_module(module_path!()), ptx: None, code: None },
-            };
-
             /// The kernel's name, PTX module and launch bounds.
-            pub const INFO: &'static $crate::KernelInfo = &$crate::KernelInfo {
-                name: stringify!($name),
-                module: Self::MODULE,
-                launch_bounds: [
-                    $(Some($crate::LaunchBounds { max_threads: $threads, min_blocks: $blocks }),)?
-                    None,
-                ][0],
-            };
-
-            /// What one emulated thread runs.
-            ///
-            /// # Safety
-            /// The kernel's own contract; to be called by an emulated thread.
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn thread($($arg: $ty),*) {
-                $crate::emulated_body!($body $($arg),*)
-            }
+            pub const INFO: &'static $crate::KernelInfo = $crate::kernel_info!($module_at $bounds $name);
 
             /// Launches the kernel.
             ///
@@ -453,40 +433,39 @@ macro_rules! kernel_item {
                 config: $crate::LaunchConfig,
             ) -> ::core::result::Result<(), L::Error> {
                 let Self { $($arg),* } = self;
-                $crate::launch_entry!(launcher, config, Self::INFO, Self::thread, $($arg),*)
+                $crate::launch_entry!($module_at launcher, config, Self::INFO, ($($arg: $ty),*) $body)
             }
         }
     };
 }
 
-/// The body of a kernel, compiled for the host.
+/// Name, module and launch bounds of one entry.
 #[doc(hidden)]
 #[macro_export]
-#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
-macro_rules! emulated_body {
-    ($body:block $($arg:ident),*) => {
-        $body
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! kernel_info {
+    (($module_at:expr $(, $no_bodies:ident)?) [$($threads:literal, $blocks:literal)?] $entry:ident) => {
+        &$crate::KernelInfo {
+            name: stringify!($entry),
+            module: match ($module_at)(module_path!()) {
+                Some(module) => module,
+                None => &$crate::Module { name: $crate::macro_support::top_module(module_path!()), ptx: None, code: None },
+            },
+            launch_bounds: [
+                $(Some($crate::LaunchBounds { max_threads: $threads, min_blocks: $blocks }),)?
+                None,
+            ][0],
+        }
     };
 }
 
-/// Nothing in place of a kernel's body: there is no emulator to run it.
-#[doc(hidden)]
-#[macro_export]
-#[cfg(not(any(feature = "emulator", target_arch = "nvptx64")))]
-macro_rules! emulated_body {
-    ($body:block $($arg:ident),*) => {{
-        $(let _ = $arg;)*
-    }};
-}
-
-/// Hands one entry with its arguments to a launcher.
+/// Hands one entry with its arguments to a launcher, and its body for the emulator.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! launch_entry {
-    ($launcher:ident, $config:ident, $info:expr, $thread:expr, $($arg:ident),*) => {{
-        // SAFETY: the caller keeps the kernel's contract.
-        let thread = move || unsafe { $thread($($arg),*) };
+    ($module_at:tt $launcher:ident, $config:ident, $info:expr, ($($arg:ident: $ty:ty),*) $body:block) => {{
+        $crate::emulated_thread!($module_at thread ($($arg: $ty),*) $body);
         $(let mut $arg = $arg;)*
         let mut args: [*mut ::core::ffi::c_void; { <[&str]>::len(&[$(stringify!($arg)),*]) }] =
             [$((&raw mut $arg).cast()),*];
@@ -494,6 +473,37 @@ macro_rules! launch_entry {
         // contract.
         unsafe { $launcher.launch_raw($info, $config, &mut args, &|| $crate::macro_support::Box::new(thread)) }
     }};
+}
+
+/// One emulated thread of an entry, as a closure.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+macro_rules! emulated_thread {
+    (($module_at:expr) $thread:ident ($($arg:ident: $ty:ty),*) $body:block) => {
+        /// Runs the kernel's body.
+        ///
+        /// # Safety
+        /// The kernel's own contract; to be called by an emulated thread.
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn body($($arg: $ty),*) $body
+
+        // SAFETY: the caller keeps the kernel's contract.
+        let $thread = move || unsafe { body($($arg),*) };
+    };
+    (($module_at:expr, no_bodies) $thread:ident $args:tt $body:block) => {
+        let $thread = || panic!("the kernel's crate was compiled without bodies: turn on its feature `emulator`");
+    };
+}
+
+/// Nothing in place of an emulated thread: there is no emulator to run it.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(any(feature = "emulator", target_arch = "nvptx64")))]
+macro_rules! emulated_thread {
+    ($module_at:tt $thread:ident $args:tt $body:block) => {
+        let $thread = || ();
+    };
 }
 
 #[doc(hidden)]
@@ -540,10 +550,8 @@ macro_rules! kernel_entry {
             #[allow(dead_code)]
             type $first = $first_type;
             $(#[allow(dead_code)] type $param = $type;)*
-            $crate::kernel_item!($module_at [#[allow(dead_code)]] $bounds $entry ($($arg: $ty),*) $body);
-
             impl $crate::EntryOf<$name<$first $(, $param)*>> for $first {
-                const INFO: &'static $crate::KernelInfo = $entry::INFO;
+                const INFO: &'static $crate::KernelInfo = $crate::kernel_info!($module_at $bounds $entry);
 
                 unsafe fn launch<L: $crate::Launcher>(
                     kernel: $name<$first $(, $param)*>,
@@ -551,8 +559,8 @@ macro_rules! kernel_entry {
                     config: $crate::LaunchConfig,
                 ) -> ::core::result::Result<(), L::Error> {
                     let $name { $($arg),* } = kernel;
-                    // SAFETY: the caller keeps the kernel's contract.
-                    unsafe { $entry { $($arg),* }.launch(launcher, config) }
+                    let info = <Self as $crate::EntryOf<$name<$first $(, $param)*>>>::INFO;
+                    $crate::launch_entry!($module_at launcher, config, info, ($($arg: $ty),*) $body)
                 }
             }
         };

@@ -220,7 +220,7 @@ pub trait EncodeKernels: Item {
 #[macro_export]
 macro_rules! by_key_kernels {
     (#![module($at:expr)] $($name:ident: $key:ty => $operator:ty;)*) => {$(
-        $crate::simt::kernel! {
+        $crate::kernel! {
             #![module($at)]
 
             #[doc = concat!("Reduces values by `", stringify!($operator), "`, one result per run of equal `",

@@ -149,7 +149,7 @@ pub trait ReduceKernels: Operator<Value: Published + Item> {
 #[macro_export]
 macro_rules! reduce_kernels {
     (#![module($at:expr)] $($reduce:ident: $operator:ty;)*) => {$(
-        $crate::simt::kernel! {
+        $crate::kernel! {
             #![module($at)]
 
             #[doc = concat!("Reduces by `", stringify!($operator), "`.")]

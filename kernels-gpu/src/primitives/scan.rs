@@ -326,7 +326,7 @@ macro_rules! scan_tile {
 #[macro_export]
 macro_rules! scan_kernels {
     (#![module($at:expr)] $($scan:ident, $segmented:ident: $operator:ty;)*) => {$(
-        $crate::simt::kernel! {
+        $crate::kernel! {
             #![module($at)]
 
             #[doc = concat!("Scans by `", stringify!($operator), "`.")]
@@ -354,7 +354,7 @@ macro_rules! scan_kernels {
             }
         }
 
-        $crate::simt::kernel! {
+        $crate::kernel! {
             #![module($at)]
 
             #[doc = concat!("Scans by `", stringify!($operator), "`, starting over at every item whose bit is set.")]
