@@ -35,7 +35,7 @@ impl Effort {
     /// Repeats go on until they have taken this long together.
     fn patience(self) -> Duration {
         match self {
-            Effort::Quick => Duration::from_millis(60),
+            Effort::Quick => Duration::from_millis(20),
             Effort::Standard => Duration::from_millis(250),
             Effort::Full => Duration::from_millis(500),
         }
