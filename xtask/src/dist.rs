@@ -4,23 +4,21 @@
 //! dist/run.sh        unpacks the archive once; runs the tests, the tests under compute-sanitizer, the bench
 //! dist/pack.tar.xz
 //!   tests/           test executables that can drive a GPU (all with `--host-tests`), stripped
-//!   bin/             the other executables, `xtask` among them, stripped
+//!   bin/             the programs, those of `xtask` and the laboratory among them, stripped
 //!   workspace/       the repository's files: data, fixtures, sources, PTX
 //! ```
 //!
-//! The executables are those of this machine's target, for its baseline processor; CUDA is bound when they run. `xtask`
-//! is packed with the bench; its own tests ask Cargo about the workspace and stay behind. Each executable holds a copy
-//! of the crates that it tests. The archive is compressed as one piece, with a window larger than an executable, so
-//! that most of a copy costs nothing.
+//! The executables are those of this machine's target, for its baseline processor; CUDA is bound when they run. Tests of
+//! `xtask` and of the laboratory stay behind. Each executable holds a copy of the crates that it tests. The archive is
+//! compressed as one piece, with a window larger than an executable, so that most of a copy costs nothing.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 const RUN_SCRIPT: &str = include_str!("dist/run.sh");
@@ -30,6 +28,9 @@ const PARTS: [&str; 3] = ["bin", "tests", "workspace"];
 
 /// The compressor, with a window that holds dozens of executables. Unpacking takes as much memory as the window.
 const COMPRESSOR: &str = "xz --lzma2=preset=2,dict=192MiB";
+
+/// The package whose feature `peers` compiles the libraries that take minutes.
+const LABORATORY: &str = "warpset-benches";
 
 /// The arguments of `dist`.
 #[derive(clap::Args)]
@@ -43,16 +44,13 @@ pub struct Args {
     /// Also pack the tests that never touch a GPU
     #[arg(long)]
     host_tests: bool,
-    /// Pack the bench with the other libraries that take minutes to compile
-    #[arg(long)]
-    peers: bool,
     /// Pack the executables of this package alone; may be given again
     #[arg(long, value_name = "NAME")]
     package: Vec<String>,
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args, peers: bool) -> anyhow::Result<()> {
     let root = crate::workspace_root().canonicalize()?;
     let output = root.join(&args.output);
     if output.exists() {
@@ -65,15 +63,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let files = repository_files(&root)?;
     let mut executables = Vec::new();
-    for executable in parse_messages(&build(&root, args)?)? {
-        let packed_test = || -> anyhow::Result<bool> {
-            let of_tools = executable.package == root.join("xtask");
-            Ok(!of_tools && (args.host_tests || can_drive_gpu(&fs::read(&executable.path)?)))
-        };
-        if !executable.is_test || packed_test()? {
-            executables.push(executable);
-        }
+    for workspace in &WORKSPACES {
+        executables.extend(build(&root, workspace, args, peers)?);
     }
+    let executables = distinct(executables)?;
     for part in PARTS {
         fs::create_dir_all(output.join(part))?;
     }
@@ -98,7 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// A compiled executable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Executable {
-    /// The name it gets in the pack: the package's, and the target's where that differs.
+    /// Its name in the pack: a program's own; for tests the package's, and the target's where that differs.
     pub name: String,
     /// Where Cargo put it.
     pub path: PathBuf,
@@ -121,37 +114,64 @@ fn repository_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(names.split_terminator('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
 }
 
-/// Cargo's messages from building every executable and every test of the packages, or of all, in release mode. One
-/// command for both, so that they share all libraries.
-fn build(root: &Path, args: &Args) -> anyhow::Result<String> {
-    let packages = &args.package;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    if packages.is_empty() {
-        command.args(["build", "--workspace"]);
-    } else {
-        command.arg("build").args(packages.iter().flat_map(|package| ["--package", package.as_str()]));
+/// A workspace of the repository.
+struct Workspace {
+    /// Its folder.
+    folder: &'static str,
+    /// Whether its tests are packed.
+    tested: bool,
+}
+
+const WORKSPACES: [Workspace; 2] =
+    [Workspace { folder: ".", tested: true }, Workspace { folder: "benches", tested: false }];
+
+/// The executables of a workspace that go into the pack: of the packages that were asked for, in release mode. One
+/// command builds programs and tests, so that they share all libraries.
+fn build(root: &Path, workspace: &Workspace, args: &Args, peers: bool) -> anyhow::Result<Vec<Executable>> {
+    let folder = root.join(workspace.folder);
+    let members = crate::package::members(&folder)?;
+    let asked: Vec<&String> = args.package.iter().filter(|name| members.contains(name)).collect();
+    if asked.is_empty() && !args.package.is_empty() {
+        return Ok(Vec::new());
     }
-    if packages.is_empty() || packages.iter().any(|package| package == "xtask") {
-        command.args(["--features", if args.peers { "xtask/peers" } else { "xtask/bench" }]);
+    let mut command = crate::cargo();
+    command.current_dir(&folder).args(["build", "--release", "--bins", "--target-dir"]).arg(crate::target_folder(root));
+    match asked.is_empty() {
+        true => _ = command.arg("--workspace"),
+        false => asked.iter().for_each(|name| _ = command.args(["--package", name])),
+    }
+    if workspace.tested {
+        command.arg("--tests");
+    }
+    if peers
+        && members.iter().any(|name| name == LABORATORY)
+        && (asked.is_empty() || asked.iter().any(|name| *name == LABORATORY))
+    {
+        command.args(["--features", "warpset-benches/peers"]);
     }
     let output = command
-        .current_dir(root)
         // Flags such as `-Ctarget-cpu=native` would bind the executables to this machine's processor.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .args(["--release", "--bins", "--tests"])
         .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo")?;
-    ensure!(output.status.success(), "the workspace does not build");
-    String::from_utf8(output.stdout).context("Cargo's messages are not UTF-8")
+    ensure!(output.status.success(), "the workspace {} does not build", folder.display());
+    let mut packed = Vec::new();
+    for executable in parse_messages(&String::from_utf8(output.stdout).context("Cargo's messages are not UTF-8")?)? {
+        let drives = || fs::read(&executable.path).map(|bytes| can_drive_gpu(&bytes));
+        let of_tools = executable.package == root.join("xtask");
+        if !executable.is_test || !of_tools && (args.host_tests || drives().context("cannot read an executable")?) {
+            packed.push(executable);
+        }
+    }
+    Ok(packed)
 }
 
 /// The executables in Cargo's messages, one JSON object per line.
 pub fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
         let message: Value = serde_json::from_str(line).context("Cargo's messages are not JSON")?;
         let (Some("compiler-artifact"), Some(path)) = (message["reason"].as_str(), message["executable"].as_str())
@@ -162,19 +182,39 @@ pub fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
         let manifest = message["manifest_path"].as_str().context("a package has a manifest")?;
         let package = Path::new(manifest).parent().context("a manifest lies in a folder")?;
         let package_name = package_name(message["package_id"].as_str().unwrap_or_default(), package);
-        let same = target.replace('_', "-") == package_name;
-        let mut name = if same { package_name.clone() } else { format!("{package_name}--{target}") };
         let is_test = message["profile"]["test"].as_bool().unwrap_or(false);
+        let same = target.replace('_', "-") == package_name;
+        // Tests find a program by its own name: `CARGO_BIN_EXE_` and the name of the target.
+        let mut name = if !is_test {
+            target.to_owned()
+        } else if same {
+            package_name
+        } else {
+            format!("{package_name}--{target}")
+        };
         if is_test && message["target"]["kind"][0] == "bin" {
             // A package's library and program have the same name, and both have tests.
             name += "--bin";
         }
-        let executable = Executable { name: name.clone(), path: path.into(), package: package.to_path_buf(), is_test };
-        if found.insert((is_test, name), executable).is_some() {
-            bail!("two executables of {package_name} are called {target}");
-        }
+        found.push(Executable { name, path: path.into(), package: package.to_path_buf(), is_test });
     }
-    Ok(found.into_values().collect())
+    distinct(found)
+}
+
+/// Executables in order of their names; an error if two programs or two tests would have the same name in the pack.
+fn distinct(mut executables: Vec<Executable>) -> anyhow::Result<Vec<Executable>> {
+    executables.sort_by(|a, b| (a.is_test, &a.name).cmp(&(b.is_test, &b.name)));
+    for pair in executables.windows(2) {
+        let same = (pair[0].is_test, &pair[0].name) == (pair[1].is_test, &pair[1].name);
+        ensure!(
+            !same,
+            "two executables are called {}: {} and {}",
+            pair[0].name,
+            pair[0].path.display(),
+            pair[1].path.display()
+        );
+    }
+    Ok(executables)
 }
 
 /// The package's name in an id such as `path+file:///w/crates/core#warpset-core@0.1.0`; where the folder has the
@@ -285,22 +325,63 @@ mod tests {
 {"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"kind":["bin"],"name":"xtask"},"profile":{"test":false},"executable":"/w/target/release/xtask"}
 {"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"kind":["bin"],"name":"xtask"},"profile":{"test":true},"executable":"/w/target/release/deps/xtask-3"}
 {"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"kind":["lib"],"name":"xtask"},"profile":{"test":true},"executable":"/w/target/release/deps/xtask-4"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/words#warpset-words@0.1.0","manifest_path":"/w/crates/words/Cargo.toml","target":{"kind":["bin"],"name":"words"},"profile":{"test":false},"executable":"/w/target/release/words"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/words#warpset-words@0.1.0","manifest_path":"/w/crates/words/Cargo.toml","target":{"kind":["bin"],"name":"words"},"profile":{"test":true},"executable":"/w/target/release/deps/words-5"}
 {"reason":"build-finished","success":true}
 "#;
 
     #[test]
     fn executables_are_found_in_messages() {
         let found = parse_messages(MESSAGES).expect("well formed");
-        let names: Vec<_> = found.iter().map(|executable| executable.name.as_str()).collect();
-        assert_eq!(names, ["xtask", "warpset-core", "warpset-tests--bloom_model", "xtask", "xtask--bin"]);
+        let names: Vec<_> = found.iter().map(|executable| (executable.is_test, executable.name.as_str())).collect();
         assert_eq!(
-            found.iter().map(|executable| executable.is_test).collect::<Vec<_>>(),
-            [false, true, true, true, true]
+            names,
+            [
+                // The program of `warpset-words` keeps its name, by which tests find it.
+                (false, "words"),
+                (false, "xtask"),
+                (true, "warpset-core"),
+                (true, "warpset-tests--bloom_model"),
+                (true, "warpset-words--words--bin"),
+                (true, "xtask"),
+                (true, "xtask--bin")
+            ]
         );
-        assert_eq!(found[1].package, Path::new("/w/crates/core"));
+        assert_eq!(found[2].package, Path::new("/w/crates/core"));
         assert!(parse_messages("{ broken").is_err());
         let twice = MESSAGES.repeat(2);
         assert!(parse_messages(&twice).expect_err("same name").to_string().contains("two executables"));
+    }
+
+    /// The script's variables for programs, as tests on a node get them.
+    #[cfg(unix)]
+    #[test]
+    fn tests_find_packed_programs_by_the_names_of_their_targets() {
+        let node = std::env::temp_dir().join(format!("warpset-node-{}", std::process::id()));
+        for part in PARTS {
+            fs::create_dir_all(node.join(part)).expect("a folder for the test");
+        }
+        let found = parse_messages(MESSAGES).expect("well formed");
+        for program in found.iter().filter(|executable| !executable.is_test) {
+            fs::write(node.join("bin").join(&program.name), "").expect("writable");
+            fs::set_permissions(
+                node.join("bin").join(&program.name),
+                std::os::unix::fs::PermissionsExt::from_mode(0o755),
+            )
+            .expect("own file");
+        }
+        let test = "#!/bin/sh\n[ -x \"$(printenv CARGO_BIN_EXE_words)\" ] && [ -d \"$CARGO_MANIFEST_DIR\" ]\n";
+        let path = node.join("tests/warpset-words");
+        fs::write(&path, test).expect("writable");
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("own file");
+        fs::create_dir_all(node.join("workspace/crates/words")).expect("a folder for the test");
+        let test =
+            Executable { name: "warpset-words".to_owned(), path, package: node.join("crates/words"), is_test: true };
+        write_run_script(&node, &node, &[test]).expect("readable");
+        compress(&node).expect("tar and xz");
+        let run = Command::new(node.join("run.sh")).args(["test", "warpset-words"]).output().expect("bash");
+        fs::remove_dir_all(&node).expect("own folder");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
     }
 
     #[test]

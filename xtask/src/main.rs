@@ -1,25 +1,14 @@
 //! `cargo xtask`: the project's own commands, one file each, so that no shell script has to know how things are built.
 
-#[cfg(feature = "bench")]
-mod bench;
 mod dist;
-#[cfg(feature = "bench")]
-mod headline;
-#[cfg(feature = "bench")]
-mod input;
+mod laboratory;
 mod package;
 mod ptx;
-#[cfg(feature = "bench")]
-mod record;
-#[cfg(feature = "bench")]
-mod report;
-#[cfg(feature = "bench")]
-mod show;
 mod soak;
 
 use std::{
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
 };
 
 use clap::{Parser, Subcommand};
@@ -28,38 +17,40 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version, max_term_width = 100)]
 struct Cli {
+    /// Compile the laboratory with the libraries that take minutes to compile too, as `cargo xtask-peers` does
+    #[arg(long, global = true)]
+    peers: bool,
     #[command(subcommand)]
-    command: Command,
+    job: Job,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Verify and measure the structures on this machine
-    #[cfg(feature = "bench")]
-    Bench(bench::Args),
+enum Job {
+    /// Verify and measure the structures on this machine (`cargo xtask bench --help`)
+    #[command(disable_help_flag = true)]
+    Bench(laboratory::Args),
     /// Pack tests, benches, data and PTX for a GPU node without a Rust toolchain
     Dist(dist::Args),
     /// Pack the crates, build a program from the packages, check what the feature `cuda` adds to it
     Package(package::Args),
     /// Compile the kernels to PTX, or check the PTX that is checked in
     Ptx(ptx::Args),
-    /// Turn the JSON of `bench` into one HTML page
-    #[cfg(feature = "bench")]
-    Report(report::Args),
+    /// Turn the JSON of `bench` into one HTML page (`cargo xtask report --help`)
+    #[command(disable_help_flag = true)]
+    Report(laboratory::Args),
     /// Run the tests on emulated GPUs again and again, each time with other schedules
     Soak(soak::Args),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        #[cfg(feature = "bench")]
-        Command::Bench(args) => bench::run(&args),
-        Command::Dist(args) => dist::run(&args),
-        Command::Package(args) => package::run(&args),
-        Command::Ptx(args) => ptx::run(&args),
-        #[cfg(feature = "bench")]
-        Command::Report(args) => report::run(&args),
-        Command::Soak(args) => soak::run(&args),
+    let Cli { peers, job } = Cli::parse();
+    let done = match job {
+        Job::Bench(args) => laboratory::run("bench", &args, peers),
+        Job::Dist(args) => dist::run(&args, peers),
+        Job::Package(args) => package::run(&args),
+        Job::Ptx(args) => ptx::run(&args),
+        Job::Report(args) => laboratory::run("report", &args, peers),
+        Job::Soak(args) => soak::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,4 +67,15 @@ fn main() -> ExitCode {
 fn workspace_root() -> PathBuf {
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The Cargo that runs this command, or the one on the path.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The folder of compiled files, for every workspace of the repository.
+fn target_folder(root: &Path) -> PathBuf {
+    // Joining an absolute path gives that path.
+    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }

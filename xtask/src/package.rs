@@ -62,18 +62,30 @@ struct Package {
     rust_version: String,
 }
 
-/// The crates of the workspace that are to be published, as Cargo lists them.
-fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
+/// The names of all packages of the workspace in `folder`.
+pub fn members(folder: &Path) -> anyhow::Result<Vec<String>> {
+    Ok(metadata(folder)?.iter().filter_map(|package| package["name"].as_str()).map(str::to_owned).collect())
+}
+
+/// The packages of the workspace in `folder`, as Cargo describes them.
+fn metadata(folder: &Path) -> anyhow::Result<Vec<Value>> {
     let mut command = cargo(None);
-    command.current_dir(root).args(["metadata", "--format-version", "1", "--no-deps"]);
+    command.current_dir(folder).args(["metadata", "--format-version", "1", "--no-deps"]);
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "cargo metadata has failed");
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"].as_array().context("no packages in cargo's metadata")?;
+    let mut metadata: Value = serde_json::from_slice(&output.stdout)?;
+    match metadata["packages"].take() {
+        Value::Array(packages) => Ok(packages),
+        _ => anyhow::bail!("no packages in cargo's metadata"),
+    }
+}
+
+/// The crates of the workspace that are to be published.
+fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
     let text = |package: &Value, key: &str| {
         package[key].as_str().map(str::to_owned).with_context(|| format!("a package without `{key}`"))
     };
-    packages
+    metadata(root)?
         .iter()
         .filter(|package| package["publish"].is_null())
         .map(|package| {
@@ -245,7 +257,7 @@ fn cargo(toolchain: Option<&str>) -> Command {
             command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
             command
         }
-        None => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
+        None => crate::cargo(),
     }
 }
 

@@ -17,25 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use warpset_simt::emulator::{COUNT_VARIABLE, SEED_VARIABLE};
 
 use crate::dist::{Executable, parse_messages};
 
-/// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain
-/// seeds.)
-const PACKAGES: [&str; 11] = [
-    "warpset-kernels",
-    "warpset-primitives",
-    "warpset-bloom",
-    "warpset-quotient",
-    "warpset-fuse",
-    "warpset-lsm",
-    "warpset-recsplit",
-    "warpset-sequence",
-    "warpset-static",
-    "warpset-kmers",
-    "warpset-tests",
-];
+/// Variable that gives every emulator of a process its seed; an executable that can launch kernels names it.
+const SEED_VARIABLE: &str = "WARPSET_EMULATOR_SEED";
+
+/// Variable that names the file to which emulators add the number of their launches.
+const COUNT_VARIABLE: &str = "WARPSET_EMULATOR_COUNT";
+
+/// Packages with tests about certain seeds: those of the emulator itself.
+const ABOUT_SEEDS: [&str; 2] = ["warpset-simt", "warpset-gpu"];
 
 /// The arguments of `soak`.
 #[derive(clap::Args)]
@@ -112,8 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The test executables of the workspace.
 fn built(root: &Path) -> anyhow::Result<Vec<Executable>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = crate::cargo()
         .current_dir(root)
         .args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
@@ -121,7 +112,7 @@ fn built(root: &Path) -> anyhow::Result<Vec<Executable>> {
         .context("cannot start cargo")?;
     ensure!(output.status.success(), "the workspace does not build");
     let all = parse_messages(&String::from_utf8(output.stdout).context("Cargo's messages are not UTF-8")?)?;
-    Ok(all.into_iter().filter(launches_kernels).collect())
+    all.into_iter().filter_map(launching).collect()
 }
 
 /// The executables of a folder, whose files are named as `cargo xtask dist` names them: by package, and target.
@@ -130,23 +121,29 @@ fn listed(root: &Path, folder: &Path) -> anyhow::Result<Vec<Executable>> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry?.path().canonicalize()?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let package = name.split("--").next().unwrap_or(&name).trim_start_matches("warpset-");
-        let package = match package {
-            "kernels" => root.join("kernels-gpu"),
-            "tests" => root.join("tests"),
-            other => root.join("crates").join(other),
-        };
-        let executable = Executable { name, path, package, is_test: true };
-        if launches_kernels(&executable) {
-            executables.push(executable);
-        }
+        let package = package_of(&name);
+        let short = package.trim_start_matches("warpset-");
+        let places = ["crates", "examples", "."].map(|place| root.join(place).join(short));
+        let package = places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| root.join("kernels-gpu"));
+        executables.extend(launching(Executable { name, path, package, is_test: true }).transpose()?);
     }
     executables.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(executables)
 }
 
-fn launches_kernels(executable: &Executable) -> bool {
-    executable.is_test && PACKAGES.contains(&executable.name.split("--").next().unwrap_or_default())
+/// The executable, if it is a test that can launch kernels and passes with any seed.
+fn launching(executable: Executable) -> Option<anyhow::Result<Executable>> {
+    if !executable.is_test || ABOUT_SEEDS.contains(&package_of(&executable.name)) {
+        return None;
+    }
+    let bytes = fs::read(&executable.path).with_context(|| format!("cannot read {}", executable.path.display()));
+    let names = |bytes: Vec<u8>| bytes.windows(SEED_VARIABLE.len()).any(|window| window == SEED_VARIABLE.as_bytes());
+    bytes.map(|bytes| names(bytes).then_some(executable)).transpose()
+}
+
+/// The package of a test executable, by its name.
+fn package_of(name: &str) -> &str {
+    name.split("--").next().unwrap_or(name)
 }
 
 /// What the workers share.
@@ -203,6 +200,12 @@ fn sum(file: &Path) -> anyhow::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_are_those_of_the_emulator() {
+        use warpset_simt::emulator;
+        assert_eq!((SEED_VARIABLE, COUNT_VARIABLE), (emulator::SEED_VARIABLE, emulator::COUNT_VARIABLE));
+    }
 
     #[test]
     fn parts_are_named_by_number_and_count() {

@@ -11,9 +11,9 @@ Usage: run.sh [test] [EXECUTABLE [ARGUMENT...]]   run the tests, or those of one
                                                   or all of them; filters pick tests by name
        run.sh bench [ARGUMENT...]                 cargo xtask bench
        run.sh report [ARGUMENT...]                cargo xtask report
-       run.sh results NAME                        what docs/results holds of a machine: NAME.json, NAME-recsplit.json,
+       run.sh results NAME                        what benches/results holds of a machine: NAME.json, NAME-recsplit.json,
                                                   NAME-recsplit-queues.json and NAME.html, in the current folder, and
-                                                  the figures of docs/plots in NAME-plots; ten minutes
+                                                  the figures of benches/plots in NAME-plots; ten minutes
        run.sh list                                the packed test executables, and which can drive a GPU
 
 The tests fail where no CUDA device answers; WARPSET_REQUIRE_CUDA= (empty) lets them pass without one.
@@ -122,17 +122,17 @@ run_sanitizer() {
     [ "$seen" -gt 0 ] && [ ${#failed[@]} -eq 0 ]
 }
 
-xtask() { CARGO_MANIFEST_DIR=$here/workspace/xtask "$here/bin/xtask" "$@"; }
+laboratory() { CARGO_MANIFEST_DIR=$here/workspace/benches "$here/bin/warpset-benches" "$@"; }
 
 # Every row that `--quick` has; then the thesis's builds over all leaf sizes, also with 32 work queues instead of 8.
 make_results() {
     local name=${1:?a name for the files, that of the GPU} rows
     rows=("$name.json" "$name-recsplit.json" "$name-recsplit-queues.json")
-    xtask bench --quick --json "${rows[0]}" --html "$name.html" &&
-        xtask bench recsplit --backend cuda --step "all leaf sizes" --json "${rows[1]}" --html "$name.html" &&
-        CUDA_DEVICE_MAX_CONNECTIONS=32 xtask bench recsplit --backend cuda --step "all leaf sizes" --json "${rows[2]}" \
+    laboratory bench --quick --json "${rows[0]}" --html "$name.html" &&
+        laboratory bench recsplit --backend cuda --step "all leaf sizes" --json "${rows[1]}" --html "$name.html" &&
+        CUDA_DEVICE_MAX_CONNECTIONS=32 laboratory bench recsplit --backend cuda --step "all leaf sizes" --json "${rows[2]}" \
             --html "$name.html" &&
-        xtask report "${rows[@]}" --out "$name.html" --plots "$name-plots"
+        laboratory report "${rows[@]}" --out "$name.html" --plots "$name-plots"
 }
 
 command=${1-test}
@@ -143,7 +143,7 @@ esac
 case $command in
 test) run_tests "$@" ;;
 sanitize) run_sanitizer "$@" ;;
-bench | report) xtask "$command" "$@" ;;
+bench | report) laboratory "$command" "$@" ;;
 results) make_results "$@" ;;
 list) printf '%s\n' "${tests[@]}" | awk '{ print $1, $3 == "cuda" ? "(GPU)" : "" }' ;;
 *) usage && [ "$command" = help ] ;;

@@ -1,0 +1,11 @@
+//! What every suite of the laboratory uses: steps of a run, clocks, limits of the machine, tables, input.
+
+pub mod clock;
+pub mod gpu_limits;
+pub mod input;
+pub mod limits;
+pub mod machine;
+pub mod progress;
+pub mod screen;
+pub mod suite;
+pub mod table;

@@ -1,0 +1,100 @@
+//! Device-wide primitives, one file per family: on the CPU and on GPUs, verified against a plain computation, held
+//! against the speed at which the same machine copies as many bytes.
+
+mod case;
+mod emulator;
+mod levels;
+mod loading;
+mod merge;
+mod scan;
+mod search;
+mod select;
+mod sort;
+
+use warpset_core::hash::xxh64_u64;
+
+use bench_frame::clock::Effort;
+use bench_frame::suite::{Session, Setup, Step, Suite, Target};
+
+/// The steps of each family.
+const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[
+    scan::steps,
+    sort::steps,
+    merge::steps,
+    levels::steps,
+    search::steps,
+    select::steps,
+    loading::steps,
+    emulator::steps,
+];
+
+/// The primitives' benches.
+pub struct Primitives;
+
+impl Suite for Primitives {
+    fn name(&self) -> &'static str {
+        "primitives"
+    }
+
+    fn generated(&self, setup: &Setup) -> Vec<Step> {
+        FAMILIES.iter().flat_map(|steps| steps(setup)).collect()
+    }
+}
+
+/// Numbers of items: for a GPU from what is mostly latency to what fills its memory system, for the CPU in and beyond
+/// its caches, for the emulator a few tiles.
+fn sizes(target: &Target, effort: Effort) -> &'static [usize] {
+    match (target, effort) {
+        (Target::Gpu(device), _) if device.is_emulator() => &[20_001],
+        (Target::Gpu(_), Effort::Quick) => &[1 << 20, 1 << 24],
+        (Target::Gpu(_), Effort::Standard) => &[1 << 16, 1 << 18, 1 << 20, 1 << 24, 1 << 28],
+        (Target::Gpu(_), Effort::Full) => {
+            &[1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 29]
+        }
+        (Target::Cpu, Effort::Quick) => &[1 << 20],
+        (Target::Cpu, Effort::Standard) => &[1 << 16, 1 << 20, 1 << 24],
+        (Target::Cpu, Effort::Full) => &[1 << 16, 1 << 20, 1 << 24, 1 << 27],
+    }
+}
+
+/// One step per target and size: `measure` adds the rows.
+fn steps_of(
+    setup: &Setup,
+    family: &'static str,
+    measure: fn(&mut Session, &Target, usize) -> anyhow::Result<()>,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for target in &setup.targets {
+        for &n in sizes(target, setup.effort) {
+            let (target, title) = (target.clone(), format!("primitives: {family} on {}, {n} items", target.name()));
+            steps.push(Step::new(title, move |session| measure(session, &target, n)));
+        }
+    }
+    steps
+}
+
+/// The high halves of keys, in the same order.
+fn narrow(keys: &[u64]) -> Vec<u32> {
+    keys.iter().map(|key| (key >> 32) as u32).collect()
+}
+
+/// The most keys of 16 bytes: the host checks results too, and more of them take it minutes.
+const MOST_WIDEST: usize = 1 << 26;
+
+/// Keys of 16 bytes in the same order, all of whose bits differ.
+fn widest(keys: &[u64]) -> Vec<u128> {
+    keys.iter().map(|&key| u128::from(key) << 64 | u128::from(xxh64_u64(key, 1))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_right_on_the_emulator() {
+        let setup = Setup::emulator();
+        let rows = Session::rows_of(Primitives.generated(&setup));
+        assert!(rows.iter().all(|row| row.checked && row.backend == "emulator" && row.limit_fraction.is_none()));
+        assert!(rows.iter().any(|row| row.operation == "select by bitmap"));
+    }
+}
