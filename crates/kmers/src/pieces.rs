@@ -14,6 +14,7 @@ use std::path::Path;
 
 use crate::reads::Seen;
 use crate::recognise::{HEAD, mark_of};
+use crate::screen::Format;
 use crate::{Error, K};
 
 /// Bytes that are read at a time, about; tests read several times sooner.
@@ -43,22 +44,16 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn open(self) -> io::Result<Box<dyn Input + 'a>> {
+    pub(crate) fn open(self) -> io::Result<Box<dyn Input + 'a>> {
         Ok(match self {
             Text::File(path) => Box::new(File::open(path)?),
             Text::Bytes(bytes) => Box::new(Cursor::new(bytes)),
         })
     }
 
-    fn failed(self, source: io::Error) -> Error {
+    pub(crate) fn failed(self, source: io::Error) -> Error {
         Error::Read { path: self.path().to_owned(), source }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Fasta,
-    Fastq,
 }
 
 /// Text that can be cut.
@@ -83,12 +78,8 @@ impl<'a> Plain<'a> {
         let len = input.seek(SeekFrom::End(0)).map_err(failed)?;
         let mut head = [0; HEAD];
         let read = read_from(&mut *input, 0, &mut head).map_err(failed)?;
-        let format = match mark_of(&head[..read]) {
-            Some(b'>') => Format::Fasta,
-            Some(_) => Format::Fastq,
-            None => return Ok(None),
-        };
-        Ok(Some(Plain { text, format, len }))
+        let format = mark_of(&head[..read]).and_then(Format::of);
+        Ok(format.map(|format| Plain { text, format, len }))
     }
 
     /// Ranges of about the same size that cover all bytes, several for each thread.
@@ -104,7 +95,7 @@ impl<'a> Plain<'a> {
         let input = self.text.open().map_err(opened)?;
         let reader = match self.format {
             Format::Fasta => Reader::Fasta(fasta::Lines::new(input, range, k).map_err(opened)?),
-            Format::Fastq => Reader::Fastq(fastq::Reads::new(input, self.text, range)?),
+            Format::Fastq => Reader::Fastq(fastq::Reads::new(input, self.text, (range, self.len)).map_err(opened)?),
         };
         Ok(Piece { text: self.text, reader, seen: Seen::default() })
     }
@@ -128,10 +119,7 @@ impl Piece<'_> {
     pub(crate) fn step(&mut self, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         match &mut self.reader {
             Reader::Fasta(lines) => lines.step(&mut visit, &mut self.seen).map_err(|source| self.text.failed(source)),
-            Reader::Fastq(reads) => reads.step(&mut |letters| {
-                self.seen.add(letters);
-                visit(letters);
-            }),
+            Reader::Fastq(reads) => reads.step(&mut visit, &mut self.seen),
         }
     }
 

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use needletail::FastxReader;
 use needletail::errors::{ParseError, ParseErrorKind};
-use needletail::parser::Format;
 
 use crate::odd::OddLetters;
 use crate::packing::unpacked;
 use crate::recognise::{HEAD, is_empty, mark_of, no_sequences};
 use crate::roll::{K, is_white};
+use crate::screen::{Batch, Format, Input};
 use crate::{Error, Progress};
 
 /// Bytes of a batch, about: it stays in a core's own cache; tests have several batches sooner.
@@ -19,12 +19,16 @@ const BATCH: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 /// The records of a file.
 pub(crate) struct Records<'a> {
     path: &'a Path,
-    /// `None` for a file without records.
-    reader: Option<Box<dyn FastxReader + 'a>>,
+    reader: Reader<'a>,
 }
 
-/// What is said of records of FASTQ that have other lines than they should.
-pub(crate) const FOUR_LINES: &str = "; records of FASTQ have four lines, and their sequences are not wrapped";
+enum Reader<'a> {
+    /// A file without records.
+    Empty,
+    /// FASTA, of which one sequence is held at a time.
+    Fasta(Box<dyn FastxReader + 'a>),
+    Fastq(Input<'a>),
+}
 
 impl<'a> Records<'a> {
     /// Opens a file; what compressed it is known by its first bytes.
@@ -42,29 +46,49 @@ impl<'a> Records<'a> {
         let mut head = Vec::new();
         input.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
         if is_empty(&head) {
-            return Ok(Records { path, reader: None });
+            return Ok(Records { path, reader: Reader::Empty });
         }
-        let mark = mark_of(&head).ok_or_else(|| no_sequences(path, &head))?;
-        let text = Cursor::new(head).chain(input);
-        let input: Box<dyn Read + Send> = match mark {
-            b'>' => Box::new(Ended { text, last: 0, end: None }),
-            _ => Box::new(text),
+        let reader = match mark_of(&head).and_then(Format::of).ok_or_else(|| no_sequences(path, &head))? {
+            Format::Fasta => {
+                let input = Ended { text: Cursor::new(head).chain(input), last: 0, end: None };
+                Reader::Fasta(needletail::parse_fastx_reader(input).map_err(|error| broken(path, error))?)
+            }
+            format => Reader::Fastq(Input::new(path, input, format, head)),
         };
-        let reader = needletail::parse_fastx_reader(input).map_err(|error| broken(path, error, 0))?;
-        Ok(Records { path, reader: Some(reader) })
+        Ok(Records { path, reader })
     }
 
-    /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with line
-    /// ends.
-    pub(crate) fn each(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        while let Some(record) = self.reader.as_mut().and_then(|reader| reader.next()) {
-            match record {
-                Ok(record) => visit(record.all(), record.raw_seq())?,
-                Err(end) if end.kind == ParseErrorKind::UnexpectedEnd && end.format == Some(Format::Fasta) => break,
-                Err(error) => return Err(broken(self.path, error, 0)),
+    /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with white
+    /// space.
+    pub(crate) fn each(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<Seen, Error> {
+        let mut seen = Seen::default();
+        match &mut self.reader {
+            Reader::Empty => {}
+            Reader::Fasta(reader) => {
+                while let Some(record) = reader.next() {
+                    match record {
+                        Ok(record) => {
+                            seen.add(record.raw_seq());
+                            visit(record.all(), record.raw_seq())?;
+                        }
+                        Err(end) if end.kind == ParseErrorKind::UnexpectedEnd => break,
+                        Err(error) => return Err(broken(self.path, error)),
+                    }
+                }
             }
+            Reader::Fastq(input) => loop {
+                let batch = input.batch(BATCH, usize::MAX, 1)?;
+                if batch.len() == 0 {
+                    break;
+                }
+                seen.add_batch(&batch);
+                for record in 0..batch.len() {
+                    let (begin, end) = batch.bytes(record);
+                    visit(&batch.text()[begin..end], batch.letters(record))?;
+                }
+            },
         }
-        Ok(())
+        Ok(seen)
     }
 }
 
@@ -93,22 +117,13 @@ impl<R: Read> Read for Ended<R> {
     }
 }
 
-/// What is wrong with a text of which the parser has not seen the first `lines`.
-pub(crate) fn broken(path: &Path, error: ParseError, lines: u64) -> Error {
+/// The error of the parser of FASTA, which takes any text.
+fn broken(path: &Path, error: ParseError) -> Error {
     let path = path.to_owned();
-    let line = lines + error.position.line;
-    let of = error.position.id.map_or(String::new(), |id| format!(" of record {id:?}"));
-    let reason = match error.kind {
-        ParseErrorKind::Io => return Error::Read { path, source: io::Error::other(error.msg) },
-        ParseErrorKind::EmptyFile => "it ends within its first line".to_owned(),
-        ParseErrorKind::InvalidStart | ParseErrorKind::UnknownFormat => format!("line {line} does not begin with `@`"),
-        ParseErrorKind::InvalidSeparator => format!("line {line}{of} does not begin with `+`{FOUR_LINES}"),
-        ParseErrorKind::UnequalLengths => {
-            format!("the record at line {line}{} has not as many qualities as letters", of.replace(" of record", ","))
-        }
-        ParseErrorKind::UnexpectedEnd => format!("it ends at line {line}, within a record"),
-    };
-    Error::NotSequence { path, reason }
+    match error.kind {
+        ParseErrorKind::Io => Error::Read { path, source: io::Error::other(error.msg) },
+        _ => Error::NotSequence { path, reason: format!("{} at line {}", error.msg, error.position.line) },
+    }
 }
 
 /// Hands out the letters of all records in batches, such that each window of `k` bases lies in exactly one. White space
@@ -118,11 +133,9 @@ pub(crate) fn batches(
     k: K,
     mut take: impl FnMut(Vec<u8>) -> Result<(), Error>,
 ) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
     let fresh = || Vec::with_capacity(BATCH + (BATCH >> 2));
     let mut batch = fresh();
-    records.each(|_, letters| {
-        seen.add(letters);
+    let seen = records.each(|_, letters| {
         let mut rest = letters;
         while batch.len() + rest.len() > BATCH {
             let (now, later) = rest.split_at(BATCH.saturating_sub(batch.len()).min(rest.len()));
@@ -155,6 +168,12 @@ impl Seen {
     pub(crate) fn add(&mut self, letters: &[u8]) {
         self.any |= !letters.is_empty();
         self.odd += OddLetters::of(letters);
+    }
+
+    /// Adds all letters of a batch.
+    pub(crate) fn add_batch(&mut self, batch: &Batch) {
+        self.any |= (0..batch.len()).any(|record| batch.letters_len(record) > 0);
+        self.odd += batch.odd_letters();
     }
 
     pub(crate) fn plus(&mut self, other: Seen) {
@@ -207,16 +226,17 @@ mod tests {
 
     #[test]
     fn bad_files_are_errors() {
-        let read =
-            |bytes: &'static [u8]| -> Result<(), Error> { Records::read(Path::new("x"), bytes)?.each(|_, _| Ok(())) };
+        let read = |bytes: &'static [u8]| -> Result<(), Error> {
+            Records::read(Path::new("x"), bytes)?.each(|_, _| Ok(())).map(|_| ())
+        };
         for (bytes, said) in [
             (&b"\n>a\nACGT\n"[..], "it begins with '\\n', not"),
             (b"hello\n", "it begins with 'h', not"),
-            (b"@", "within its first line"),
+            (b"@", "it ends at line 1, within record \"\""),
             (b"@a\nACGT\n+\nIIII\n\nACGT\n+\nIIII\n", "line 5 does not begin with `@`"),
             (b"@a\nACGT\n-\nIIII\n", "line 3 of record \"a\" does not begin with `+`"),
-            (b"@a b\nACGT\n+\nII\n", "at line 1, \"a\" has not as many qualities as letters"),
-            (b"@a\nACGT\n", "it ends at line 3, within a record"),
+            (b"@a b\nACGT\n+\nII\n", "at line 1, \"a\", has 2 qualities for 4 letters"),
+            (b"@a\nACGT\n", "it ends at line 3, within record \"a\""),
         ] {
             let Err(error @ Error::NotSequence { .. }) = read(bytes) else { panic!("{bytes:?}") };
             assert!(error.to_string().contains(said), "{error}");

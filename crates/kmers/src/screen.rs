@@ -31,7 +31,7 @@ use crate::pieces::Text;
 use crate::settings::Executor;
 use crate::{Backend, Error, Index, OddLetters, Progress, Table};
 
-pub(crate) use batch::Batch;
+pub(crate) use batch::{Batch, Format};
 use decide::{Decider, Decision, Failure};
 use device::OnDevice;
 use minimizers::ByMinimizers;
@@ -39,7 +39,8 @@ pub use rule::Rule;
 use sequences::{BySequences, BySequencesOnDevice};
 use sink::{Destination, Sink};
 pub use source::Pairing;
-pub(crate) use source::Source;
+pub(crate) use source::{Source, cut, read};
+pub(crate) use stream::Input;
 use windows::ByWindows;
 
 /// What reads are looked up in.

@@ -14,7 +14,7 @@ use memchr::memchr;
 
 use super::batch::{Batch, Fault, Format, What, name_of};
 use super::stream;
-use crate::reads::FOUR_LINES;
+use crate::pieces::Text;
 use crate::recognise::{HEAD, mark_of};
 use crate::{Error, Progress};
 
@@ -112,7 +112,7 @@ impl<'s, 'e: 's> Source<'s, 'e> {
                     state.next += 1;
                     let number = state.next - 1;
                     drop(locked);
-                    read(path, format, range, batch)?;
+                    read(Text::File(path), format, range, batch)?;
                     self.progress.advance(range.1 - range.0)?;
                     return Ok(Some(number));
                 }
@@ -156,7 +156,7 @@ impl<'e> Plain<'e> {
 }
 
 /// Where the first record begins from `at` on; `len` if none does.
-fn cut(file: &mut (impl Read + Seek), format: Format, at: u64, len: u64) -> io::Result<u64> {
+pub(crate) fn cut(file: &mut (impl Read + Seek + ?Sized), format: Format, at: u64, len: u64) -> io::Result<u64> {
     let mut window = WINDOW;
     loop {
         if at >= len {
@@ -165,7 +165,7 @@ fn cut(file: &mut (impl Read + Seek), format: Format, at: u64, len: u64) -> io::
         // The byte before may end a line.
         file.seek(SeekFrom::Start(at - 1))?;
         let mut text = Vec::with_capacity(window);
-        file.take(window as u64).read_to_end(&mut text)?;
+        Read::take(&mut *file, window as u64).read_to_end(&mut text)?;
         if let Some(place) = first_record(&text, format) {
             return Ok(at - 1 + place as u64);
         }
@@ -197,13 +197,18 @@ fn first_record(text: &[u8], format: Format) -> Option<usize> {
 }
 
 /// Reads and parses a part of a file, which ends where a record does.
-fn read(path: &Path, format: Format, (begin, end, is_last): (u64, u64, bool), batch: &mut Batch) -> Result<(), Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    let read = |text: &mut Vec<u8>| {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(begin))?;
-        text.resize((end - begin) as usize, 0);
-        file.read_exact(text)
+pub(crate) fn read(
+    text: Text<'_>,
+    format: Format,
+    (begin, end, is_last): (u64, u64, bool),
+    batch: &mut Batch,
+) -> Result<(), Error> {
+    let failed = |source| text.failed(source);
+    let read = |part: &mut Vec<u8>| {
+        let mut input = text.open()?;
+        input.seek(SeekFrom::Start(begin))?;
+        part.resize((end - begin) as usize, 0);
+        input.read_exact(part)
     };
     batch.clear(false);
     read(batch.text_mut()).map_err(failed)?;
@@ -213,7 +218,7 @@ fn read(path: &Path, format: Format, (begin, end, is_last): (u64, u64, bool), ba
         Err(fault) => fault,
     };
     let lines = || {
-        let mut before = io::BufReader::with_capacity(1 << 18, File::open(path)?.take(begin + fault.at as u64));
+        let mut before = io::BufReader::with_capacity(1 << 18, text.open()?.take(begin + fault.at as u64));
         let mut lines = 0u64;
         while !io::BufRead::fill_buf(&mut before)?.is_empty() {
             io::BufRead::skip_until(&mut before, b'\n')?;
@@ -222,7 +227,7 @@ fn read(path: &Path, format: Format, (begin, end, is_last): (u64, u64, bool), ba
         Ok(lines)
     };
     let lines = lines().map_err(failed)?;
-    Err(unsound(path, &fault, lines, name_of(&batch.text()[fault.at..])))
+    Err(unsound(text.path(), &fault, lines, name_of(&batch.text()[fault.at..])))
 }
 
 /// The error for a fault in the record that begins after this many lines.
@@ -231,7 +236,10 @@ pub(super) fn unsound(path: &Path, fault: &Fault, lines: u64, name: &[u8]) -> Er
     let name = String::from_utf8_lossy(name);
     let reason = match fault.what {
         What::Start => format!("line {line} does not begin with `@`"),
-        What::Separator => format!("line {line} of record {name:?} does not begin with `+`{FOUR_LINES}"),
+        What::Separator => format!(
+            "line {line} of record {name:?} does not begin with `+`; records of FASTQ have four lines, and their sequences are \
+             not wrapped"
+        ),
         What::Lengths { letters, qualities } => {
             format!("the record at line {record}, {name:?}, has {qualities} qualities for {letters} letters")
         }

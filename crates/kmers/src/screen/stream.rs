@@ -10,7 +10,7 @@ use crate::recognise::{HEAD, is_empty, mark_of, no_sequences};
 use crate::{Error, Progress};
 
 /// A file that is being read.
-struct Input<'a> {
+pub(crate) struct Input<'a> {
     path: &'a Path,
     text: Text<'a>,
     format: Format,
@@ -107,12 +107,17 @@ impl<'a> Input<'a> {
             return Ok(Input { path, text, format: Format::Fasta, rest: Vec::new(), is_end: true, records: 0 });
         }
         let format = mark_of(&rest).and_then(Format::of).ok_or_else(|| no_sequences(path, &rest))?;
-        Ok(Input { path, text, format, rest, is_end: false, records: 0 })
+        Ok(Input::new(path, text, format, rest))
+    }
+
+    /// The records of a text, which begins with `head`, read already.
+    pub(crate) fn new(path: &'a Path, text: Text<'a>, format: Format, head: Vec<u8>) -> Input<'a> {
+        Input { path, text, format, rest: head, is_end: false, records: 0 }
     }
 
     /// The next records: those of about `bytes`, or `most`, which then are read whatever bytes they have. There are
     /// fewer than `most` only at the end, and a multiple of `mates`.
-    fn batch(&mut self, bytes: usize, most: usize, mates: usize) -> Result<Batch, Error> {
+    pub(crate) fn batch(&mut self, bytes: usize, most: usize, mates: usize) -> Result<Batch, Error> {
         let mut batch = Batch::default();
         batch.clear(mates > 1);
         *batch.text_mut() = std::mem::take(&mut self.rest);

@@ -119,6 +119,28 @@ fn white_space_and_uracil_change_nothing() {
     }
 }
 
+/// Blanks after letters and not after qualities, or the other way round.
+#[test]
+fn white_space_is_none_of_the_qualities() {
+    let files = Files::new();
+    let (index, ..) = prepared(&files);
+    let settings = |threads| Settings::new(3).unwrap().threads(threads);
+    let clean: String = (0..200).map(|i| format!("@{i}\nACGTA\n+\nIIIII\n")).collect();
+    let wanted = count_files(&[files.write("clean.fq", clean)], &settings(1)).unwrap();
+    let text: String = (0..200)
+        .map(|i| {
+            let ends = [["", ""], [" ", ""], ["", "\t"], [" \r", "  "]][i % 4];
+            format!("@{i}\nACGTA{}\n+\nIIIII{}\n", ends[0], ends[1])
+        })
+        .collect();
+    for path in [files.write("a.fq", &text), files.write("a.fq.gz", gzip(text.as_bytes()))] {
+        for threads in [1, 3] {
+            assert!(count_files(&[path.clone()], &settings(threads)).unwrap() == wanted);
+            assert_eq!(Screening::by_index(&index).threads(threads).run(&[path.clone()]).unwrap().unmatched_bases, 1000);
+        }
+    }
+}
+
 /// The summary says how many letters ended k-mers, each once, wherever batches and pieces end.
 #[test]
 fn letters_that_end_kmers_are_counted() {
