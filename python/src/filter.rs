@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use warpset::gpu::{ArrayItem, DeviceSlice, DeviceSliceMut, DeviceVec, GpuError};
 use warpset::prelude::{DeviceFilter, DeviceInsert, Filter, Insert, TestAndInsert};
@@ -11,7 +11,8 @@ use warpset::primitives;
 use crate::device::{self, Adopted, DeviceArray, DeviceKeys, SharedItem};
 use crate::error::{Failure, Result};
 use crate::keys::{
-    AT_ONCE, ArrayKeys, Batch, Gathered, HostKeys, OneKey, Piece, each_group, is_null, is_one_key, one_key, overlap,
+    AT_ONCE, ArrayKeys, Batch, Gathered, HostKeys, OneKey, Piece, each_group, is_null, is_one_key, items, one_key,
+    overlap,
 };
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
@@ -291,14 +292,16 @@ pub fn update<S: Grown>(
 /// Gives `work` the batch that an object is, or the batches that an iterable of keys and arrays comes to.
 pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyResult<()>) -> PyResult<()> {
     if let Some(mut parts) = arrow::parts(object)? {
-        return parts.try_for_each(|part| work(&Batch::Host(vec![part?])));
+        return parts.try_for_each(|part| {
+            work(&Batch::Host(vec![part?]))?;
+            object.py().check_signals()
+        });
     }
     if let Some(batch) = Batch::of_array(object)? {
         return work(&batch);
     }
-    let not_iterable = || PyTypeError::new_err("keys: pass an array, or an iterable of keys or of arrays");
     let mut gathered = Gathered::default();
-    for item in object.try_iter().map_err(|_| not_iterable())? {
+    for item in items(object)? {
         let item = item?;
         if !is_one_key(&item)
             && !is_null(&item)?

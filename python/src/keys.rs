@@ -25,7 +25,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{IntoPyDict, PyByteArray, PyBytes, PyFloat, PyInt, PyString};
+use pyo3::types::{IntoPyDict, PyByteArray, PyBytes, PyFloat, PyInt, PyIterator, PyString};
 
 use crate::arrow;
 use crate::device::{self, DeviceKeys};
@@ -454,7 +454,7 @@ impl Batch {
             Some(batch) => Ok(batch),
             None => {
                 let mut gathered = Gathered::default();
-                for key in object.try_iter().map_err(|_| no_batch(object))? {
+                for key in items(object)? {
                     gathered.push(&key?)?;
                 }
                 Ok(Batch::Host(vec![gathered.take()]))
@@ -508,6 +508,14 @@ impl Batch {
             Batch::Device(keys) => keys.len(),
         }
     }
+}
+
+/// The items of an iterable.
+pub fn items<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    if object.hasattr(intern!(object.py(), "collect"))? && object.hasattr(intern!(object.py(), "explain"))? {
+        return Err(PyTypeError::new_err("a query that has not run holds no keys: pass a column of its `.collect()`"));
+    }
+    object.try_iter().map_err(|_| no_batch(object))
 }
 
 fn one_for_many() -> PyErr {
@@ -682,6 +690,9 @@ pub struct Gathered {
 impl Gathered {
     /// Adds a key or a null.
     pub fn push(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        if (self.len() + 1).is_multiple_of(1 << 16) {
+            object.py().check_signals()?;
+        }
         // The most frequent, at once.
         if object.is_instance_of::<PyInt>() && self.ends.is_empty() {
             let (word, is_negative) = word_of(object)?;

@@ -117,8 +117,7 @@ pub fn expect_letters(letters: &[u8]) -> Result<()> {
     let is_wrong = |letter: &u8| {
         b"/\\_".contains(letter) || letter.is_ascii_alphanumeric() && !BASES.contains(&letter.to_ascii_uppercase())
     };
-    let wrong = letters.iter().copied().find(is_wrong);
-    match wrong {
+    match letters.iter().copied().take(LONGEST_PATH + 1).find(is_wrong) {
         Some(wrong) if letters.len() <= LONGEST_PATH => Err(Failure::value(format!(
             "{:?} is no sequence of bases, because of its letter {:?}: pass letters; those of a file are read by \
              `open(path).read()`, and counted by `KmerCounter(path)`",
@@ -275,7 +274,7 @@ impl Sequences {
 }
 
 /// Letters that are worked on between two looks at signals.
-const AT_ONCE: usize = 1 << 23;
+const AT_ONCE: usize = 1 << 21;
 
 /// Calls `work` with ranges of the windows of `span` letters in a sequence, so many at a time, and the range of letters
 /// that each of them has. In between signals are heard, such as Ctrl-C.

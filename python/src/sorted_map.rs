@@ -8,7 +8,7 @@ mod types;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList, PyMapping, PySlice, PyTuple};
+use pyo3::types::{PyIterator, PyList, PyMapping, PySlice, PyTuple, PyType};
 use warpset::lsm::{CleanupPolicy, OrderedMap};
 
 use self::call::{ALL, Any, Call, Combined, Three, ask, change, ends, pair};
@@ -59,7 +59,12 @@ fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Boun
     let (keys, values) = (PyList::empty(pairs.py()), PyList::empty(pairs.py()));
     let wrong = |_| PyTypeError::new_err("values are missing: pass `keys, values`, a `dict`, or pairs of both");
     for pair in pairs.try_iter().map_err(wrong)? {
-        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract().map_err(wrong)?;
+        let pair = pair?;
+        let pair = match pair.cast::<PyList>() {
+            Ok(list) => list.to_tuple().into_any(),
+            Err(_) => pair,
+        };
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract().map_err(wrong)?;
         keys.append(key)?;
         values.append(value)?;
     }
@@ -137,6 +142,13 @@ class! {
             let map = Self(Shared::new(run(py, None, ALL_OF_IT, build)?));
             items.map_or(Ok(()), |items| map.update(py, items, None, None))?;
             Ok(map)
+        }
+
+        /// `SortedMap[int, bytes]`, for annotations.
+        #[classmethod]
+        fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+            let alias = cls.py().import(intern!(cls.py(), "types"))?.getattr(intern!(cls.py(), "GenericAlias"))?;
+            alias.call1((cls, items))
         }
 
         /// Inserts keys with their values, as arrays of one length, those of a `dict` or another mapping, or those of

@@ -77,6 +77,14 @@ fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
     }
 }
 
+/// Leaves a pool to the work that it does: later calls get another one.
+fn retire(pool: &Arc<ThreadPool>) {
+    // Where another thread holds the pools, later calls wait for this one.
+    if let Ok(mut pools) = POOLS.try_lock() {
+        pools.get_or_insert_default().retain(|_, known| !Arc::ptr_eq(known, pool));
+    }
+}
+
 /// Runs `work`, on the caller's thread if it is for a few keys, else detached from the interpreter and on `threads`
 /// threads; `None` for all of the machine.
 pub fn run<R: Send>(
@@ -117,7 +125,8 @@ const TO_STOP: Duration = Duration::from_millis(500);
 
 /// Runs long `work` on `threads` threads, `None` for all of the machine, while the caller's thread looks for signals,
 /// such as Ctrl-C, and calls `progress` with how far the work is. An exception of either stops the work, as soon as it
-/// notes how far it is, and is raised. Work that does not stop in time goes on to its end, and its result is dropped.
+/// notes how far it is, and is raised. Work that does not stop in time goes on to its end, on threads that later calls do
+/// not use, and its result is dropped.
 pub fn run_watched<R: Send + 'static>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -156,7 +165,12 @@ pub fn run_watched<R: Send + 'static>(
             (Err(RecvTimeoutError::Timeout), Some((error, since))) if since.elapsed() < TO_STOP => {
                 exception = Some((error, since));
             }
-            (_, Some((error, _))) => return Err(error),
+            (result, Some((error, _))) => {
+                if matches!(result, Err(RecvTimeoutError::Timeout)) {
+                    retire(&pool);
+                }
+                return Err(error);
+            }
             // The work has panicked.
             (Err(RecvTimeoutError::Disconnected), None) => return Err(poisoned(()).into()),
             (Ok(result), None) => {

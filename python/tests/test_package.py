@@ -3,6 +3,7 @@
 import ast
 import doctest
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -49,32 +50,77 @@ def test_stub_has_every_name():
         assert {name for name in dir(kind) if name[0] != "_"} <= methods
 
 
-def test_types(tmp_path):
-    mypy = pytest.importorskip("mypy.api")
-    right = tmp_path / "right.py"
-    right.write_text(
-        """
+RIGHT = """
+import collections.abc
 import pathlib
+from typing import assert_type
+
+import numpy as np
 import warpset
+from numpy.typing import NDArray
 
 trees = warpset.SplitBlockBloom(1000, fpr=0.01, device="cpu")
 trees |= trees.copy()
 more: warpset.SplitBlockBloom = trees | trees
 size: int = len(more) + more.nbytes
-more.save(pathlib.Path("trees"))
-counts = warpset.QuotientFilter(1000, kind="standard", duplicates="kept").count([1])
-devices: list[warpset.Device] = warpset.devices()
+for name in (pathlib.Path("trees"), "trees", b"trees"):
+    more.save(name)
 try:
-    trees.update(["ash"], threads=2)
+    trees.update(["ash", None, b"elm"], threads=2)
+    trees.update([np.arange(3), [1, 2]])
 except warpset.FullError as error:
     wrong: ValueError = error
+assert_type(trees.contains([1, 2]), NDArray[np.bool_])
+assert_type(trees.contains(np.arange(3), form="bitmap"), NDArray[np.uint8])
+assert_type(trees.contains(iter(["ash"]), form="arrow"), warpset.BooleanArray)
+assert_type(trees.contains(warpset.Device("emulator").array([1])), warpset.DeviceArray)
+assert_type(warpset.QuotientFilter(1000, kind="standard", duplicates="kept").count([1]), NDArray[np.uint64])
+devices: list[warpset.Device] = warpset.devices()
+prices = warpset.SortedMap({1: 2}, cleanup=None)
+assert_type(prices, warpset.SortedMap[int, int])
+assert_type(prices[1] + 1, int)
+assert_type(prices.get(1), int | None)
+assert_type(prices.pop(1, "none"), int | str)
+standard: collections.abc.MutableMapping[int, int] = prices
+assert_type(warpset.SortedMap(key="S8", value="V16"), warpset.SortedMap[bytes, bytes])
+assert_type(list(warpset.SortedMap(value=None)), list[int])
+any_types = warpset.SortedMap(key=np.uint32)
+exact = warpset.StaticMap([1], [2], key="uint32", value=np.uint32)
+assert_type(exact.get(1, default=None), int | None)
+assert_type(sum(exact), int)
+positions, kmers = warpset.minimizers("ACGT")
+assert_type(kmers, NDArray[np.uint64])
+counted: warpset.KmerCounter = warpset.KmerCounter(["a.fa", pathlib.Path("b.fa")], progress=lambda done, all: None)
+version: str = warpset.__version__
+read = warpset.load("trees", device=warpset.Device("emulator"))
 """
-    )
-    assert mypy.run(["--strict", str(right)])[2] == 0, mypy.run(["--strict", str(right)])[0]
-    for line in ["warpset.SplitBlockBloom()", "warpset.SplitBlockBloom(10, 0.5)", "warpset.SplitBlockBloom(10).fpr = 1",
-                 "warpset.SplitBlockBloom(10) | 3 + 'a'", "len(warpset.devices)"]:
-        wrong = tmp_path / "wrong.py"
-        wrong.write_text(f"import warpset\n{line}\n")
-        assert mypy.run([str(wrong)])[2] == 1, line
+
+WRONG = [
+    "warpset.SplitBlockBloom()", "warpset.SplitBlockBloom(10, 0.5)", "warpset.SplitBlockBloom(10).fpr = 1",
+    "warpset.SplitBlockBloom(10) | 3 + 'a'", "len(warpset.devices)", "warpset.SplitBlockBloom(10).update([1.5])",
+    "warpset.SplitBlockBloom(10).contains([1], form='bitmapp')", "warpset.PerfectHash([1], kind='nonsense')",
+    "warpset.QuotientFilter(10, duplicates='doubled')", "warpset.SortedMap(key='float64')", "warpset.StaticSet([1], key='u64')",
+    "warpset.SortedMap().upsert([1], [1], by='product')", "warpset.SplitBlockBloom(10).add(1.5)",
+    "warpset.KmerCounter(7)", "warpset.SplitBlockBloom.load(7)", "warpset.BinaryFuse([1], width=8)",
+    "warpset.SplitBlockBloom(10).contains([1], out=True)", "warpset.minimizers(7)",
+]
 
 
+@pytest.mark.parametrize("version", ["3.11", "3.14"])
+def test_types(tmp_path, version):
+    mypy = pytest.importorskip("mypy.api")
+    right = tmp_path / "right.py"
+    right.write_text(RIGHT)
+    stub = Path(warpset.__file__).parent / "_warpset.pyi"
+    checked = mypy.run(["--strict", "--python-version", version, str(right), str(stub)])
+    assert checked[2] == 0, checked[0]
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import warpset\n" + "\n".join(WRONG) + "\n")
+    found = mypy.run(["--python-version", version, str(wrong)])[0]
+    assert [line for place, line in enumerate(WRONG, 2) if f"wrong.py:{place}: error" not in found] == []
+
+
+def test_stub_has_no_any_for_arguments():
+    text = (Path(warpset.__file__).parent / "_warpset.pyi").read_text()
+    defined = [line for line in text.splitlines() if line.startswith(("    def ", "def ")) and "_arrow_c" not in line]
+    assert not [line for line in defined if re.search(r"\w+: Any\b", line) or "Incomplete" in line]

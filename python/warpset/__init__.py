@@ -1,13 +1,16 @@
 """Sets, filters, dictionaries and perfect hash functions for millions of keys, on CPUs and NVIDIA GPUs."""
 
+from collections.abc import Mapping as _Mapping
 from collections.abc import MutableMapping as _MutableMapping
 
 from . import _warpset
 from ._warpset import *  # noqa: F403
 
 __all__ = _warpset.__all__
+__version__: str = _warpset.__version__
 
 _MutableMapping.register(SortedMap)  # noqa: F405
+_Mapping.register(StaticMap)  # noqa: F405
 
 
 def _unpickle(kind, data, device):

@@ -2,11 +2,43 @@
 Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs.
 """
 
-from collections.abc import Iterator
-from os import PathLike
-from types import CapsuleType
-from typing import Any, SupportsFloat, SupportsIndex, final
 
+# Keys, values and items of a `SortedMap` are arrays and iterators, not the views that its base class promises.
+# mypy: disable-error-code="override"
+# pyright: reportIncompatibleMethodOverride=false
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from os import PathLike
+from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer, CapsuleType
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+class _DeviceArray(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+_T = TypeVar("_T")
+_K = TypeVar("_K", bound=int | bytes)
+_V = TypeVar("_V", bound=int | bytes | None)
+_Key: TypeAlias = SupportsIndex | str | bytes
+_HostKeys: TypeAlias = Iterable[_Key | None] | Buffer | _ArrowArray | _ArrowStream
+_Keys: TypeAlias = _HostKeys | _DeviceArray
+_HostSequence: TypeAlias = str | bytes | Buffer
+_Sequence: TypeAlias = _HostSequence | _DeviceArray
+_Sequences: TypeAlias = Iterable[str | bytes | Buffer | None] | Buffer | _ArrowArray | _ArrowStream
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
+_Place: TypeAlias = Device | str
+_Progress: TypeAlias = Callable[[int, int], object]
+_Integers: TypeAlias = Literal["uint64", "uint32"] | type[np.uint64 | np.uint32] | np.dtype[np.uint64 | np.uint32]
+_Unsigned: TypeAlias = NDArray[np.uint64] | NDArray[np.uint32]
 @final
 class BinaryFuse:
     """
@@ -14,36 +46,48 @@ class BinaryFuse:
 
     `keys` are the keys in an array or a list; equal ones count once, nulls are left out.
 
-    - `width`: bits of each fingerprint, 8, 16 or 32: 9, 18 or 36 bits per key and a rate of false positives of
-      `2**-width`.
+    - `bits`: of each fingerprint, 8, 16 or 32, which takes 9, 18 or 36 bits per key, for a rate of false positives
+      of `2**-bits`.
     - `arity`: 4 takes a twentieth less memory than 3 and more time. `sharded=True` is built faster, on many cores
       and on a GPU, and takes some more memory.
     - `seed`: other seeds make other false positives. `device`: where it is built and asked. `threads` bounds the
       threads that build.
 
     >>> import warpset
-    >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], width=16)
+    >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], bits=16)
     >>> "ash" in trees, "rose" in trees, len(trees)
     (True, False, 4)
     """
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> BinaryFuse: ...
-    def __deepcopy__(self, /, _memo: Any) -> BinaryFuse: ...
+    def __deepcopy__(self, /, _memo: object) -> BinaryFuse: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
         """
         How many different keys there are.
         """
-    def __new__(cls, /, keys: Any, *, width: SupportsIndex = 8, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None) -> BinaryFuse: ...
-    def __reduce__(self, /) -> Any: ...
+    def __new__(cls, /, keys: _Keys, *, bits: SupportsIndex = 8, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> BinaryFuse: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
+    @property
+    def bits(self, /) -> int:
+        """
+        Bits of each fingerprint: 8, 16 or 32.
+        """
     @property
     def bits_per_key(self, /) -> float:
         """
         Bits of memory for each key.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -52,9 +96,9 @@ class BinaryFuse:
         """
     def copy(self, /) -> BinaryFuse:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
@@ -69,38 +113,34 @@ class BinaryFuse:
         The rate of false positives.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> BinaryFuse:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BinaryFuse:
         """
         From `bytes(…)` of such a structure.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> BinaryFuse:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> BinaryFuse:
+    def mmap(path: _Path) -> BinaryFuse:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that it takes.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def to(self, /, device: Any) -> BinaryFuse:
+    def to(self, /, device: _Place) -> BinaryFuse:
         """
         A copy on another device, or on the host with `"cpu"`.
-        """
-    @property
-    def width(self, /) -> int:
-        """
-        Bits of each fingerprint: 8, 16 or 32.
         """
 
 @final
@@ -108,8 +148,8 @@ class BlockedBloom:
     """
     A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
 
-    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
-    as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
+    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
+    given, or the size as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
     not given; `seed`: other seeds make other false positives.
 
     >>> import warpset
@@ -121,21 +161,22 @@ class BlockedBloom:
     def __and__(self, other: object, /) -> BlockedBloom: ...
     def __bool__(self, /) -> bool: ...
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> BlockedBloom: ...
-    def __deepcopy__(self, /, _memo: Any) -> BlockedBloom: ...
+    def __deepcopy__(self, /, _memo: object) -> BlockedBloom: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __iand__(self, other: object, /) -> BlockedBloom: ...
     def __ior__(self, other: object, /) -> BlockedBloom: ...
     def __len__(self, /) -> int:
         """
-        About how many different keys there are, from the share of bits that are set.
+        About how many different keys there are, from the share of bits that are set; `OverflowError` if all
+        of them are.
         """
-    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, block_bits: SupportsIndex | None = None, hashes: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None) -> BlockedBloom: ...
+    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, block_bits: SupportsIndex | None = None, hashes: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> BlockedBloom: ...
     def __or__(self, other: object, /) -> BlockedBloom: ...
-    def __reduce__(self, /) -> Any: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def add(self, /, key: Any) -> None:
+    def add(self, /, key: _Key) -> None:
         """
         Adds one key: an `int`, `str` or `bytes`.
         """
@@ -143,7 +184,14 @@ class BlockedBloom:
         """
         Removes all keys and keeps the memory.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -152,9 +200,9 @@ class BlockedBloom:
         """
     def copy(self, /) -> BlockedBloom:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
@@ -169,7 +217,7 @@ class BlockedBloom:
         The rate of false positives as the filter is now.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> BlockedBloom:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BlockedBloom:
         """
         From `bytes(…)` of such a structure.
         """
@@ -178,7 +226,7 @@ class BlockedBloom:
         Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> BlockedBloom:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
@@ -187,35 +235,41 @@ class BlockedBloom:
         Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> BlockedBloom:
+    def mmap(path: _Path) -> BlockedBloom:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that the bits take.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def test_and_add(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
-    def to(self, /, device: Any) -> BlockedBloom:
+    def to(self, /, device: _Place) -> BlockedBloom:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, keys: _Keys | Iterable[_Keys], /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
 
         Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-        iterable, a chunked array or a stream are.
+        iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
         `threads` bounds the threads that work on it; by default as many as the machine has.
         """
 
@@ -224,7 +278,7 @@ class BooleanArray:
     """
     Answers as an Arrow array of booleans: pass it to `pyarrow.array`, `polars.Series` or another library of Arrow.
     """
-    def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+    def __arrow_c_array__(self, /, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
     def __len__(self, /) -> int: ...
     def __repr__(self, /) -> str: ...
 
@@ -241,11 +295,11 @@ class Device:
     def __new__(cls, /, name: str) -> Device: ...
     def __repr__(self, /) -> str: ...
     def __str__(self, /) -> str: ...
-    def array(self, /, keys: Any) -> DeviceArray:
+    def array(self, /, keys: _Keys) -> DeviceArray:
         """
         Copies integers to the device: an array as `update` takes it, nulls left out.
         """
-    def letters(self, /, sequence: Any) -> DeviceArray:
+    def letters(self, /, sequence: _HostSequence) -> DeviceArray:
         """
         Copies the letters of a sequence to the device, as a `SequenceFilter` there takes them: an array of `uint8`.
         """
@@ -280,8 +334,8 @@ class DeviceArray:
     [True, True, True, True]
     """
     @property
-    def __cuda_array_interface__(self, /) -> dict: ...
-    def __dlpack__(self, /, *, stream: Any | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> CapsuleType:
+    def __cuda_array_interface__(self, /) -> dict[str, Any]: ...
+    def __dlpack__(self, /, *, stream: object | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> CapsuleType:
         """
         A capsule with the items, for another library. They are ready for every stream.
         """
@@ -298,11 +352,11 @@ class DeviceArray:
         """
         The type of the items, as NumPy names it.
         """
-    def get(self, /) -> Any:
+    def get(self, /) -> NDArray[Any]:
         """
         A copy in host memory: an array of NumPy, or a `memoryview` where NumPy is not installed.
         """
-    def tolist(self, /) -> Any:
+    def tolist(self, /) -> list[int] | list[bool]:
         """
         The items as a list.
         """
@@ -322,8 +376,8 @@ class KmerCounter:
     - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
       does.
 
-    K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, A < C < G < T, which
-    have to be those that `arrays` gives. `len` is the number of different k-mers.
+    K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, the first base highest,
+    A 0, C 1, G 2, T 3, which have to be those that `arrays` and `minimizers` give. `len` is the number of different k-mers.
 
     >>> import warpset
     >>> counter = warpset.KmerCounter(k=4)
@@ -335,30 +389,33 @@ class KmerCounter:
     """
     def __add__(self, other: object, /) -> KmerCounter: ...
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, kmer: Any, /) -> bool: ...
+    def __contains__(self, kmer: _Key, /) -> bool: ...
     def __copy__(self, /) -> KmerCounter: ...
-    def __deepcopy__(self, /, _memo: Any) -> KmerCounter: ...
+    def __deepcopy__(self, /, _memo: object) -> KmerCounter: ...
     def __eq__(self, other: object, /) -> bool: ...
-    def __getitem__(self, kmer: Any, /) -> int: ...
+    def __getitem__(self, kmer: _Key, /) -> int: ...
     def __iadd__(self, other: object, /) -> KmerCounter: ...
     def __iter__(self, /) -> KmerIterator: ...
     def __len__(self, /) -> int:
         """
         How many different k-mers there are.
         """
-    def __new__(cls, /, files: Any | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> KmerCounter: ...
-    def __reduce__(self, /) -> Any: ...
+    def __new__(cls, /, files: _Path | Iterable[_Path] | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> KmerCounter: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def arrays(self, /) -> tuple[Any, Any]:
+    def arrays(self, /) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """
-        All k-mers as integers, 2 bits per base, A < C < G < T, and their numbers of copies: two arrays of `uint64`,
+        All k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their numbers of copies: two arrays of `uint64`,
         in no order.
         """
     def copy(self, /) -> KmerCounter:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count(self, kmers: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def count(self, kmers: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def count(self, kmers: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For
         k-mers on a device the counts are there too.
@@ -369,11 +426,18 @@ class KmerCounter:
         Where it is: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> KmerCounter:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> KmerCounter:
         """
         From `bytes(…)` of such a structure.
         """
-    def histogram(self, /, most: SupportsIndex = 10000) -> Any:
+    @overload
+    def get(self, kmer: _Key, /, default: None = None) -> int | None: ...
+    @overload
+    def get(self, kmer: _Key, /, default: _T) -> int | _T:
+        """
+        How many copies there are of one k-mer, or `default` if there is none.
+        """
+    def histogram(self, /, most: SupportsIndex = 10000) -> NDArray[np.uint64]:
         """
         How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last
         one is how many have that many or more.
@@ -392,7 +456,7 @@ class KmerCounter:
         Removes k-mers of which there are fewer copies than `min_count`.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> KmerCounter:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
@@ -401,27 +465,28 @@ class KmerCounter:
         Adds what another counter of the same `k` holds.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> KmerCounter:
+    def mmap(path: _Path) -> KmerCounter:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that the counts take.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def screen(self, files: Any, /, *, matched: str | PathLike[str] | None = None, unmatched: str | PathLike[str] | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: Any | None = None) -> tuple[int, int]:
+    def screen(self, files: _Path | Iterable[_Path], /, *, matched: _Path | None = None, unmatched: _Path | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> tuple[int, int]:
         """
         Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least
         `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file
         they are only counted. Returns how many match and how many do not.
         """
-    def to(self, /, device: Any) -> KmerCounter:
+    def to(self, /, device: _Place) -> KmerCounter:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
@@ -429,11 +494,11 @@ class KmerCounter:
         """
         How many k-mers there are, copies included.
         """
-    def update(self, files: Any, /, *, memory: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> None:
+    def update(self, files: _Path | Iterable[_Path], /, *, memory: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> None:
         """
         Adds the k-mers of more files: a path, or a list of paths.
         """
-    def update_sequences(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def update_sequences(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its
         own.
@@ -446,7 +511,7 @@ class KmerIterator:
     """
     def __iter__(self, /) -> KmerIterator: ...
     def __length_hint__(self, /) -> int: ...
-    def __next__(self, /) -> Any: ...
+    def __next__(self, /) -> str | tuple[str, int]: ...
 
 @final
 class PerfectHash:
@@ -482,19 +547,22 @@ class PerfectHash:
     40
     """
     def __bytes__(self, /) -> bytes: ...
-    def __call__(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def __call__(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def __call__(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         What `index` gives.
         """
     def __copy__(self, /) -> PerfectHash: ...
-    def __deepcopy__(self, /, _memo: Any) -> PerfectHash: ...
+    def __deepcopy__(self, /, _memo: object) -> PerfectHash: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: Any, *, kind: str = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> PerfectHash: ...
-    def __reduce__(self, /) -> Any: ...
+    def __new__(cls, /, keys: _Keys, *, kind: Literal["recsplit", "consensus"] = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> PerfectHash: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
@@ -503,7 +571,7 @@ class PerfectHash:
         """
     def copy(self, /) -> PerfectHash:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
     @property
     def device(self, /) -> str:
@@ -511,16 +579,19 @@ class PerfectHash:
         Where it is: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> PerfectHash:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> PerfectHash:
         """
         From `bytes(…)` of such a structure.
         """
-    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         The number of each key, as an array of `uint64`, or `out` filled. Other keys have any of the numbers, nulls
         `2**64 - 1`. For keys on a device the numbers are there too.
         """
-    def index_one(self, /, key: Any) -> int:
+    def index_one(self, /, key: _Key) -> int:
         """
         The number of one key: an `int`, `str` or `bytes`.
         """
@@ -530,26 +601,27 @@ class PerfectHash:
         `"recsplit"` or `"consensus"`.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> PerfectHash:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> PerfectHash:
+    def mmap(path: _Path) -> PerfectHash:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that it takes.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def to(self, /, device: Any) -> PerfectHash:
+    def to(self, /, device: _Place) -> PerfectHash:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
@@ -591,20 +663,20 @@ class QuotientFilter:
     (2, True, False)
     """
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> QuotientFilter: ...
-    def __deepcopy__(self, /, _memo: Any) -> QuotientFilter: ...
+    def __deepcopy__(self, /, _memo: object) -> QuotientFilter: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ior__(self, other: object, /) -> QuotientFilter: ...
     def __len__(self, /) -> int:
         """
         How many copies are stored; of equal keys one, if duplicates are dropped.
         """
-    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, kind: str = "rank-select", duplicates: str = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None) -> QuotientFilter: ...
+    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, kind: Literal["rank-select", "standard"] = "rank-select", duplicates: Literal["dropped", "kept", "counted"] = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> QuotientFilter: ...
     def __or__(self, other: object, /) -> QuotientFilter: ...
-    def __reduce__(self, /) -> Any: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def add(self, /, key: Any) -> None:
+    def add(self, /, key: _Key) -> None:
         """
         Adds one key: an `int`, `str` or `bytes`.
         """
@@ -617,7 +689,14 @@ class QuotientFilter:
         """
         Removes all keys and keeps the memory.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -626,18 +705,21 @@ class QuotientFilter:
         """
     def copy(self, /) -> QuotientFilter:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def count(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def count(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         How many copies of each key are stored, as an array of `uint64`, or `out` filled: never fewer than were
         added, and 0 or 1 if duplicates are dropped. Nulls have none. For keys on a device the counts are there too.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
-    def count_one(self, /, key: Any) -> int:
+    def count_one(self, /, key: _Key) -> int:
         """
         How many copies of one key are stored: never fewer than were added.
         """
@@ -646,7 +728,7 @@ class QuotientFilter:
         """
         Where it is: `"cpu"`, `"cuda:0"` and so on.
         """
-    def discard(self, /, key: Any) -> bool:
+    def discard(self, /, key: _Key) -> bool:
         """
         Removes one copy of one key, and says whether there was one.
         """
@@ -665,7 +747,7 @@ class QuotientFilter:
         The rate of false positives as the filter is now.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> QuotientFilter:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> QuotientFilter:
         """
         From `bytes(…)` of such a structure.
         """
@@ -679,7 +761,7 @@ class QuotientFilter:
         `"rank-select"` or `"standard"`.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> QuotientFilter:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
@@ -693,42 +775,48 @@ class QuotientFilter:
         Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> QuotientFilter:
+    def mmap(path: _Path) -> QuotientFilter:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that the slots take.
         """
-    def remove(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def remove(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         Removes one copy of each key, and says how many copies that took out.
 
         Remove only keys that were added: another key may look the same to the filter, and a copy of it be taken
         out.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def test_and_add(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
-    def to(self, /, device: Any) -> QuotientFilter:
+    def to(self, /, device: _Place) -> QuotientFilter:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, keys: _Keys | Iterable[_Keys], /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
 
         Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-        iterable, a chunked array or a stream are.
+        iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
         `threads` bounds the threads that work on it; by default as many as the machine has.
         """
 
@@ -756,25 +844,25 @@ class SequenceFilter:
     >>> found, kmers = known.count(reads)
     >>> found.tolist(), kmers.tolist()
     ([12, 0], [12, 12])
-    >>> known.matches(reads, min_hits=2, min_fraction=0.5).tolist()
+    >>> known.matches(reads, min_hits=2, min_share=0.5).tolist()
     [True, False]
     >>> known.contains_windows(genome[:23]).tolist(), genome[:21] in known
     ([True, True, True], True)
     """
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, kmer: Any, /) -> bool:
+    def __contains__(self, kmer: _HostSequence, /) -> bool:
         """
         Whether one k-mer, `k` bases, may be in the filter.
         """
     def __copy__(self, /) -> SequenceFilter: ...
-    def __deepcopy__(self, /, _memo: Any) -> SequenceFilter: ...
+    def __deepcopy__(self, /, _memo: object) -> SequenceFilter: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ior__(self, other: object, /) -> SequenceFilter: ...
-    def __new__(cls, /, n: SupportsIndex, *, k: SupportsIndex = 31, bits_per_kmer: SupportsFloat | SupportsIndex = 16.0, s: SupportsIndex | None = None, m: SupportsIndex | None = None, device: Any | None = None) -> SequenceFilter: ...
+    def __new__(cls, /, n: SupportsIndex, *, k: SupportsIndex = 31, bits_per_kmer: SupportsFloat | SupportsIndex = 16.0, s: SupportsIndex | None = None, m: SupportsIndex | None = None, device: _Place | None = None) -> SequenceFilter: ...
     def __or__(self, other: object, /) -> SequenceFilter: ...
-    def __reduce__(self, /) -> Any: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def add(self, sequence: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def add(self, sequence: _Sequence, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds the k-mers of one sequence. For a filter on a device it may be letters there, an array of `uint8`, in
         which any letter that is no base, a line end for one, ends a sequence.
@@ -783,7 +871,14 @@ class SequenceFilter:
         """
         Removes all k-mers and keeps the memory.
         """
-    def contains_windows(self, sequence: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains_windows(self, sequence: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains_windows(self, sequence: _HostSequence, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains_windows(self, sequence: _HostSequence, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains_windows(self, sequence: _HostSequence, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
         booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
@@ -793,9 +888,9 @@ class SequenceFilter:
         """
     def copy(self, /) -> SequenceFilter:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+    def count(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """
         Two arrays of `uint64`: how many k-mers of each sequence may be in the filter, and how many it has. Nulls
         have none. K-mers that repeat count each time.
@@ -815,7 +910,7 @@ class SequenceFilter:
         The rate of false positives as the filter is now, of k-mers that share no s-mer with its own.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> SequenceFilter:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SequenceFilter:
         """
         From `bytes(…)` of such a structure.
         """
@@ -825,7 +920,7 @@ class SequenceFilter:
         Bases per k-mer.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SequenceFilter:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
@@ -834,9 +929,14 @@ class SequenceFilter:
         """
         Bases of the minimizer by which a block is chosen.
         """
-    def matches(self, sequences: Any, /, *, min_hits: SupportsIndex = 1, min_fraction: SupportsFloat | SupportsIndex = 0.0, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def matches(self, sequences: _Sequences, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def matches(self, sequences: _Sequences, /, *, form: Literal["bitmap"], out: Buffer | None = None, min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def matches(self, sequences: _Sequences, /, *, form: Literal["arrow"], min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_fraction`
+        Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_share`
         of those that it has: an array of booleans, or `out` filled. Nulls never match.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array
@@ -847,10 +947,11 @@ class SequenceFilter:
         Adds what another filter with the same parameters holds.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> SequenceFilter:
+    def mmap(path: _Path) -> SequenceFilter:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
@@ -862,15 +963,15 @@ class SequenceFilter:
         """
         Bases per s-mer.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def to(self, /, device: Any) -> SequenceFilter:
+    def to(self, /, device: _Place) -> SequenceFilter:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, sequences: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
 
@@ -879,11 +980,12 @@ class SequenceFilter:
         """
 
 @final
-class SortedMap:
+class SortedMap(MutableMapping[_K, _V]):
     """
     A dictionary in the order of its keys, from integers or byte strings to integers or rows of bytes, that takes
     updates in batches: a GPU LSM.
 
+    - `items`: a `dict` or another mapping, or pairs, as `update` takes them.
     - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
       None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`; `"V16"` to `"uint64"`. With None it is an
       ordered set: all values are `None`. Integers of any array are taken if the type has them; `OverflowError`
@@ -899,7 +1001,8 @@ class SortedMap:
 
     It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and
     it is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
-    `update`, `delete`, `get_many`. Arrays with nulls are refused. Device arrays, for a map there, have exactly the
+    `update`, `increment`, `delete`, `get_many`. A null among keys is none: it is left out, and found nowhere.
+    Device arrays, for a map there, have exactly the
     types of the map, and their keys are unsigned.
 
     >>> import warpset
@@ -919,18 +1022,21 @@ class SortedMap:
     """
     def __bool__(self, /) -> bool: ...
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
-    def __copy__(self, /) -> SortedMap: ...
-    def __deepcopy__(self, /, _memo: Any) -> SortedMap: ...
-    def __delitem__(self, key: Any, /) -> None: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def __copy__(self, /) -> SortedMap[_K, _V]: ...
+    def __deepcopy__(self, /, _memo: object) -> SortedMap[_K, _V]: ...
+    def __delitem__(self, key: _Key | slice, /) -> None: ...
     def __eq__(self, other: object, /) -> bool: ...
-    def __getitem__(self, key: Any, /) -> Any:
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    @overload
+    def __getitem__(self, key: _Key, /) -> _V:
         """
         The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop,
         which is not part of it.
         """
-    def __ior__(self, other: object, /) -> SortedMap: ...
-    def __iter__(self, /) -> Iterator:
+    def __ior__(self, other: object, /) -> SortedMap[_K, _V]: ...
+    def __iter__(self, /) -> Iterator[_K]:
         """
         Iterates over the keys, ascending, in a copy of them: the map may change meanwhile.
         """
@@ -938,11 +1044,24 @@ class SortedMap:
         """
         How many keys there are. After an update, the first call walks through all of them.
         """
-    def __new__(cls, /, *, key: str = "uint64", value: str | None = ..., batch_size: SupportsIndex | None = None, cleanup: SupportsIndex | SupportsFloat | None = ..., device: Any | None = None) -> SortedMap: ...
-    def __or__(self, other: object, /) -> SortedMap: ...
-    def __reduce__(self, /) -> Any: ...
+    @overload
+    def __new__(cls, items: Mapping[int, int] | Iterable[tuple[int, int]] | None = None, /, *, key: Literal["uint64", "int64", "uint32"] = "uint64", value: Literal["uint64", "uint32"] = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[int, int]: ...
+    @overload
+    def __new__(cls, items: Mapping[int, bytes] | Iterable[tuple[int, bytes]] | None = None, /, *, key: Literal["uint64", "int64", "uint32"] = "uint64", value: Literal["V16", "V32"], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[int, bytes]: ...
+    @overload
+    def __new__(cls, items: Mapping[int, None] | Iterable[int] | None = None, /, *, key: Literal["uint64", "int64", "uint32"] = "uint64", value: Literal[None], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[int, None]: ...
+    @overload
+    def __new__(cls, items: Mapping[bytes, int] | Iterable[tuple[bytes, int]] | None = None, /, *, key: Literal["S8", "V16"], value: Literal["uint64", "uint32"] = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, int]: ...
+    @overload
+    def __new__(cls, items: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]] | None = None, /, *, key: Literal["S8", "V16"], value: Literal["V16", "V32"], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, bytes]: ...
+    @overload
+    def __new__(cls, items: Mapping[bytes, None] | Iterable[bytes] | None = None, /, *, key: Literal["S8", "V16"], value: Literal[None], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, None]: ...
+    @overload
+    def __new__(cls, items: Mapping[Any, Any] | Iterable[Any] | None = None, /, *, key: str | type[np.generic] | np.dtype[Any] = "uint64", value: str | type[np.generic] | np.dtype[Any] | None = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[Any, Any]: ...
+    def __or__(self, other: object, /) -> SortedMap[_K, _V]: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __setitem__(self, key: _Key, value: _V, /) -> None: ...
     def cleanup(self, /) -> None:
         """
         Drops elements that were removed or replaced. Answers stay as they are, memory and time for them shrink.
@@ -951,21 +1070,27 @@ class SortedMap:
         """
         Removes everything.
         """
-    def contains(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]:
         """
         Whether each key is there: an array of booleans, or `out` filled. For keys on a device the answers are
         there too.
         """
-    def copy(self, /) -> SortedMap:
+    def copy(self, /) -> SortedMap[_K, _V]:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_range(self, lows: Any, highs: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def count_range(self, lows: _DeviceArray, highs: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def count_range(self, lows: _HostKeys, highs: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         How many keys there are from each of `lows` to that of `highs`, both included, as an array of `uint64`, or
         `out` filled. For ends on a device the counts are there too.
         """
-    def delete(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def delete(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Removes keys, whether they are there or not.
         """
@@ -974,81 +1099,107 @@ class SortedMap:
         """
         Where it is: `"cpu"`, `"cuda:0"` and so on.
         """
-    def first(self, /) -> tuple:
+    def first(self, /) -> tuple[_K, _V]:
         """
         The smallest key, with its value; `KeyError` if the map is empty.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> SortedMap:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SortedMap[_K, _V]:
         """
         From `bytes(…)` of such a structure.
         """
-    def get(self, key: Any, default: Any | None = None, /) -> Any | None:
+    @overload
+    def get(self, key: _Key, /, default: None = None) -> _V | None: ...
+    @overload
+    def get(self, key: _Key, /, default: _T) -> _V | _T:
         """
         The value of a key, or `default` if it is absent.
         """
-    def get_many(self, keys: Any, /, default: SupportsIndex = 0, *, out: Any | None = None, found: Any | None = None, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+    @overload
+    def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[Any, DeviceArray]: ...
+    @overload
+    def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """
         The values of keys, `default` for absent ones, and an array of booleans that says which keys are
         there: new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
         """
-    def items(self, /) -> Any:
+    def increment(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
+        """
+        Adds one to the value, a number, of each key for each time that it occurs; keys without value begin at 0.
+
+        >>> import warpset
+        >>> counts = warpset.SortedMap()
+        >>> counts.increment([3, 1, 3])
+        >>> list(counts.items())
+        [(1, 1), (3, 2)]
+        """
+    def items(self, /) -> Iterator[tuple[_K, _V]]:
         """
         Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As
         arrays they are `map[:]`.
         """
-    def keys(self, /) -> Any:
+    def keys(self, /) -> NDArray[Any]:
         """
         All keys, ascending, as an array.
         """
-    def last(self, /) -> tuple:
+    def last(self, /) -> tuple[_K, _V]:
         """
         The largest key, with its value; `KeyError` if the map is empty.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SortedMap:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
-    def merge(self, /, other: SortedMap) -> None:
+    def merge(self, /, other: SortedMap[_K, _V]) -> None:
         """
         Inserts what another map of the same types has; where both have a key, the other one's value counts.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> SortedMap:
+    def mmap(path: _Path) -> SortedMap[_K, _V]:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that elements and search indexes take.
         """
-    def pop(self, key: Any, /, *default) -> Any:
+    @overload
+    def pop(self, key: _Key, /) -> _V: ...
+    @overload
+    def pop(self, key: _Key, default: _T, /) -> _V | _T:
         """
         Removes a key and gives its value; if it is absent, gives `default`, or raises `KeyError` if none is named.
         """
-    def popitem(self, /) -> tuple:
+    def popitem(self, /) -> tuple[_K, _V]:
         """
         Removes the largest key and gives it with its value; `KeyError` if the map is empty.
         """
-    def predecessors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+    def predecessors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
         """
         The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is
         none.
         """
-    def range(self, lows: Any, highs: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+    @overload
+    def range(self, lows: _DeviceArray, highs: _DeviceArray, /, *, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray, Any]: ...
+    @overload
+    def range(self, lows: _HostKeys, highs: _HostKeys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[Any]]:
         """
         The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`,
         where range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are
         there too.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def setdefault(self, key: Any, default: Any | None = None, /) -> Any | None:
+    @overload
+    def setdefault(self: SortedMap[_K, None], key: _Key, /, default: None = None) -> None: ...
+    @overload
+    def setdefault(self, key: _Key, /, default: _V) -> _V:
         """
         The value of a key, which gets the value `default` before if it is absent.
         """
@@ -1057,21 +1208,36 @@ class SortedMap:
         """
         Elements that are stored: keys with their values, and what the next cleanup drops.
         """
-    def successors(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> tuple[Any, Any, Any]:
+    def successors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
         """
         The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is
         none.
         """
-    def to(self, /, device: Any) -> SortedMap:
+    def to(self, /, device: _Place) -> SortedMap[_K, _V]:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: Any, values: Any | None = None, /, *, threads: SupportsIndex | None = None) -> None:
+    @overload
+    def update(self, keys: Mapping[_K, _V] | Iterable[tuple[_K, _V]] | _Keys, /, *, threads: SupportsIndex | None = None) -> None: ...
+    @overload
+    def update(self, keys: _Keys, values: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Inserts keys with their values, as arrays of one length, or those of a `dict` or another mapping; replaces
-        the values of keys that are there. Of equal keys the last one counts. A set takes keys alone.
+        Inserts keys with their values, as arrays of one length, those of a `dict` or another mapping, or those of
+        an iterable of pairs; replaces the values of keys that are there. Of equal keys the last one counts. A set
+        takes keys alone.
         """
-    def values(self, /) -> Any:
+    def upsert(self, keys: _Keys, values: _Keys, /, *, by: Literal["sum", "min", "max", "or"] = "sum", threads: SupportsIndex | None = None) -> None:
+        """
+        Combines values, numbers, with those that keys have: a key without value gets the combination of its values
+        here. `by`: `"sum"`, modulo 2 to the bits of a value; `"min"`, `"max"`; or `"or"`, of their bits.
+
+        >>> import warpset
+        >>> last = warpset.SortedMap({1: 10})
+        >>> last.upsert([1, 2, 2], [5, 7, 9], by="max")
+        >>> list(last.items())
+        [(1, 10), (2, 9)]
+        """
+    def values(self, /) -> NDArray[Any]:
         """
         All values, in the order of their keys, as an array; None for a set.
         """
@@ -1081,8 +1247,8 @@ class SplitBlockBloom:
     """
     Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
 
-    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, or the size
-    as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
+    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
+    given, or the size as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
 
     >>> import warpset
     >>> seen = warpset.SplitBlockBloom(1_000_000, fpr=0.01)
@@ -1095,21 +1261,22 @@ class SplitBlockBloom:
     def __and__(self, other: object, /) -> SplitBlockBloom: ...
     def __bool__(self, /) -> bool: ...
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> SplitBlockBloom: ...
-    def __deepcopy__(self, /, _memo: Any) -> SplitBlockBloom: ...
+    def __deepcopy__(self, /, _memo: object) -> SplitBlockBloom: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __iand__(self, other: object, /) -> SplitBlockBloom: ...
     def __ior__(self, other: object, /) -> SplitBlockBloom: ...
     def __len__(self, /) -> int:
         """
-        About how many different keys there are, from the share of bits that are set.
+        About how many different keys there are, from the share of bits that are set; `OverflowError` if all
+        of them are.
         """
-    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, device: Any | None = None) -> SplitBlockBloom: ...
+    def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, device: _Place | None = None) -> SplitBlockBloom: ...
     def __or__(self, other: object, /) -> SplitBlockBloom: ...
-    def __reduce__(self, /) -> Any: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def add(self, /, key: Any) -> None:
+    def add(self, /, key: _Key) -> None:
         """
         Adds one key: an `int`, `str` or `bytes`.
         """
@@ -1117,7 +1284,14 @@ class SplitBlockBloom:
         """
         Removes all keys and keeps the memory.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -1126,9 +1300,9 @@ class SplitBlockBloom:
         """
     def copy(self, /) -> SplitBlockBloom:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
@@ -1143,7 +1317,7 @@ class SplitBlockBloom:
         The rate of false positives as the filter is now.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> SplitBlockBloom:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SplitBlockBloom:
         """
         From `bytes(…)` of such a structure.
         """
@@ -1152,7 +1326,7 @@ class SplitBlockBloom:
         Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> SplitBlockBloom:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
@@ -1161,35 +1335,41 @@ class SplitBlockBloom:
         Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> SplitBlockBloom:
+    def mmap(path: _Path) -> SplitBlockBloom:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that the bits take.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def test_and_add(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
-    def to(self, /, device: Any) -> SplitBlockBloom:
+    def to(self, /, device: _Place) -> SplitBlockBloom:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, keys: _Keys | Iterable[_Keys], /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
 
         Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-        iterable, a chunked array or a stream are.
+        iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
         `threads` bounds the threads that work on it; by default as many as the machine has.
         """
 
@@ -1215,16 +1395,16 @@ class StaticFilter:
     [0, 1, 2, 3]
     """
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> StaticFilter: ...
-    def __deepcopy__(self, /, _memo: Any) -> StaticFilter: ...
+    def __deepcopy__(self, /, _memo: object) -> StaticFilter: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: Any, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: str = "recsplit", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None, progress: Any | None = None) -> StaticFilter: ...
-    def __reduce__(self, /) -> Any: ...
+    def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus"] = "recsplit", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits(self, /) -> int:
@@ -1236,7 +1416,14 @@ class StaticFilter:
         """
         Bits of memory for each key.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -1245,9 +1432,9 @@ class StaticFilter:
         """
     def copy(self, /) -> StaticFilter:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
@@ -1262,16 +1449,19 @@ class StaticFilter:
         The rate of false positives.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticFilter:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticFilter:
         """
         From `bytes(…)` of such a structure.
         """
-    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are
         surely no members, have `2**64 - 1`.
         """
-    def index_one(self, /, key: Any) -> int | None:
+    def index_one(self, /, key: _Key) -> int | None:
         """
         The number of one key, or `None` if it is surely no member.
         """
@@ -1281,26 +1471,27 @@ class StaticFilter:
         `"recsplit"` or `"consensus"`.
         """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticFilter:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> StaticFilter:
+    def mmap(path: _Path) -> StaticFilter:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that it takes.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
-    def to(self, /, device: Any) -> StaticFilter:
+    def to(self, /, device: _Place) -> StaticFilter:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
@@ -1326,24 +1517,35 @@ class StaticMap:
     ([4, 7], [True, False])
     """
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> StaticMap: ...
-    def __deepcopy__(self, /, _memo: Any) -> StaticMap: ...
+    def __deepcopy__(self, /, _memo: object) -> StaticMap: ...
     def __eq__(self, other: object, /) -> bool: ...
-    def __getitem__(self, key: Any, /) -> Any: ...
+    def __getitem__(self, key: _Key, /) -> int: ...
+    def __iter__(self, /) -> Iterator[int]:
+        """
+        Iterates over the keys, in the order of their numbers.
+        """
     def __len__(self, /) -> int:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: Any, values: Any, *, key: str = "uint64", value: str = "uint64", seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None) -> StaticMap: ...
-    def __reduce__(self, /) -> Any: ...
+    def __new__(cls, /, keys: _Keys, values: _Keys, *, key: _Integers = ..., value: _Integers = ..., seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticMap: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
         """
         Bits of memory for each key.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -1352,9 +1554,9 @@ class StaticMap:
         """
     def copy(self, /) -> StaticMap:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
@@ -1364,45 +1566,63 @@ class StaticMap:
         Where it is: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticMap:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticMap:
         """
         From `bytes(…)` of such a structure.
         """
-    def get(self, key: Any, default: Any | None = None, /) -> Any | None:
+    @overload
+    def get(self, key: _Key, /, default: None = None) -> int | None: ...
+    @overload
+    def get(self, key: _Key, /, default: _T) -> int | _T:
         """
         The value of a key, or `default` if it is not there.
         """
-    def get_many(self, keys: Any, /, default: SupportsIndex = 0, *, out: Any | None = None, found: Any | None = None, threads: SupportsIndex | None = None) -> tuple[Any, Any]:
+    @overload
+    def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
+    @overload
+    def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[_Unsigned, NDArray[np.bool_]]:
         """
         The values of keys, `default` for those that are not there, and an array of booleans that says which are:
         new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
         """
-    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
         and keys that are not there, have `2**64 - 1`.
         """
-    def index_one(self, /, key: Any) -> int | None:
+    def index_one(self, /, key: _Key) -> int | None:
         """
         The number of one key, or `None` if it is not there.
         """
+    def items(self, /) -> Iterator[tuple[int, int]]:
+        """
+        Iterates over pairs of keys and values, in the order of the keys' numbers.
+        """
+    def keys(self, /) -> _Unsigned:
+        """
+        All keys, in the order of their numbers, as an array of the set's or map's type.
+        """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticMap:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> StaticMap:
+    def mmap(path: _Path) -> StaticMap:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that keys and values take.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
@@ -1411,9 +1631,13 @@ class StaticMap:
         """
         The bound that all numbers are below: the places for keys, of which some are free.
         """
-    def to(self, /, device: Any) -> StaticMap:
+    def to(self, /, device: _Place) -> StaticMap:
         """
         A copy on another device, or on the host with `"cpu"`.
+        """
+    def values(self, /) -> _Unsigned:
+        """
+        All values, in the order of their keys' numbers, as an array of the map's type.
         """
 
 @final
@@ -1438,23 +1662,34 @@ class StaticSet:
     [False, True, True, False]
     """
     def __bytes__(self, /) -> bytes: ...
-    def __contains__(self, key: Any, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> StaticSet: ...
-    def __deepcopy__(self, /, _memo: Any) -> StaticSet: ...
+    def __deepcopy__(self, /, _memo: object) -> StaticSet: ...
     def __eq__(self, other: object, /) -> bool: ...
+    def __iter__(self, /) -> Iterator[int]:
+        """
+        Iterates over the keys, in the order of their numbers.
+        """
     def __len__(self, /) -> int:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: Any, *, key: str = "uint64", seed: SupportsIndex | None = None, device: Any | None = None, threads: SupportsIndex | None = None) -> StaticSet: ...
-    def __reduce__(self, /) -> Any: ...
+    def __new__(cls, /, keys: _Keys, *, key: _Integers = ..., seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticSet: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
         """
         Bits of memory for each key.
         """
-    def contains(self, keys: Any, /, *, form: str = "bool", out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
         Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
 
@@ -1463,9 +1698,9 @@ class StaticSet:
         """
     def copy(self, /) -> StaticSet:
         """
-        A copy.
+        A copy, in host memory if this one is in a mapped file.
         """
-    def count_contained(self, keys: Any, /, *, threads: SupportsIndex | None = None) -> int:
+    def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
         How many of the keys may be in the filter.
         """
@@ -1475,36 +1710,44 @@ class StaticSet:
         Where it is: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
-    def from_bytes(data: Any, /, *, device: Any | None = None) -> StaticSet:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticSet:
         """
         From `bytes(…)` of such a structure.
         """
-    def index(self, keys: Any, /, *, out: Any | None = None, threads: SupportsIndex | None = None) -> Any:
+    @overload
+    def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
+    @overload
+    def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
         The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
         and keys that are not there, have `2**64 - 1`.
         """
-    def index_one(self, /, key: Any) -> int | None:
+    def index_one(self, /, key: _Key) -> int | None:
         """
         The number of one key, or `None` if it is not there.
         """
+    def keys(self, /) -> _Unsigned:
+        """
+        All keys, in the order of their numbers, as an array of the set's or map's type.
+        """
     @staticmethod
-    def load(path: str | PathLike[str], /, *, device: Any | None = None) -> StaticSet:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
         """
         Reads a file that `save` wrote.
         """
     @staticmethod
-    def mmap(path: str | PathLike[str]) -> StaticSet:
+    def mmap(path: _Path) -> StaticSet:
         """
         Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed. Nothing may write the file meanwhile; `save` may replace it.
+        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
+        `pickle` carries the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
         Bytes of memory that keys and values take.
         """
-    def save(self, /, path: str | PathLike[str]) -> None:
+    def save(self, /, path: _Path) -> None:
         """
         Writes a file, which every backend and every language that has Warpset reads.
         """
@@ -1513,7 +1756,7 @@ class StaticSet:
         """
         The bound that all numbers are below: the places for keys, of which some are free.
         """
-    def to(self, /, device: Any) -> StaticSet:
+    def to(self, /, device: _Place) -> StaticSet:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
@@ -1523,14 +1766,26 @@ def devices() -> list[Device]:
     All GPUs of this machine that can be used; an empty list if there are none, or no driver.
     """
 
-def minimizers(sequence: Any, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[Any, Any]:
+def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    """
+    Reads a file that any structure's `save` wrote, as an object of its class. That of a `KmerCounter` holds a quotient
+    filter, and is read as one.
+
+    >>> import os, tempfile, warpset
+    >>> path = os.path.join(tempfile.mkdtemp(), "trees")
+    >>> warpset.BinaryFuse(["ash", "birch"]).save(path)
+    >>> "ash" in warpset.load(path)
+    True
+    """
+
+def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """
     The canonical minimizers of a sequence of DNA: of each window of `w` consecutive k-mers the one with the least hash,
     the same on both strands if `k + w` is even.
 
     `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
     Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
-    complement, 2 bits per base, the first base lowest, A 0, C 1, T 2, G 3.
+    complement, as the integers of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
 
     - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
     - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
@@ -1556,7 +1811,7 @@ class DuplicateKeyError(ValueError):
 
 class FileError(OSError):
     """
-    A file or saved bytes cannot be read: they are damaged, end early, or hold something else.
+    A file or saved bytes cannot be read: they are damaged, end early, or hold something else. Where the system refuses a file, that is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`.
     """
 
 class FullError(ValueError):
