@@ -15,7 +15,7 @@ use warpset_gpu::emulator::Config;
 use warpset_gpu::{Backend, Device, DeviceVec, GpuError};
 
 fn devices(seed: u64) -> Vec<Device> {
-    let mut devices = vec![Device::emulator(Config { seed, ..Config::default() })];
+    let mut devices = vec![warpset_gpu::testing::deferred(seed)];
     if let Backend::Cuda(device) = Backend::auto() {
         devices.push(device);
     }

@@ -116,15 +116,16 @@ impl EmulatedDevice {
             memory_bandwidth: None,
             has_memory_pools: true,
         };
+        let emulator = Emulator::new(options.config);
         static MADE: AtomicU64 = AtomicU64::new(0);
         Self {
             number: MADE.fetch_add(1, Ordering::Relaxed) + 1,
             budget: Budget::unlimited(),
             pinned: PinnedPool::new(),
             properties,
-            resident_blocks: options.config.resident_blocks.max(1),
-            deferred: options.deferred.then(|| Deferred::new(options.config.seed)),
-            emulator: Emulator::new(options.config),
+            resident_blocks: emulator.config().resident_blocks.max(1),
+            deferred: options.deferred.then(|| Deferred::new(emulator.config().seed)),
+            emulator,
             asked: Asked::new(),
         }
     }

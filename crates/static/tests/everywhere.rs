@@ -125,7 +125,7 @@ fn many_schedules_build_the_same_bytes() {
     let keys = keys_of(mixed, 700);
     let host = StaticSet::<u64>::builder().build_from(&keys).unwrap();
     for seed in 0..20 {
-        let device = Device::emulator(warpset_gpu::emulator::Config::seeded(seed));
+        let device = warpset_gpu::testing::deferred(seed);
         assert!(
             StaticSet::<u64>::builder().on(&device).build_from(&keys).unwrap().to_host().unwrap() == host,
             "{seed}"
@@ -177,7 +177,7 @@ fn an_empty_set_holds_nothing() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let [device, other] = [1, 2].map(|seed| Device::emulator(warpset_gpu::emulator::Config::seeded(seed)));
+    let [device, other] = [1, 2].map(|seed| warpset_gpu::testing::deferred(seed));
     let map = StaticMap::<u64, u32>::builder().on(&device).build_from(&[1, 2], &[3, 4]).unwrap();
     let keys = other.from_slice(&[1u64]).unwrap();
     let elsewhere = StaticSet::<u64>::builder().on(&device).build_from_device(keys.as_slice());

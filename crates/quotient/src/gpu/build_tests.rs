@@ -192,7 +192,7 @@ proptest::proptest! {
             picks.iter().take(most).map(|&pick| u64::from(pick) >> (16 - q - r)).collect()
         };
         let some = fingerprints(&picks, layout.limit() as usize);
-        let device = warpset_gpu::Device::emulator(warpset_simt::emulator::Config::seeded(schedule));
+        let device = warpset_gpu::testing::deferred(schedule);
         let expected = crate::StandardQuotientFilter::from_fingerprints(layout, &some);
         let built = StandardQuotientFilter::from_fingerprints(&device, layout, &some);
         match (expected, built) {

@@ -10,7 +10,6 @@ use warpset_gpu::testing::{devices, is_sanitized};
 use warpset_gpu::{Device, GpuError};
 use warpset_kernels::batch::keys::{KeyKind, KeySlice};
 use warpset_kernels::batch::results;
-use warpset_simt::emulator::Config;
 
 use super::slot_kind::Asked;
 use super::{DeviceSlotKind, LookupMethod, QuotientFilter, StandardQuotientFilter};
@@ -156,7 +155,7 @@ proptest! {
 /// On the emulator alone: on CUDA the limit is that of all tests that run at the same time.
 #[test]
 fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
-    let device = Device::emulator(Config::seeded(13));
+    let device = testing::deferred(13);
     for r in [5, 40] {
         let layout = layout(10, r, Container::Packed);
         let stored: Vec<u64> = shaped(&layout, 0, 900);

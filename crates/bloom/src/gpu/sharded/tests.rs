@@ -8,7 +8,7 @@ use super::*;
 use crate::{Filter, PhysicalType};
 
 fn emulators(count: usize) -> Devices {
-    Devices::new((0..count).map(|_| Device::emulator(Default::default()))).unwrap()
+    Devices::new((0..count as u64).map(warpset_gpu::testing::deferred)).unwrap()
 }
 
 /// Emulators, and every CUDA device of this machine.

@@ -10,7 +10,7 @@ use crate::{Error, Lsm, Sum};
 /// Longest delay before a launch on a CUDA device, in microseconds: long beside a merge of short levels.
 const DELAY: u32 = 100;
 
-/// Keys of a batch: few enough for the short insertions of test builds, and more than a batch of the dictionary has.
+/// Keys of a batch: few enough for the short insertions of test builds, and two are more than a level holds.
 const BATCH: usize = 40;
 
 thread_local! {
@@ -24,7 +24,7 @@ pub(in crate::gpu) fn planted<T>(replaced: T) -> Option<T> {
 
 /// Updates a dictionary on the device and one on the host by short batches. Returns whether the contents are equal.
 fn updates_agree(device: &Device, seed: u64, updates: usize) -> Result<bool, Error> {
-    let builder = Lsm::<u64, u64>::builder().batch_size(32);
+    let builder = Lsm::<u64, u64>::builder().batch_size(64);
     let (mut host, mut there) = (builder.clone().build()?, builder.on(device).build()?);
     let keys: Vec<u64> = (0..(BATCH * updates) as u64).map(|i| mix(i, seed) % 10_000).collect();
     for (i, batch) in keys.chunks(BATCH).enumerate() {

@@ -163,7 +163,7 @@ fn nothing_and_what_does_not_fit() {
 /// Each allocation and launch fails once: a filter keeps what it had, and a second attempt succeeds.
 #[test]
 fn failures_leave_filters_usable() {
-    let device = Device::emulator(Default::default());
+    let device = warpset_gpu::testing::deferred(0);
     let sequences = reads(10, 200, 1);
     let mut filter = SequenceFilter::builder(2000).on(&device).build_from(&reads(5, 200, 2)).unwrap();
     let (before, mut wanted) = (filter.to_host().unwrap(), filter.to_host().unwrap());
