@@ -67,7 +67,7 @@ pub enum Error {
     #[cfg(feature = "gpu")]
     #[error(
         "the ranges have {elements} elements, which take {bytes} bytes, and {free} are free on the device: take them in \
-         smaller pieces (`range_pieces_device`), or ask for fewer at a time"
+         smaller pieces (`range_chunks_device`), or ask for fewer at a time"
     )]
     RangesTooLarge {
         /// Elements of all ranges that were asked for at once.

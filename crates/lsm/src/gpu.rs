@@ -17,39 +17,29 @@ use crate::policy::ReadOnly;
 use crate::{Error, Value};
 
 mod array;
-mod batch;
 mod build;
 mod builder;
-mod contains;
-mod element;
-mod elements;
-mod few;
-mod live;
-mod lookup;
-mod neighbours;
-mod order;
+mod device_key;
+mod device_run;
+mod host_transfer;
+mod index;
 mod ordered_map;
-mod pieces;
 mod query;
-mod ranges;
-mod rows;
-mod search_index;
-mod slices;
 mod tree;
 mod update;
-mod upsert;
+mod wide_values;
 
 pub use array::SortedArray;
 pub use builder::DeviceBuilder;
-pub use element::{CombinedValue, DeviceKey, DeviceValue, StoredKey};
-use elements::{DeviceElements, upload_table};
-pub use live::{Iter, LiveElements};
-pub use neighbours::NeighboursMut;
-pub use pieces::{RangeCursor, RangePiece, RangePieces};
+pub use device_key::{CombinedValue, DeviceKey, DeviceValue, StoredKey};
+use device_run::{DeviceElements, upload_table};
+pub use index::search_index::LookupMethod;
+use index::search_index::TreeIndex;
 pub use query::DeviceRanges;
-use search_index::Indexed;
-pub use search_index::LookupMethod;
+pub use query::neighbours::NeighboursMut;
+pub use query::range_chunks::{RangeChunk, RangeChunks, RangeCursor};
 pub use tree::Lsm;
+pub use update::cleanup::{Iter, LiveElements};
 pub use warpset_primitives::reduce::ByKeyKernels;
 
 /// A dictionary in device memory, by its merge policy: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of
@@ -62,7 +52,7 @@ pub struct Dictionary<K: DeviceKey, V: DeviceValue, P> {
     /// The addresses of `levels`, for kernels.
     table: Arc<DeviceVec<u64>>,
     /// What makes queries fast, once it has been built.
-    indexed: OnceLock<Arc<Indexed>>,
+    indexed: OnceLock<Arc<TreeIndex>>,
     /// Keys that the dictionary has been asked for, by calls that wait, since it was changed.
     asked: AtomicU64,
     live: OnceLock<u64>,
@@ -98,7 +88,7 @@ type AfterEvent<K, V> = (Event, Retired<K, V>);
 struct Retired<K, V: DeviceValue> {
     levels: Vec<Placed<K, V>>,
     table: Arc<DeviceVec<u64>>,
-    indexed: Option<Arc<Indexed>>,
+    indexed: Option<Arc<TreeIndex>>,
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {

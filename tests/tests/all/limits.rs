@@ -186,7 +186,7 @@ const CASES: &[Case] = cases! {
         published::Lsm::<u32, u32>::builder().batch_size(n).on(&emulator()).build();
     "pieces of ranges": |n| Lsm::<u64, u64>::builder().on(&emulator()).build_from(&keys(), &keys()).map(|lsm| {
         let ends = lsm.device().from_slice(&[0, 1 << 62]).unwrap();
-        let pieces = lsm.range_pieces_device(ends.slice(..1), ends.slice(1..), n as usize);
+        let pieces = lsm.range_chunks_device(ends.slice(..1), ends.slice(1..), n as usize);
         pieces.map(|pieces| pieces.count())
     });
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::Device;
 
-use super::elements::{DeviceElements, upload_table};
-use super::{DeviceKey, DeviceValue, Dictionary};
+use crate::gpu::device_run::{DeviceElements, upload_table};
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::policy::Array;
 use crate::policy::rules::Rules;
 use crate::{Error, cpu};

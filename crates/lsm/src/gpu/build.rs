@@ -4,11 +4,12 @@ use warpset_gpu::{Device, DeviceSlice, Stream};
 use warpset_kernels::lsm::copies::{self, lsm_copies};
 use warpset_simt::LaunchConfig;
 
-use super::elements::DeviceElements;
-use super::slices::Batch;
-use super::{DeviceKey, DeviceValue, Dictionary, StoredKey, batch};
 use crate::Error;
 use crate::error::one_per_key;
+use crate::gpu::device_run::DeviceElements;
+use crate::gpu::host_transfer::Batch;
+use crate::gpu::update::batch;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::policy::MergePolicy;
 
 /// Blocks for each multiprocessor of the launch that looks for copies of keys; they go on in strides.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use warpset_gpu::{Device, DeviceSlice};
 
-use super::{DeviceKey, DeviceValue, Dictionary};
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::policy::{Array, MergePolicy, Tree};
 use crate::{Builder, Error, SortedArrayBuilder};
 

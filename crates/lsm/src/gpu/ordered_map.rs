@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 
-use super::{DeviceKey, DeviceValue, Dictionary};
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::policy::MergePolicy;
 use crate::{Error, OrderedMap, Ranges};
 

@@ -1,14 +1,20 @@
 //! Lookups, counts and lists of ranges on the device.
 
+pub(super) mod contains;
+pub(super) mod lookup;
+pub(super) mod neighbours;
+pub(super) mod range_chunks;
+pub(super) mod ranges;
+
 use std::ops::RangeBounds;
 
 use warpset_base::filter::LengthMismatch;
 use warpset_base::parallel;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
-use super::rows::Answers;
-use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::error::one_per_key;
+use crate::gpu::wide_values::Answers;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
 
@@ -258,7 +264,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
     ///
     /// # Errors
-    /// [`Error::RangesTooLarge`]: take them in pieces, [`Dictionary::range_pieces_device`]. [`Error::LengthMismatch`];
+    /// [`Error::RangesTooLarge`]: take them in pieces, [`Dictionary::range_chunks_device`]. [`Error::LengthMismatch`];
     /// memory of another device is refused.
     pub fn range_device(
         &self,

@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::Device;
 
-use super::elements::{DeviceElements, upload_table};
-use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::cpu;
+use crate::gpu::device_run::{DeviceElements, upload_table};
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::level::{Level, LevelIndex};
 use crate::policy::Tree;
 use crate::run::Elements;

@@ -1,17 +1,23 @@
 //! Updates and cleanups on the device.
 
+pub(super) mod batch;
+pub(super) mod cleanup;
+pub(super) mod short_inserts;
+pub(super) mod upsert;
+
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use warpset_base::filter::LengthMismatch;
 
 use warpset_gpu::{DeviceSlice, Stream};
 
-use super::elements::{DeviceElements, publish};
-use super::slices::Batch;
-use super::{DeviceKey, DeviceValue, Dictionary, Retired, batch, rows};
 use crate::Error;
 use crate::element::units;
 use crate::error::one_per_key;
+use crate::gpu::device_run::{DeviceElements, publish};
+use crate::gpu::host_transfer::Batch;
+use crate::gpu::wide_values;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, Retired};
 use crate::level::LevelIndex;
 use crate::policy::MergePolicy;
 
@@ -30,7 +36,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
-        if self.insert_few(keys, values)? {
+        if self.insert_short(keys, values)? {
             return Ok(());
         }
         let mut brought = Batch::default();
@@ -191,7 +197,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         self.device.expect_same(keys.device(), "an insertion into a dictionary")?;
         self.device.expect_same(values.device(), "an insertion into a dictionary")?;
-        Ok(rows::check_alignment::<V>(values)?)
+        Ok(wide_values::check_alignment::<V>(values)?)
     }
 
     /// Adds the batch that `queue` makes of `len` elements on the stream it is given, waits, and cleans up if that is

@@ -21,7 +21,7 @@ fn ranges_come_in_pieces_of_any_size() {
             .map(|&(low, high)| host.iter().filter(|&(key, _)| low <= key && key <= high).collect())
             .collect();
         for most in [0, 1, 7, 100, 100_000] {
-            let pieces = there.range_pieces_device(lows.as_slice(), highs.as_slice(), most).unwrap();
+            let pieces = there.range_chunks_device(lows.as_slice(), highs.as_slice(), most).unwrap();
             assert!(pieces.counts().iter().copied().eq(expected.iter().map(|all| all.len() as u64)));
             let mut found = vec![Vec::new(); ranges.len()];
             let mut before = 0..0;
@@ -73,7 +73,7 @@ fn ranges_larger_than_device_memory() {
         assert!(
             matches!(told, Error::RangesTooLarge { elements, bytes, free } if bytes == 12 * elements && free < bytes)
         );
-        assert!(told.to_string().contains("range_pieces_device"), "{told}");
+        assert!(told.to_string().contains("range_chunks_device"), "{told}");
         assert!(there.range_bulk(&ranges).unwrap() == expected);
         device.set_memory_limit(usize::MAX);
         assert!(there.range_bulk(&ranges).unwrap() == expected);

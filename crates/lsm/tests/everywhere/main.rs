@@ -313,7 +313,7 @@ fn signed_keys_travel() {
         let highs = device.from_slice(&<i64 as DeviceKey>::stored(&ends.map(|ends| ends.1))).unwrap();
         for most in [3, 1000] {
             let mut found = Vec::new();
-            for piece in there.range_pieces_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
+            for piece in there.range_chunks_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
                 found.extend(i64::from_stored(piece.unwrap().elements.keys.to_vec().unwrap()));
             }
             let expected = ends.iter().flat_map(|&(low, high)| host.range(low..=high).map(|(key, _)| key));

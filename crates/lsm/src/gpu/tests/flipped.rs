@@ -89,7 +89,7 @@ fn many_ascending_queries_are_flipped() {
             });
             launched()
         };
-        let n = super::super::lookup::FLIPPED_FROM as u32;
+        let n = crate::gpu::query::lookup::FLIPPED_FROM as u32;
         let mut asked: Vec<u32> = (0..n).map(|i| (i / 100) * 500).collect();
         // Host slices are asked in chunks, and those that ascend are flipped: here none does.
         asked.reverse();

@@ -59,7 +59,7 @@ fn memory_of_the_caller() {
         let (lows, highs) = (device.from_slice(&[0, 50]).unwrap(), device.from_slice(&[u32::MAX, 60]).unwrap());
         for most in [7, 1000] {
             let mut found = Vec::new();
-            for piece in there.range_pieces_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
+            for piece in there.range_chunks_device(lows.as_slice(), highs.as_slice(), most).unwrap() {
                 let piece = piece.unwrap();
                 let (keys, values) = (piece.elements.keys.to_vec().unwrap(), piece.elements.values.to_vec().unwrap());
                 found.extend(keys.into_iter().zip(values));

@@ -5,9 +5,9 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::lsm::neighbours::{self, lsm_neighbours};
 use warpset_simt::LaunchConfig;
 
-use super::rows::Answers;
-use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
+use crate::gpu::wide_values::Answers;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 /// Blocks for each multiprocessor; they go on in strides.
 const BLOCKS: u32 = 8;

@@ -13,19 +13,19 @@ use warpset_primitives::merge::{Pairs, WithStatus, merge_many_pairs_async, merge
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
-use super::rows::address_of;
-use super::search_index::{SearchIndex, Visible, visible_words};
-use super::{DeviceKey, DeviceValue, Dictionary, Placed, StoredKey};
 use crate::Error;
+use crate::gpu::index::search_index::{SearchIndex, Visible, visible_words};
+use crate::gpu::wide_values::address_of;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, Placed, StoredKey};
 
 /// Making an order takes about as long as it saves for one element of long ranges, or one short range, in as many
 /// elements of the tree.
 const ELEMENTS_PER_CANDIDATE: u64 = 32;
 
 /// The [order](warpset_kernels::lsm::order) of a tree's elements.
-pub(super) struct Order {
+pub(in crate::gpu) struct Interleaving {
     /// Where the memory below begins.
-    pub(super) table: OrderTable,
+    pub(in crate::gpu) table: OrderTable,
     entries: DeviceVec<u16>,
     rows: DeviceVec<u16>,
     splits: DeviceVec<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Order {
     visible: Option<DeviceVec<u64>>,
 }
 
-impl Order {
+impl Interleaving {
     /// Queues the making for these levels, which have at least one and fewer than 2^32 elements; `all_visible` says
     /// that every element is visible.
     fn new<K: StoredKey, V: DeviceValue>(
@@ -112,18 +112,18 @@ impl Order {
         (table.splits, table.firsts) = (address_of(splits.as_slice()), address_of(firsts.as_slice()));
         table.index = address_of(index.index.as_slice());
         table.visible = visible.as_ref().map_or(0, |words| address_of(words.as_slice()));
-        Ok(Order { table, entries, rows, splits, firsts, index, visible })
+        Ok(Interleaving { table, entries, rows, splits, firsts, index, visible })
     }
 
-    pub(super) fn follows(&self, stream: &Stream) -> bool {
-        let Order { entries, rows, splits, firsts, index, visible, .. } = self;
+    pub(in crate::gpu) fn follows(&self, stream: &Stream) -> bool {
+        let Interleaving { entries, rows, splits, firsts, index, visible, .. } = self;
         let others = splits.follows(stream) && firsts.follows(stream) && index.follows(stream);
         let words = visible.as_ref().is_none_or(|words| words.follows(stream));
         entries.follows(stream) && rows.follows(stream) && others && words
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
-        let Order { entries, rows, splits, firsts, index, visible, .. } = self;
+    pub(in crate::gpu) fn memory_bytes(&self) -> usize {
+        let Interleaving { entries, rows, splits, firsts, index, visible, .. } = self;
         let words = visible.as_ref().map_or(0, DeviceVec::byte_len);
         entries.byte_len() + rows.byte_len() + splits.byte_len() + firsts.byte_len() + index.memory_bytes() + words
     }
@@ -132,12 +132,12 @@ impl Order {
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Makes the order of a tree that is prepared for lookups, if it has several levels, it is known which elements are
     /// visible, and there is none yet. Waits.
-    pub(super) fn prepare_order(&self) -> Result<(), Error> {
+    pub(in crate::gpu) fn prepare_order(&self) -> Result<(), Error> {
         let Some(indexed) = self.indexed.get() else { return Ok(()) };
         let is_open = self.levels.len() > 1 && indexed.order.get().is_none();
         if is_open && !matches!(indexed.visible, Visible::Unknown) {
             let order = self.waiting(|stream| {
-                let order = Order::new(stream, &self.levels, matches!(indexed.visible, Visible::All))?;
+                let order = Interleaving::new(stream, &self.levels, matches!(indexed.visible, Visible::All))?;
                 stream.synchronize()?; // others may use it from now on
                 Ok(order)
             })?;
@@ -148,7 +148,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 
     /// Notes that short ranges, or the elements of long ones, as many as `candidates`, are found without an order, and
     /// makes one if that pays. Says if there is one now.
-    pub(super) fn prepare_order_for(&self, candidates: u64) -> Result<bool, Error> {
+    pub(in crate::gpu) fn prepare_order_for(&self, candidates: u64) -> Result<bool, Error> {
         let Some(indexed) = self.indexed.get() else { return Ok(false) };
         if indexed.order.get().is_some() {
             return Ok(true);

@@ -8,9 +8,10 @@ use warpset_gpu::arena::Arena;
 use warpset_gpu::lane::Lane;
 use warpset_kernels::lsm::table::TABLE_WORDS;
 
-use super::elements::{DeviceElements, table_words};
-use super::update::Made;
-use super::{DeviceKey, DeviceValue, Dictionary, StoredKey, rows};
+use crate::gpu::device_run::{DeviceElements, table_words};
+use crate::gpu::update::Made;
+use crate::gpu::wide_values;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::level::LevelIndex;
 use crate::policy::MergePolicy;
 use crate::run::Elements;
@@ -22,7 +23,7 @@ const MOST_BYTES: usize = 1 << 15;
 
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// Inserts a short batch that is merged with a level; says whether it was one. Keys and values are as many.
-    pub(super) fn insert_few(&mut self, keys: &[K], values: &[V]) -> Result<bool, Error> {
+    pub(in crate::gpu) fn insert_short(&mut self, keys: &[K], values: &[V]) -> Result<bool, Error> {
         let n = keys.len();
         if P::ALWAYS_CLEAN || n == 0 || n > MOST || n * (size_of::<K>() + size_of::<V>()) > MOST_BYTES {
             return Ok(false);
@@ -36,10 +37,10 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         self.device.synchronize()?;
         // A lane that ends early waits for what was queued.
         let mut lane = Lane::new(&self.device, Sent::of::<K::Stored, V>(n)?.end.div_ceil(8), 0)?;
-        let made = self.queue_few(&mut lane, &sorted, index, merged)?;
+        let made = self.queue_short(&mut lane, &sorted, index, merged)?;
         let replaced = self.take(made);
         #[cfg(test)]
-        let replaced = super::tests::streams::planted(replaced);
+        let replaced = crate::gpu::tests::streams::planted(replaced);
         // The merge reads what was replaced, and runs on another stream than the one in whose order that is freed.
         lane.wait()?;
         drop(replaced);
@@ -49,7 +50,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// Queues what a sorted batch and the `merged` newest levels become: level `index`, and the table with it.
-    fn queue_few(
+    fn queue_short(
         &self,
         lane: &mut Lane,
         sorted: &Elements<K, V>,
@@ -75,7 +76,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         host[sent.values..][..size_of_val(values)].copy_from_slice(bytemuck::cast_slice(values));
         let mut there = arena.rest();
         if V::IN_ROWS {
-            let first = rows::address_of(there.slice(sent.values..));
+            let first = wide_values::address_of(there.slice(sent.values..));
             let addresses = bytemuck::cast_slice_mut::<u8, u64>(&mut host[sent.addresses..][..8 * n]);
             for (i, address) in addresses.iter_mut().enumerate() {
                 *address = first + (i * size_of::<V>()) as u64;

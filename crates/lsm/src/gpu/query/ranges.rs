@@ -12,12 +12,12 @@ use warpset_kernels::lsm::visibility;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
-use super::pieces::room_for;
-use super::query::DeviceRanges;
-use super::rows::Answers;
-use super::search_index::Sight;
-use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::Error;
+use crate::gpu::index::search_index::Sight;
+use crate::gpu::query::DeviceRanges;
+use crate::gpu::query::range_chunks::room_for;
+use crate::gpu::wide_values::Answers;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 
 /// A tree of fewer elements is not looked into for long ranges.
 const FEW: u64 = 1 << 16;
@@ -32,7 +32,7 @@ const MOST_KEPT: usize = 1 << 26;
 const LONG_COUNT: usize = 1;
 
 /// What counting finds, for listing.
-pub(super) struct Kept {
+pub(in crate::gpu) struct Kept {
     /// With an order, a word for each query; otherwise one for each query and level, unless that would be too many.
     spans: Option<DeviceVec<u64>>,
     /// The queries of more elements than a warp has lanes.
@@ -53,7 +53,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Notes that a call that waits asks for these ranges, and prepares the tree if that pays: if there are many
     /// ranges, or many elements in them. One warp goes through a range whose elements are not known to be visible,
     /// however long it is.
-    pub(super) fn prepare_for_ranges(
+    pub(in crate::gpu) fn prepare_for_ranges(
         &self,
         stream: &Stream,
         lows: DeviceSlice<'_, K::Stored>,
@@ -93,7 +93,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ///
     /// # Safety
     /// As for [`Dictionary::count_range_async`], lengths checked; what is kept has room for these queries.
-    pub(super) unsafe fn queue_count(
+    pub(in crate::gpu) unsafe fn queue_count(
         &self,
         stream: &Stream,
         sight: &Sight<'_>,
@@ -182,7 +182,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Safety
     /// As for [`Dictionary::count_range_async`], lengths checked; nothing else is done with the result before the
     /// stream has passed.
-    pub(super) unsafe fn list(
+    pub(in crate::gpu) unsafe fn list(
         &self,
         stream: &Stream,
         lows: DeviceSlice<'_, K::Stored>,

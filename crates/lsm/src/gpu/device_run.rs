@@ -11,10 +11,10 @@ use warpset_kernels::lsm::visibility::PER_WORD;
 use warpset_primitives::Error as PrimitiveError;
 use warpset_simt::LaunchConfig;
 
-use super::rows;
-use super::search_index::SearchIndex;
-use super::{DeviceKey, DeviceValue, StoredKey};
 use crate::Error;
+use crate::gpu::index::search_index::SearchIndex;
+use crate::gpu::wide_values;
+use crate::gpu::{DeviceKey, DeviceValue, StoredKey};
 use crate::level::LevelIndex;
 use crate::run::Elements;
 
@@ -79,7 +79,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         Ok(DeviceElements {
             len: elements.len(),
             keys: stream.from_slice(&DeviceKey::stored(elements.keys.as_slice()))?,
-            addresses: if V::IN_ROWS { Some(rows::addresses(stream, values.as_slice())?) } else { None },
+            addresses: if V::IN_ROWS { Some(wide_values::addresses(stream, values.as_slice())?) } else { None },
             values,
             tombstones: bitmap.transpose()?,
             search_index: OnceLock::new(),
@@ -127,16 +127,16 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     }
 
     /// Queues the copying of rows to the elements' own, once their addresses have become those of others, which lie as
-    /// [`rows::copy`] says. Values in no rows are there already.
+    /// [`wide_values::copy`] says. Values in no rows are there already.
     ///
     /// # Safety
-    /// As for [`rows::copy`]; the elements stay allocated until `stream` has passed this work.
+    /// As for [`wide_values::copy`]; the elements stay allocated until `stream` has passed this work.
     pub(super) unsafe fn settle(&mut self, stream: &Stream, first: u64) -> Result<(), PrimitiveError> {
         let Some(addresses) = &mut self.addresses else { return Ok(()) };
         // SAFETY: the caller's promise; there is a place for each row, and for each address.
         unsafe {
-            rows::copy(stream, addresses.slice(..self.len), first, self.values.slice_mut(..self.len))?;
-            rows::write_addresses(stream, self.values.slice(..self.len), addresses.slice_mut(..self.len))
+            wide_values::copy(stream, addresses.slice(..self.len), first, self.values.slice_mut(..self.len))?;
+            wide_values::write_addresses(stream, self.values.slice(..self.len), addresses.slice_mut(..self.len))
         }
     }
 

@@ -8,9 +8,9 @@ use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_pairs_async};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
-use super::elements::publish_with;
-use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
+use crate::gpu::device_run::publish_with;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 /// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for
 /// others.
@@ -21,7 +21,7 @@ const SORTED_BITS: u32 = 16;
 /// Sorted queries search if there are more elements than this for each, and otherwise elements look for them.
 const SCATTERED_ELEMENTS: u64 = 2;
 /// Queries from which on `LookupMethod::Auto` flips the lookup if they ascend; fewer are as fast with filters.
-pub(super) const FLIPPED_FROM: usize = if cfg!(test) { 1 << 12 } else { 1 << 22 };
+pub(in crate::gpu) const FLIPPED_FROM: usize = if cfg!(test) { 1 << 12 } else { 1 << 22 };
 /// Elements of a level per query up to which they look for their queries.
 const FLIPPED_ELEMENTS: u32 = 2;
 /// Bytes of answers that are put to their places together.
@@ -31,7 +31,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Safety
     /// As for [`Dictionary::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words`
     /// words per key.
-    pub(super) unsafe fn queue_lookup(
+    pub(in crate::gpu) unsafe fn queue_lookup(
         &self,
         stream: &Stream,
         method: LookupMethod,
@@ -157,7 +157,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// The method for a lookup by a call that waits, and what makes it fast: queries that ascend look for nothing.
-    pub(super) fn method_for(
+    pub(in crate::gpu) fn method_for(
         &self,
         n: usize,
         ascend: impl FnOnce() -> Result<bool, Error>,
@@ -168,7 +168,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// Builds what a method needs, for a call that waits, and says by which method it asks.
-    pub(super) fn prepare_method(
+    pub(in crate::gpu) fn prepare_method(
         &self,
         method: LookupMethod,
         n: usize,
@@ -184,7 +184,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// Whether queries on the device ascend. Waits.
-    pub(super) fn ascend(&self, keys: DeviceSlice<'_, K::Stored>) -> Result<bool, Error> {
+    pub(in crate::gpu) fn ascend(&self, keys: DeviceSlice<'_, K::Stored>) -> Result<bool, Error> {
         self.device.expect_same(keys.device(), "a lookup in a dictionary")?;
         self.waiting(|stream| {
             let mut descends = stream.alloc_zeroed::<u32>(1)?;

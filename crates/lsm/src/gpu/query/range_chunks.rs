@@ -6,9 +6,9 @@ use std::ops::{Range, RangeBounds, RangeInclusive};
 use warpset_base::words::OutOfMemory;
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
 
-use super::query::upload_ends;
-use super::{DeviceKey, DeviceRanges, DeviceValue, Dictionary, StoredKey};
 use crate::error::one_per_key;
+use crate::gpu::query::upload_ends;
+use crate::gpu::{DeviceKey, DeviceRanges, DeviceValue, Dictionary, StoredKey};
 use crate::query::range::ends;
 use crate::{Error, OrderedKey, Ranges};
 
@@ -20,7 +20,7 @@ const CUTS: u128 = 64;
 const LEAST: u64 = 1 << 10;
 
 /// Memory for that many elements of ranges.
-pub(super) fn room_for<K: StoredKey, V: DeviceValue>(
+pub(in crate::gpu) fn room_for<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     elements: usize,
 ) -> Result<(DeviceVec<K>, DeviceVec<V::Stored>), Error> {
@@ -45,8 +45,8 @@ fn element_bytes<K, V: DeviceValue>() -> u64 {
     (size_of::<K>() + size_of::<V>() + carried) as u64
 }
 
-/// Some of the elements of several ranges of keys, in device memory: an item of [`RangePieces`].
-pub struct RangePiece<K: DeviceKey, V: DeviceValue> {
+/// Some of the elements of several ranges of keys, in device memory: an item of [`RangeChunks`].
+pub struct RangeChunk<K: DeviceKey, V: DeviceValue> {
     /// Which ranges: several whole ones, or one. The elements of one may be only a part of those that it has; the next
     /// pieces then are of the same range, with larger keys.
     pub ranges: Range<usize>,
@@ -54,9 +54,9 @@ pub struct RangePiece<K: DeviceKey, V: DeviceValue> {
     pub elements: DeviceRanges<K, V>,
 }
 
-/// The elements of several ranges of keys in pieces of limited size: made by [`Dictionary::range_pieces_device`]. Ends
+/// The elements of several ranges of keys in pieces of limited size: made by [`Dictionary::range_chunks_device`]. Ends
 /// after an error.
-pub struct RangePieces<'a, K: DeviceKey, V: DeviceValue, P> {
+pub struct RangeChunks<'a, K: DeviceKey, V: DeviceValue, P> {
     of: &'a Dictionary<K, V, P>,
     lows: DeviceSlice<'a, K::Stored>,
     highs: DeviceSlice<'a, K::Stored>,
@@ -116,7 +116,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// let lsm = Lsm::<u32, u32>::builder().on(&device).build_from(&keys, &keys)?;
     /// let (lows, highs) = (device.from_slice(&[10, 500])?, device.from_slice(&[19, 999])?);
     /// let mut found = Vec::new();
-    /// for piece in lsm.range_pieces_device(lows.as_slice(), highs.as_slice(), 300)? {
+    /// for piece in lsm.range_chunks_device(lows.as_slice(), highs.as_slice(), 300)? {
     ///     let piece = piece?;
     ///     assert!(piece.elements.keys.len() <= 300);
     ///     found.extend(piece.elements.keys.to_vec()?);
@@ -128,12 +128,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused. Of an item:
     /// [`Error::RangesTooLarge`] if there is no memory for the piece.
-    pub fn range_pieces_device<'a>(
+    pub fn range_chunks_device<'a>(
         &'a self,
         lows: DeviceSlice<'a, K::Stored>,
         highs: DeviceSlice<'a, K::Stored>,
         most: usize,
-    ) -> Result<RangePieces<'a, K, V, P>, Error> {
+    ) -> Result<RangeChunks<'a, K, V, P>, Error> {
         one_per_key(lows.len(), "ends of ranges", highs.len())?;
         let mut counts = vec![0; lows.len()];
         for (first, counts) in (0..lows.len()).step_by(MOST_RANGES).zip(counts.chunks_mut(MOST_RANGES)) {
@@ -142,7 +142,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             self.count_range_device(lows.slice(ranges.clone()), highs.slice(ranges), on_device.as_mut_slice())?;
             on_device.copy_to_slice(counts)?;
         }
-        Ok(RangePieces { of: self, lows, highs, counts, most: (most as u64).max(1), next: 0, parts: Vec::new() })
+        Ok(RangeChunks { of: self, lows, highs, counts, most: (most as u64).max(1), next: 0, parts: Vec::new() })
     }
 
     /// A cursor over the elements of one range, ascending, which yields pieces of at most `most` elements (0 counts as
@@ -187,7 +187,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let mut total = 0;
         for ranges in ranges.chunks(MOST_RANGES) {
             let [lows, highs] = self.waiting(|stream| upload_ends(stream, ranges))?;
-            let mut pieces = self.range_pieces_device(lows.as_slice(), highs.as_slice(), most as usize)?;
+            let mut pieces = self.range_chunks_device(lows.as_slice(), highs.as_slice(), most as usize)?;
             for count in &pieces.counts {
                 total += count;
                 all.offsets.push(total);
@@ -196,7 +196,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             reserve(&mut all.values, total)?;
             while pieces.next < pieces.counts.len() {
                 match pieces.next_piece() {
-                    Ok(RangePiece { elements, .. }) => {
+                    Ok(RangeChunk { elements, .. }) => {
                         let before = all.keys.len();
                         all.keys.resize(before + elements.keys.len(), K::zeroed());
                         all.values.resize(all.keys.len(), V::NONE);
@@ -230,14 +230,14 @@ fn is_device_full(error: &Error) -> bool {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
+impl<K: DeviceKey, V: DeviceValue, P> RangeChunks<'_, K, V, P> {
     /// How many elements each range has.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
     /// The next piece; there is one. After an error everything is as it was.
-    fn next_piece(&mut self) -> Result<RangePiece<K, V>, Error> {
+    fn next_piece(&mut self) -> Result<RangeChunk<K, V>, Error> {
         if self.parts.is_empty() {
             if self.counts[self.next] <= self.most {
                 return self.whole_ranges();
@@ -248,7 +248,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
     }
 
     /// As many ranges as fit in a piece.
-    fn whole_ranges(&mut self) -> Result<RangePiece<K, V>, Error> {
+    fn whole_ranges(&mut self) -> Result<RangeChunk<K, V>, Error> {
         let mut sum = 0;
         let fit = self.counts[self.next..].iter().take(MOST_RANGES).take_while(|&&count| {
             sum += count;
@@ -257,7 +257,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
         let ranges = self.next..self.next + fit.count();
         let elements = self.of.range_device(self.lows.slice(ranges.clone()), self.highs.slice(ranges.clone()))?;
         self.next = ranges.end;
-        Ok(RangePiece { ranges, elements })
+        Ok(RangeChunk { ranges, elements })
     }
 
     /// The range that comes next.
@@ -271,13 +271,13 @@ impl<K: DeviceKey, V: DeviceValue, P> RangePieces<'_, K, V, P> {
     }
 
     /// As many parts of the next range as fit in a piece.
-    fn part_of_range(&mut self) -> Result<RangePiece<K, V>, Error> {
+    fn part_of_range(&mut self) -> Result<RangeChunk<K, V>, Error> {
         let elements = self.of.next_parts(&mut self.parts, self.most)?;
         let ranges = self.next..self.next + 1;
         if self.parts.is_empty() {
             self.next += 1;
         }
-        Ok(RangePiece { ranges, elements })
+        Ok(RangeChunk { ranges, elements })
     }
 }
 
@@ -320,8 +320,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangePieces<'_, K, V, P> {
-    type Item = Result<RangePiece<K, V>, Error>;
+impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangeChunks<'_, K, V, P> {
+    type Item = Result<RangeChunk<K, V>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.next == self.counts.len() {
@@ -335,7 +335,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangePieces<'_, K, V, P> {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, P> std::iter::FusedIterator for RangePieces<'_, K, V, P> {}
+impl<K: DeviceKey, V: DeviceValue, P> std::iter::FusedIterator for RangeChunks<'_, K, V, P> {}
 
 impl<K: DeviceKey, V: DeviceValue, P> RangeCursor<'_, K, V, P> {
     /// How many elements are left.
@@ -368,10 +368,10 @@ impl<K: DeviceKey, V: DeviceValue, P> fmt::Debug for RangeCursor<'_, K, V, P> {
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, P> fmt::Debug for RangePieces<'_, K, V, P> {
+impl<K: DeviceKey, V: DeviceValue, P> fmt::Debug for RangeChunks<'_, K, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RangePieces { counts, most, next, .. } = self;
-        f.debug_struct("RangePieces")
+        let RangeChunks { counts, most, next, .. } = self;
+        f.debug_struct("RangeChunks")
             .field("ranges", &counts.len())
             .field("most", most)
             .field("next", next)

@@ -10,11 +10,12 @@ use warpset_primitives::reduce::{ByKeyKernels, reduce_by_key_async};
 use warpset_primitives::select::{partition_async, select_async, unique_async, unique_by_key_async};
 use warpset_primitives::sort::{By, sort_pairs_async};
 
-use super::elements::DeviceElements;
-use super::slices::Batch;
-use super::{CombinedValue, DeviceKey, DeviceValue, Dictionary, rows};
 use crate::element::units;
 use crate::error::one_per_key;
+use crate::gpu::device_run::DeviceElements;
+use crate::gpu::host_transfer::Batch;
+use crate::gpu::wide_values;
+use crate::gpu::{CombinedValue, DeviceKey, DeviceValue, Dictionary};
 use crate::policy::MergePolicy;
 use crate::{Counter, Error, Operator, Sum};
 
@@ -103,7 +104,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         let ones = self.waiting(|stream| {
             let mut ones = stream.alloc_uninit::<V>(keys.len())?;
             // SAFETY: the memory is new, and this waits.
-            unsafe { rows::write_ones(stream, ones.as_mut_slice())? };
+            unsafe { wide_values::write_ones(stream, ones.as_mut_slice())? };
             Ok::<_, Error>(ones)
         })?;
         self.upsert_device::<Sum<V>>(keys, ones.as_slice())

@@ -9,11 +9,13 @@ use warpset_gpu::batch::{upload_many, upload_parts};
 use warpset_gpu::lane::Lane;
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 
-use super::elements::DeviceElements;
-use super::lookup::FLIPPED_FROM;
-use super::rows::Answers;
-use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod, batch, rows};
 use crate::Error;
+use crate::gpu::device_run::DeviceElements;
+use crate::gpu::query::lookup::FLIPPED_FROM;
+use crate::gpu::update::batch;
+use crate::gpu::wide_values;
+use crate::gpu::wide_values::Answers;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 /// Threads that look up, at most: as many as fill the bus.
 const THREADS: usize = 8;
@@ -191,7 +193,7 @@ impl Batch {
         let (to_keys, rest) = memory.as_mut_slice().split_at_mut(places.keys.end);
         let (_, to_values) = rest.split_at_mut(places.values.start - places.keys.end);
         let to_values = to_values.split_at_mut(places.values.len()).0;
-        let first = rows::address_of(to_values.as_slice());
+        let first = wide_values::address_of(to_values.as_slice());
         let mut sorted = None;
         let moves = vec![vec![(bytemuck::cast_slice(&keys), to_keys)], vec![(bytemuck::cast_slice(values), to_values)]];
         upload_parts(stream, moves, |places| {

@@ -4,9 +4,9 @@ use warpset_base::filter::LengthMismatch;
 use warpset_gpu::batch::{Answers, Stencil};
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
-use super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::Error;
 use crate::error::one_per_key;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// [`Dictionary::contains_bulk`] into a slice of the same length.

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{DeviceSlice, Stream};
 
-use super::elements::{DeviceElements, upload_table};
-use super::{DeviceKey, DeviceValue, Dictionary};
 use crate::Error;
+use crate::gpu::device_run::{DeviceElements, upload_table};
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::policy::MergePolicy;
 
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
@@ -27,7 +27,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 
     /// Replaces everything by these elements, which all live. Waits.
-    pub(super) fn set_live(&mut self, elements: DeviceElements<K::Stored, V>) -> Result<(), Error> {
+    pub(in crate::gpu) fn set_live(&mut self, elements: DeviceElements<K::Stored, V>) -> Result<(), Error> {
         let len = elements.len;
         let index = self.policy.level_for(len);
         let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
@@ -90,7 +90,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ///
     /// For a dictionary that is clean (a [`SortedArray`](super::SortedArray) after updates that wait, or any after
     /// [`cleanup`](Dictionary::cleanup)) this is its only level, without a copy; of others everything is merged, in as
-    /// much memory again. Where that is too much, ask for [pieces of ranges](Dictionary::range_pieces_device).
+    /// much memory again. Where that is too much, ask for [pieces of ranges](Dictionary::range_chunks_device).
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -107,7 +107,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(self.live_elements()?.into_iter())
     }
 
-    pub(super) fn live_run(&self) -> Result<Arc<DeviceElements<K::Stored, V>>, Error> {
+    pub(in crate::gpu) fn live_run(&self) -> Result<Arc<DeviceElements<K::Stored, V>>, Error> {
         if let (true, [(_, level)]) = (self.is_clean(), &self.levels[..]) {
             return Ok(level.clone());
         }
@@ -117,7 +117,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// What lives, of a sorted batch, if there is one, and of all levels, in one run. Waits for the stream.
-    pub(super) fn merged_live(
+    pub(in crate::gpu) fn merged_live(
         &self,
         stream: &Stream,
         batch: Option<&DeviceElements<K::Stored, V>>,

@@ -17,10 +17,10 @@ use warpset_kernels::lsm::visible::{self, lsm_visible_counts, lsm_visible_hide, 
 use warpset_primitives::scan::{exclusive_in_place_async, inclusive_in_place_async};
 use warpset_simt::{Global, LaunchConfig};
 
-use super::elements::{DeviceElements, upload_table};
-use super::order::Order;
-use super::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::Error;
+use crate::gpu::device_run::{DeviceElements, upload_table};
+use crate::gpu::index::interleaving::Interleaving;
+use crate::gpu::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::level::LevelIndex;
 
 /// A level of fewer elements is searched by halving.
@@ -30,13 +30,13 @@ const ELEMENTS_PER_QUERY: u64 = 32;
 
 /// Index of a level, and its filter if it has stood beside others.
 pub(crate) struct SearchIndex {
-    pub(super) filter: OnceLock<DeviceVec<u64>>,
-    pub(super) index: DeviceVec<u64>,
+    pub(in crate::gpu) filter: OnceLock<DeviceVec<u64>>,
+    pub(in crate::gpu) index: DeviceVec<u64>,
 }
 
 impl SearchIndex {
     /// Queues the building for these keys, which ascend, and are at least one and fewer than 2^32.
-    pub(super) fn new<K: StoredKey>(
+    pub(in crate::gpu) fn new<K: StoredKey>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
         with_filter: bool,
@@ -67,28 +67,28 @@ impl SearchIndex {
         Ok(SearchIndex { filter: if with_filter { OnceLock::from(filter) } else { OnceLock::new() }, index })
     }
 
-    pub(super) fn follows(&self, stream: &Stream) -> bool {
+    pub(in crate::gpu) fn follows(&self, stream: &Stream) -> bool {
         self.filter.get().is_none_or(|filter| filter.follows(stream)) && self.index.follows(stream)
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::gpu) fn memory_bytes(&self) -> usize {
         self.filter.get().map_or(0, DeviceVec::byte_len) + self.index.byte_len()
     }
 }
 
 /// What makes the queries of a tree fast.
-pub(crate) struct Indexed {
+pub(crate) struct TreeIndex {
     /// The addresses of its levels, with their filters and indexes.
     table: DeviceVec<u64>,
-    pub(super) visible: Visible,
+    pub(in crate::gpu) visible: Visible,
     /// How the elements of its levels interleave, once ranges have asked for it.
-    pub(super) order: OnceLock<Order>,
+    pub(in crate::gpu) order: OnceLock<Interleaving>,
     /// Short ranges that were found without it, and elements of long ones that were listed so.
-    pub(super) candidates: AtomicU64,
+    pub(in crate::gpu) candidates: AtomicU64,
 }
 
 /// What is known of the elements of a tree.
-pub(super) enum Visible {
+pub(in crate::gpu) enum Visible {
     /// Nothing.
     Unknown,
     /// None is a tombstone or hidden by a newer one.
@@ -97,9 +97,9 @@ pub(super) enum Visible {
     Words(DeviceVec<u64>),
 }
 
-impl Indexed {
+impl TreeIndex {
     /// Whether its memory is freed in the order of that stream.
-    pub(super) fn follows(&self, stream: &Stream) -> bool {
+    pub(in crate::gpu) fn follows(&self, stream: &Stream) -> bool {
         let words = match &self.visible {
             Visible::Words(words) => words.follows(stream),
             Visible::All | Visible::Unknown => true,
@@ -109,12 +109,12 @@ impl Indexed {
     }
 
     /// Bytes that the tree has beyond those of its levels.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::gpu) fn memory_bytes(&self) -> usize {
         let words = match &self.visible {
             Visible::Words(words) => words.byte_len(),
             Visible::All | Visible::Unknown => 0,
         };
-        words + self.order.get().map_or(0, Order::memory_bytes)
+        words + self.order.get().map_or(0, Interleaving::memory_bytes)
     }
 }
 
@@ -186,28 +186,28 @@ fn packed_words(stream: &Stream, bits: &DeviceVec<u32>, before: &DeviceVec<u32>)
 }
 
 /// [`packed_words`] of bits that have not been added up.
-pub(super) fn visible_words(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u64>, Error> {
+pub(in crate::gpu) fn visible_words(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u64>, Error> {
     packed_words(stream, bits, &bits_before(stream, bits)?)
 }
 
 /// Levels as queries for ranges see them.
-pub(super) struct Sight<'a> {
-    pub(super) table: Global<u64>,
-    pub(super) levels: u32,
+pub(in crate::gpu) struct Sight<'a> {
+    pub(in crate::gpu) table: Global<u64>,
+    pub(in crate::gpu) levels: u32,
     /// Which elements are visible, if that is [known](visibility::UNKNOWN): the words.
-    pub(super) visible: Global<u64>,
-    pub(super) known: u32,
-    pub(super) order: Option<&'a Order>,
+    pub(in crate::gpu) visible: Global<u64>,
+    pub(in crate::gpu) known: u32,
+    pub(in crate::gpu) order: Option<&'a Interleaving>,
 }
 
 impl Sight<'_> {
     /// Whether it is known which elements are visible.
-    pub(super) fn is_known(&self) -> bool {
+    pub(in crate::gpu) fn is_known(&self) -> bool {
         self.known != visibility::UNKNOWN
     }
 
     /// How long ranges are listed.
-    pub(super) fn listing(&self) -> u32 {
+    pub(in crate::gpu) fn listing(&self) -> u32 {
         let has_order = self.order.is_some() || self.levels == 1;
         if self.is_known() && has_order { short::BY_TASKS } else { short::BY_QUERIES }
     }
@@ -259,7 +259,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// [`Dictionary::prepare`] without what only ranges need.
-    pub(super) fn prepare_lookups(&self) -> Result<(), Error> {
+    pub(in crate::gpu) fn prepare_lookups(&self) -> Result<(), Error> {
         if self.indexed.get().is_some() {
             return Ok(());
         }
@@ -275,14 +275,14 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             } else {
                 Visible::Unknown
             };
-            Ok(Indexed { table, visible, order: OnceLock::new(), candidates: AtomicU64::new(0) })
+            Ok(TreeIndex { table, visible, order: OnceLock::new(), candidates: AtomicU64::new(0) })
         })?;
         let _ = self.indexed.set(Arc::new(indexed));
         Ok(())
     }
 
     /// Builds indexes and, `with_filters`, filters of the levels, where they are missing. Waits.
-    pub(super) fn prepare_levels(&self, with_filters: bool) -> Result<(), Error> {
+    pub(in crate::gpu) fn prepare_levels(&self, with_filters: bool) -> Result<(), Error> {
         self.waiting(|stream| {
             for (_, elements) in &self.levels {
                 let lacks_filter = |index: &SearchIndex| with_filters && index.filter.get().is_none();
@@ -303,7 +303,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays.
-    pub(super) fn prepare_for(&self, queries: usize) -> Result<(), Error> {
+    pub(in crate::gpu) fn prepare_for(&self, queries: usize) -> Result<(), Error> {
         let asked = self.asked.fetch_add(queries as u64, Ordering::Relaxed) + queries as u64;
         let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_index()).map(|(_, l)| l.len).sum();
         let pays = self.indexed.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
@@ -315,7 +315,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// The table of the levels, with filters and indexes if they have been built and the method uses them.
-    pub(super) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
+    pub(in crate::gpu) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
         match (method, self.indexed.get()) {
             (LookupMethod::Halving, _) | (_, None) => &self.table,
             (_, Some(indexed)) => &indexed.table,
@@ -329,7 +329,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// What queries for ranges go by.
-    pub(super) fn sight(&self) -> Sight<'_> {
+    pub(in crate::gpu) fn sight(&self) -> Sight<'_> {
         let table = self.table(LookupMethod::Auto).global();
         let indexed = self.indexed.get();
         let (visible, known) = match indexed.map(|indexed| &indexed.visible) {

@@ -6,7 +6,7 @@ use warpset_kernels::lsm::rows::{BLOCK, lsm_progression, lsm_rows};
 use warpset_primitives::Result;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
-use super::DeviceValue;
+use crate::gpu::DeviceValue;
 
 /// Blocks of launches whose threads go on in strides.
 const MOST_BLOCKS: usize = 1 << 16;

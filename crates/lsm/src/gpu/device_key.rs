@@ -26,8 +26,8 @@ use warpset_primitives::sort::{By, Payload, SortKey, sort_keys_async, sort_pairs
 use warpset_primitives::{KeyMask, Result, select};
 use warpset_simt::EntryOf;
 
-use super::elements::DeviceElements;
-use super::rows;
+use crate::gpu::device_run::DeviceElements;
+use crate::gpu::wide_values;
 use crate::{OrderedKey, Value};
 
 /// Keys from which on several threads restore them, and how many each of them takes at a time.
@@ -339,9 +339,9 @@ pub(crate) mod primitives {
                     4 => sort_by_key::<K, V, u32>(stream, keys, values.cast()?, out),
                     8 => sort_by_key::<K, V, u64>(stream, keys, values.cast()?, out),
                     _ => {
-                        let addresses = rows::addresses(stream, values)?;
+                        let addresses = wide_values::addresses(stream, values)?;
                         sort_by_key::<K, V, u64>(stream, keys, addresses.as_slice(), out)?;
-                        out.settle(stream, rows::address_of(values))
+                        out.settle(stream, wide_values::address_of(values))
                     }
                 }
             }

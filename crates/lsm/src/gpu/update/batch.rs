@@ -6,9 +6,10 @@ use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_async, sort_pairs_in_place_async};
 use warpset_simt::LaunchConfig;
 
-use super::elements::DeviceElements;
-use super::{DeviceValue, StoredKey, rows};
 use crate::Error;
+use crate::gpu::device_run::DeviceElements;
+use crate::gpu::wide_values;
+use crate::gpu::{DeviceValue, StoredKey};
 
 /// The most elements of a mixed batch, whose places share a word with a flag.
 const MOST_MIXED: usize = INSERTION as usize;
@@ -23,7 +24,7 @@ fn covering(n: usize) -> LaunchConfig {
 ///
 /// # Safety
 /// Until `stream` has passed this work, keys and values, of which there are as many, stay allocated and unchanged.
-pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
+pub(in crate::gpu) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V::Stored>,
@@ -38,14 +39,14 @@ pub(super) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
 }
 
 /// Elements without their values, and where these are, unless the elements have addresses themselves.
-pub(super) type Ordered<K, V> = (DeviceElements<K, V>, Option<DeviceVec<u64>>);
+pub(in crate::gpu) type Ordered<K, V> = (DeviceElements<K, V>, Option<DeviceVec<u64>>);
 
 /// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the
 /// value of each is, for [`fetch`]. There is at least one.
 ///
 /// # Safety
 /// `keys` stay allocated and are not written until `stream` has come to this work.
-pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
+pub(in crate::gpu) unsafe fn order<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     first: u64,
@@ -58,7 +59,7 @@ pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
     // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
     // answers for the rest.
     unsafe {
-        rows::write_progression(stream, first, size_of::<V::Stored>() as u64, addresses.as_mut_slice())?;
+        wide_values::write_progression(stream, first, size_of::<V::Stored>() as u64, addresses.as_mut_slice())?;
         let (by, addresses) = (By::ascending().last_first(), addresses.as_slice());
         match &mut order {
             Some(order) => sort_pairs_async(stream, keys, addresses, &mut sorted.keys, order, by)?,
@@ -75,7 +76,7 @@ pub(super) unsafe fn order<K: StoredKey, V: DeviceValue>(
 ///
 /// # Safety
 /// The values are there when `stream` comes to this work, and stay allocated and are not written until it has been done.
-pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
+pub(in crate::gpu) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     order: Option<DeviceVec<u64>>,
     first: u64,
@@ -85,7 +86,7 @@ pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     // stream; the values are there and unchanged, by the contract.
     unsafe {
         match order {
-            Some(order) => rows::copy(stream, order.as_slice(), first, sorted.values.as_mut_slice())?,
+            Some(order) => wide_values::copy(stream, order.as_slice(), first, sorted.values.as_mut_slice())?,
             None => sorted.settle(stream, first)?,
         }
     }
@@ -96,7 +97,7 @@ pub(super) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
 ///
 /// # Safety
 /// As for [`insertions`].
-pub(super) unsafe fn removals<K: StoredKey, V: DeviceValue>(
+pub(in crate::gpu) unsafe fn removals<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
 ) -> Result<DeviceElements<K, V>, Error> {
@@ -121,7 +122,7 @@ pub(super) unsafe fn removals<K: StoredKey, V: DeviceValue>(
 ///
 /// # Safety
 /// As for [`insertions`], for the flags too.
-pub(super) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
+pub(in crate::gpu) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V::Stored>,
@@ -141,7 +142,7 @@ pub(super) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
         let out = sorted.keys.global_mut();
         lsm_gather { keys: keys.global(), words: words.global(), n, out }.launch(stream, covering(n))?;
         sort_pairs_in_place_async(stream, &mut sorted.keys, &mut words, By::ascending())?;
-        let addresses = if V::IN_ROWS { Some(rows::addresses(stream, values)?) } else { None };
+        let addresses = if V::IN_ROWS { Some(wide_values::addresses(stream, values)?) } else { None };
         let carried = addresses.as_ref().map_or_else(|| values.global().cast(), |addresses| addresses.global().cast());
         if let (_, mut out, Some(mut bitmap)) = sorted.parts_mut::<u32>()? {
             lsm_take {
@@ -154,7 +155,7 @@ pub(super) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
             }
             .launch(stream, covering(n))?;
         }
-        sorted.settle(stream, rows::address_of(values))?;
+        sorted.settle(stream, wide_values::address_of(values))?;
     }
     Ok(sorted)
 }
