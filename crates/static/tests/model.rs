@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use proptest::prelude::*;
+use warpset_base::file::HEADER_BYTES;
 use warpset_core::static_set;
 use warpset_static::{
-    Error, FileError, Filter, HEADER_BYTES, MapValue, StaticKey, StaticMap, StaticMapView, StaticSet, StaticSetView,
+    Error, FileError, Filter, MapValue, StaticKey, StaticMap, StaticMapView, StaticSet, StaticSetView,
 };
 
 /// Sizes around those of buckets, batches, tasks and shards.
