@@ -147,8 +147,10 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     /// What functions with these parameters are predicted to cost.
     fn estimate(code: &Self::Code, bucket_size: u32) -> Estimate;
 
-    /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size;
-    /// or the fewest bits per key, where no functions are so small.
+    /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
+    ///
+    /// # Errors
+    /// The fewest bits per key, where no functions are so small.
     fn choose_for_space(options: &mut Self::Options, bits_per_key: f64) -> Result<u32, f64>;
 
     /// The parameters for the header: five bytes and a word.
