@@ -136,7 +136,10 @@ fn white_space_is_none_of_the_qualities() {
     for path in [files.write("a.fq", &text), files.write("a.fq.gz", gzip(text.as_bytes()))] {
         for threads in [1, 3] {
             assert!(count_files(&[path.clone()], &settings(threads)).unwrap() == wanted);
-            assert_eq!(Screening::by_index(&index).threads(threads).run(&[path.clone()]).unwrap().unmatched_bases, 1000);
+            assert_eq!(
+                Screening::by_index(&index).threads(threads).run(&[path.clone()]).unwrap().unmatched_bases,
+                1000
+            );
         }
     }
 }
