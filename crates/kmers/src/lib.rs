@@ -39,7 +39,7 @@ pub use count::{count_bytes, count_files, count_sequences};
 pub use error::Error;
 pub use index::{Index, IndexKind, Indexing};
 pub use odd::OddLetters;
-pub use packing::check_unpacked_name;
+pub use packing::Packing;
 pub use progress::Progress;
 pub use recognise::checksum;
 pub use roll::{K, Roll, canonical, letters};

@@ -12,8 +12,8 @@ use std::time::Instant;
 use clap::Parser;
 use warpset_base::file::{CallFiles, Replacement};
 use warpset_kmers::{
-    Error, Index, IndexKind, Indexing, OddLetters, Pairing, Progress, Rule, Screening, Settings, Table,
-    check_unpacked_name, checksum, count_files,
+    Error, Index, IndexKind, Indexing, OddLetters, Packing, Pairing, Progress, Rule, Screening, Settings, Table,
+    checksum, count_files,
 };
 
 use cli::{Cli, Command, Kind, On};
@@ -97,7 +97,11 @@ fn output(path: &Path) -> Result<&Path, Failure> {
     if path == Path::new("-") {
         return Ok(Path::new("/dev/stdout"));
     }
-    check_unpacked_name(path)?;
+    if !Packing::of_name(path).is_ok_and(|packing| packing == Packing::Plain) {
+        let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+        let written = "tables and indexes are written unpacked";
+        return Err(Error::WrongEnding { path: path.to_owned(), ending, written }.into());
+    }
     // A pipe is opened once.
     if fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir()) {
         Replacement::create(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
@@ -238,10 +242,8 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
     let written: Vec<&PathBuf> = outputs.iter().filter_map(|(path, _)| path.as_ref()).chain(&args.summary).collect();
     check_is_file(&args.index, "an index")?;
     prepare(&[std::slice::from_ref(&args.index), &args.files], &written)?;
-    let is_gzip = |path: &&PathBuf| {
-        path.extension().is_some_and(|end| ["gz", "bgz", "gzip"].iter().any(|gzip| end.eq_ignore_ascii_case(gzip)))
-    };
-    if args.compression.is_some() && !written.iter().any(|path| is_gzip(path)) {
+    let is_gzip = |path: &&PathBuf| Packing::of_name(path).is_ok_and(|packing| packing == Packing::Gzip);
+    if args.compression.is_some() && !written.iter().any(is_gzip) {
         return Err(without_effect("--compression", "no output is a file of gzip"));
     }
     // A driver takes some tenths of a second to start, in which the index is read; the device stays open to the end.

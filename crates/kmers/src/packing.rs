@@ -22,11 +22,14 @@ use crate::Error;
 
 pub(crate) use unpack::{Text, unpacked};
 
-/// How the bytes of a file are packed.
+/// Form of a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub enum Packing {
+    /// Bytes as they are.
     Plain,
+    /// Blocked gzip.
     Gzip,
+    /// Frames of Zstandard.
     Zstd,
 }
 
@@ -44,30 +47,12 @@ const OTHER_ENDINGS: [&str; 20] = [
     "sam", "sra", "2bit",
 ];
 
-/// Checks that the name of a file that is written as it is does not say that it is packed.
-///
-/// # Errors
-/// [`Error::WrongEnding`].
-pub fn check_unpacked_name(path: &Path) -> Result<(), Error> {
-    match Packing::of_name(path) {
-        Ok(Packing::Plain) => Ok(()),
-        _ => {
-            let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-            Err(Error::WrongEnding {
-                path: path.to_owned(),
-                ending,
-                written: "tables and indexes are written unpacked",
-            })
-        }
-    }
-}
-
 impl Packing {
-    /// By the end of a file's name.
+    /// Returns the form that the end of a file's name says.
     ///
     /// # Errors
     /// [`Error::WrongEnding`] for endings of what is not written.
-    pub(crate) fn of_name(path: &Path) -> Result<Packing, Error> {
+    pub fn of_name(path: &Path) -> Result<Packing, Error> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         match extension.as_str() {
             "gz" | "bgz" | "gzip" => Ok(Packing::Gzip),
@@ -177,9 +162,6 @@ mod tests {
         }
         for name in ["a.fq.xz", "a.BZ2", "a.lz4", "a.zip", "a.bam"] {
             assert!(matches!(Packing::of_name(Path::new(name)), Err(Error::WrongEnding { .. })), "{name}");
-        }
-        for (name, is_right) in [("a.index", true), ("a", true), ("a.gz", false), ("a.zst", false), ("a.xz", false)] {
-            assert_eq!(check_unpacked_name(Path::new(name)).is_ok(), is_right, "{name}");
         }
     }
 

@@ -84,8 +84,11 @@ pub(crate) fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Tells tables and indexes apart from others of their kind: the checksums in the headers of our own files, which are
-/// not computed again, and XXH3-64 of all bytes of other files.
+/// Returns what tells a table or an index from others of its kind: the checksums in the headers of our own files, which
+/// are not computed again, or XXH3-64 of all bytes of another file.
+///
+/// # Errors
+/// [`Error::Read`].
 pub fn checksum(path: &Path) -> Result<String, Error> {
     let read = || {
         let mut file = File::open(path)?;

@@ -97,6 +97,7 @@ fn base(messages: &mut Messages) {
     add![messages:
         LengthMismatch { what: "places or values for keys", needed: 1000, found: 999 },
         OutOfMemory { bytes: 1 << 40 },
+        SameFile { path: "clean.fq".into(), other: "clean.fq".into(), is_read: false, is_written: true },
         E::Truncated { needed: 4224, found: 4096 },
         E::TrailingBytes { extra: 1 },
         E::BadMagic,
