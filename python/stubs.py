@@ -44,6 +44,7 @@ _V = TypeVar("_V", bound=int | bytes | None)
 _Key: TypeAlias = SupportsIndex | str | bytes
 _HostKeys: TypeAlias = Iterable[_Key | None] | Buffer | _ArrowArray | _ArrowStream
 _Keys: TypeAlias = _HostKeys | _DeviceArray
+_Batches: TypeAlias = Iterable[_Key | _Keys | None] | Buffer | _ArrowArray | _ArrowStream | _DeviceArray
 _HostSequence: TypeAlias = str | bytes | Buffer
 _Sequence: TypeAlias = _HostSequence | _DeviceArray
 _Sequences: TypeAlias = Iterable[str | bytes | Buffer | None] | Buffer | _ArrowArray | _ArrowStream
@@ -59,9 +60,9 @@ __version__: str
 # Types of parameters: by class, method and name, by class or method and name, or by name.
 PARAMETERS = {
     "keys": "_Keys",
-    "SplitBlockBloom.update.keys": "_Keys | Iterable[_Keys]",
-    "BlockedBloom.update.keys": "_Keys | Iterable[_Keys]",
-    "QuotientFilter.update.keys": "_Keys | Iterable[_Keys]",
+    "SplitBlockBloom.update.keys": "_Batches",
+    "BlockedBloom.update.keys": "_Batches",
+    "QuotientFilter.update.keys": "_Batches",
     "key": "_Key",
     "StaticSet.__new__.key": "_Integers",
     "StaticMap.__new__.key": "_Integers",
@@ -93,6 +94,7 @@ PARAMETERS = {
     "default": "object",
     "other": "object",
     "cleanup": "float",
+    "__class_getitem__.items": "object",
 }
 # Of parameters that are names.
 NAMES = {
@@ -106,6 +108,7 @@ COUNTS = "NDArray[np.uint64]"
 # Types of answers: by class and method, or by method.
 ANSWERS = {
     "__reduce__": "tuple[Any, ...]",
+    "__class_getitem__": "Any",
     "KmerIterator.__next__": "str | tuple[str, int]",
     "KmerCounter.histogram": COUNTS,
     "KmerCounter.arrays": f"tuple[{COUNTS}, {COUNTS}]",
@@ -230,8 +233,6 @@ def typed(line, owner):
     if not found:
         return [line]
     indent, method, parameters, answer, end = found.groups()
-    if method == "__class_getitem__":
-        return []  # from the base class
     if overloads := entry(OVERLOADS, owner, method):
         # The docstring, if there is one, follows the last.
         overloads = [*overloads[:-1], overloads[-1].removesuffix(" ..." if end == ":" else "")]

@@ -58,7 +58,7 @@ macro_rules! bloom_filter {
                         Where::Mapped(filter, _) => filter.estimated_len(),
                         Where::Device(filter) => filter.estimated_len()?,
                     }))?;
-                    if !(len < isize::MAX as f64) {
+                    if !len.is_finite() {
                         let why = "all bits of the filter are set, which any number of keys may have done: make a larger one";
                         return Err(Failure::overflow(why).into());
                     }

@@ -31,6 +31,7 @@ _V = TypeVar("_V", bound=int | bytes | None)
 _Key: TypeAlias = SupportsIndex | str | bytes
 _HostKeys: TypeAlias = Iterable[_Key | None] | Buffer | _ArrowArray | _ArrowStream
 _Keys: TypeAlias = _HostKeys | _DeviceArray
+_Batches: TypeAlias = Iterable[_Key | _Keys | None] | Buffer | _ArrowArray | _ArrowStream | _DeviceArray
 _HostSequence: TypeAlias = str | bytes | Buffer
 _Sequence: TypeAlias = _HostSequence | _DeviceArray
 _Sequences: TypeAlias = Iterable[str | bytes | Buffer | None] | Buffer | _ArrowArray | _ArrowStream
@@ -39,6 +40,8 @@ _Place: TypeAlias = Device | str
 _Progress: TypeAlias = Callable[[int, int], object]
 _Integers: TypeAlias = Literal["uint64", "uint32"] | type[np.uint64 | np.uint32] | np.dtype[np.uint64 | np.uint32]
 _Unsigned: TypeAlias = NDArray[np.uint64] | NDArray[np.uint32]
+
+__version__: str
 @final
 class BinaryFuse:
     """
@@ -264,7 +267,7 @@ class BlockedBloom:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: _Keys | Iterable[_Keys], /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
 
@@ -811,7 +814,7 @@ class QuotientFilter:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: _Keys | Iterable[_Keys], /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
 
@@ -1022,6 +1025,11 @@ class SortedMap(MutableMapping[_K, _V]):
     """
     def __bool__(self, /) -> bool: ...
     def __bytes__(self, /) -> bytes: ...
+    @classmethod
+    def __class_getitem__(cls, /, items: object) -> Any:
+        """
+        `SortedMap[int, bytes]`, for annotations.
+        """
     def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> SortedMap[_K, _V]: ...
     def __deepcopy__(self, /, _memo: object) -> SortedMap[_K, _V]: ...
@@ -1051,13 +1059,11 @@ class SortedMap(MutableMapping[_K, _V]):
     @overload
     def __new__(cls, items: Mapping[int, None] | Iterable[int] | None = None, /, *, key: Literal["uint64", "int64", "uint32"] = "uint64", value: Literal[None], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[int, None]: ...
     @overload
-    def __new__(cls, items: Mapping[bytes, int] | Iterable[tuple[bytes, int]] | None = None, /, *, key: Literal["S8", "V16"], value: Literal["uint64", "uint32"] = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, int]: ...
+    def __new__(cls, items: Mapping[bytes, int] | Mapping[str, int] | Iterable[tuple[bytes | str, int]] | None = None, /, *, key: Literal["S8", "V16"], value: Literal["uint64", "uint32"] = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, int]: ...
     @overload
-    def __new__(cls, items: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]] | None = None, /, *, key: Literal["S8", "V16"], value: Literal["V16", "V32"], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, bytes]: ...
+    def __new__(cls, items: Mapping[bytes, bytes] | Mapping[str, bytes] | Iterable[tuple[bytes | str, bytes]] | None = None, /, *, key: Literal["S8", "V16"], value: Literal["V16", "V32"], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, bytes]: ...
     @overload
-    def __new__(cls, items: Mapping[bytes, None] | Iterable[bytes] | None = None, /, *, key: Literal["S8", "V16"], value: Literal[None], batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[bytes, None]: ...
-    @overload
-    def __new__(cls, items: Mapping[Any, Any] | Iterable[Any] | None = None, /, *, key: str | type[np.generic] | np.dtype[Any] = "uint64", value: str | type[np.generic] | np.dtype[Any] | None = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[Any, Any]: ...
+    def __new__(cls, items: Mapping[Any, Any] | Iterable[Any] | None = None, /, *, key: Literal["uint64"] | type[np.generic] | np.dtype[Any] = "uint64", value: Literal["uint64"] | type[np.generic] | np.dtype[Any] | None = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[Any, Any]: ...
     def __or__(self, other: object, /) -> SortedMap[_K, _V]: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
@@ -1364,7 +1370,7 @@ class SplitBlockBloom:
         """
         A copy on another device, or on the host with `"cpu"`.
         """
-    def update(self, keys: _Keys | Iterable[_Keys], /, *, threads: SupportsIndex | None = None) -> None:
+    def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
         """
         Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
 
