@@ -372,7 +372,7 @@ pub mod static_set {
     pub mod open_addressing;
 }
 
-#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
+#[cfg(any(feature = "all", warpset_module = "limits"))]
 pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "selftest"))]
 pub mod selftest;
@@ -451,7 +451,7 @@ modules! {
     #[cfg(feature = "kmers")] [
         "kmers_letters",
     ]
-    #[cfg(all())] [
+    #[cfg(feature = "all")] [
         "limits",
     ]
     #[cfg(feature = "lsm")] [

@@ -5,7 +5,6 @@ mod array;
 use std::ffi::CStr;
 use std::fmt::Display;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -29,9 +28,6 @@ use crate::sequences::Letters;
 #[pyclass(frozen, module = "warpset", from_py_object)]
 #[derive(Clone)]
 pub struct Device(pub gpu::Device);
-
-/// The emulator of this process: one, so that arrays and structures that name it are on the same device.
-static EMULATOR: Mutex<Option<gpu::Device>> = Mutex::new(None);
 
 /// Where a structure is to live.
 pub enum Location {
@@ -61,13 +57,24 @@ impl Location {
     }
 }
 
+/// The emulator of this process: one, so that arrays and structures that name it are on the same device.
+#[cfg(feature = "emulator")]
+fn emulator() -> PyResult<gpu::Device> {
+    static EMULATOR: std::sync::Mutex<Option<gpu::Device>> = std::sync::Mutex::new(None);
+    let mut emulator = EMULATOR.lock().map_err(|_| Failure::internal("the emulator has failed"))?;
+    Ok(emulator.get_or_insert_with(|| gpu::Device::emulator(Default::default())).clone())
+}
+
+#[cfg(not(feature = "emulator"))]
+fn emulator() -> PyResult<gpu::Device> {
+    let why = "this build has no emulator, which is for tests: build one with `maturin develop --features emulator`";
+    Err(PyValueError::new_err(why))
+}
+
 /// The device of a name.
 fn named(name: &str) -> PyResult<gpu::Device> {
     let ordinal = match name {
-        "emulator" => {
-            let mut emulator = EMULATOR.lock().map_err(|_| Failure::internal("the emulator has failed"))?;
-            return Ok(emulator.get_or_insert_with(|| gpu::Device::emulator(Default::default())).clone());
-        }
+        "emulator" => return emulator(),
         "cuda" => match Backend::auto() {
             Backend::Cuda(device) => return Ok(device),
             Backend::Cpu(why) => return Err(Failure::from(why).into()),

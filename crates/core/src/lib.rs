@@ -3,6 +3,8 @@
 //! Nothing here allocates, starts threads, or touches memory that it was not handed: a rayon loop and a kernel both
 //! call these functions on keys, hashes and words. Everything builds for `nvptx64-nvidia-cuda` too.
 //!
+//! Each structure's modules have a feature, so that a program compiles those of its structures.
+//!
 //! Users meet this crate through the structures, which re-export what they need of it. Versions are those of `warpset`,
 //! and follow its promise.
 //!
@@ -21,14 +23,22 @@
 #![forbid(unsafe_code)]
 
 pub mod bits;
+#[cfg(feature = "bloom")]
 pub mod bloom;
+#[cfg(feature = "recsplit")]
 pub mod consensus;
+#[cfg(feature = "fuse")]
 pub mod fuse;
 pub mod hash;
+#[cfg(feature = "lsm")]
 pub mod lsm;
+#[cfg(feature = "sequence")]
 pub mod minimizer;
+#[cfg(feature = "quotient")]
 pub mod quotient;
 pub mod recsplit;
 pub mod scan;
+#[cfg(feature = "sequence")]
 pub mod sequence_filter;
+#[cfg(feature = "static")]
 pub mod static_set;

@@ -14,13 +14,20 @@
 //!
 //! Departures from the thesis, each with its reason, stand at the head of the module that they touch.
 
+#[cfg(feature = "recsplit")]
 pub mod candidate;
+#[cfg(feature = "recsplit")]
 pub mod elias_fano;
+#[cfg(feature = "recsplit")]
 pub mod fingerprint;
 pub mod hash;
+#[cfg(feature = "recsplit")]
 pub mod lookup;
+#[cfg(feature = "recsplit")]
 pub mod place;
+#[cfg(feature = "recsplit")]
 pub mod shape;
 
 pub use hash::{Hash128, Remix};
+#[cfg(feature = "recsplit")]
 pub use shape::{Level, Method, Node, TreeShape};

@@ -2,6 +2,7 @@
 //! repository.
 
 mod builders;
+mod compiled_lines;
 mod grammar;
 mod grammar_names;
 mod integers;
