@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use warpset::gpu::{DeviceSlice, DeviceVec};
 use warpset::lsm::gpu::{DeviceKey, DeviceValue};
 use warpset::lsm::units;
@@ -197,7 +198,9 @@ macro_rules! numbers {
             }
 
             fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-                if let Some(value) = arrow::scalar(object)? {
+                if !object.is_instance_of::<PyInt>()
+                    && let Some(value) = arrow::scalar(object)?
+                {
                     return Self::of_object(&value);
                 }
                 object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
