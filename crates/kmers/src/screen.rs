@@ -332,7 +332,7 @@ impl<'a> Screening<'a> {
         }
     }
 
-    /// All files of a run.
+    /// Returns all files of a run.
     fn files(&self, files: &[PathBuf]) -> CallFiles {
         let outputs = self.outputs.iter().flatten().chain(self.summary.as_ref().map(|(path, _)| path));
         CallFiles::new().reads(files).reads(&self.index_file).writes(outputs)
