@@ -178,8 +178,8 @@ pub struct Screen {
     /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
     #[arg(long)]
     pub map: bool,
-    /// Device that decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and more,
-    /// if the index fits into its memory
+    /// Device that decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and
+    /// more, if the index fits into its memory
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub backend: On,
     /// Effort of gzip, 1 to 9 [default: 2]

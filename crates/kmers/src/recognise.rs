@@ -39,7 +39,7 @@ const KINDS: [(&[u8], &str, &str); 22] = [
     (b"\x28\xb5\x2f\xfd", "a file compressed by Zstandard", "unpack it once more"),
 ];
 
-/// Returns the kind of file that begins with these bytes, and a remedy if sequences are needed; `None` for unknown kinds.
+/// Returns the kind of file that begins with these bytes, and a remedy if sequences are needed; `None` for others.
 pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if let Some(rest) = head.strip_prefix(b"WARPSET\0") {
         let number = rest.get(2..4).map(|number| u16::from_le_bytes([number[0], number[1]]));
