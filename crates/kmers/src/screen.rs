@@ -268,7 +268,8 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::WrongEnding`];
-    /// [`Error::Read`], [`Error::NotSequence`], [`Error::Write`]; [`Error::OddFiles`], [`Error::OddReads`], [`Error::Unpaired`],
+    /// [`Error::Read`], [`Error::NotSequence`], [`Error::OtherKind`], [`Error::Write`]; [`Error::OddFiles`],
+    /// [`Error::OddReads`], [`Error::Unpaired`], [`Error::OtherMate`],
     /// [`Error::NoMates`] for pairs; [`Error::Threads`] if the threads cannot be started; [`Error::Interrupted`];
     /// [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and [`Error::Device`] where a GPU is asked for.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
