@@ -61,7 +61,7 @@ pub struct Count {
     /// Threads; default: all
     #[arg(short, long)]
     pub threads: Option<usize>,
-    /// What counts; all give the same table
+    /// Device that counts; all give the same table
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub backend: On,
 }
@@ -100,7 +100,7 @@ pub struct IndexArgs {
     /// K-mers per window, of which one is taken: odd, 1 to 63; not for an index of kind sequences [default: 15]
     #[arg(short, long)]
     pub w: Option<u32>,
-    /// How the index answers
+    /// Kind of answers that the index gives
     #[arg(long, value_enum, default_value_t = Kind::Exact)]
     pub kind: Kind,
     /// Bits of memory per k-mer of an index of kind sequences [default: 16]
@@ -178,11 +178,11 @@ pub struct Screen {
     /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
     #[arg(long)]
     pub map: bool,
-    /// What decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and more,
-    /// if the index fits into its memory
+    /// Device that decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and
+    /// more, if the index fits into its memory
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub backend: On,
-    /// How hard gzip compresses, 1 to 9 [default: 2]
+    /// Effort of gzip, 1 to 9 [default: 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
     pub compression: Option<u32>,
     /// Threads; default: all

@@ -42,9 +42,9 @@ pub enum Error {
     OtherKind {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Kind of file that it is.
         found: &'static str,
-        /// What is needed, and where it comes from.
+        /// Kind that is needed, and its source.
         needed: String,
     },
     /// No file was named.
@@ -236,7 +236,7 @@ pub enum Error {
         path: PathBuf,
         /// The end of its name.
         ending: String,
-        /// What can be written.
+        /// Forms that can be written.
         written: &'static str,
     },
     /// The threads could not be started.

@@ -18,7 +18,7 @@ use warpset_kmers::{
 
 use cli::{Cli, Command, Kind, On};
 
-/// Why the program failed.
+/// Error that ends the program.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -29,7 +29,7 @@ enum Failure {
 
 type Done = Result<(), Failure>;
 
-/// What is told on the error stream.
+/// Messages on the error stream, unless they are not wanted.
 #[derive(Clone, Copy)]
 struct Voice {
     is_quiet: bool,

@@ -97,7 +97,7 @@ impl<'a> Plain<'a> {
             Format::Fasta => Reader::Fasta(fasta::Lines::new(input, range, k).map_err(opened)?),
             Format::Fastq => Reader::Fastq(fastq::Reads::new(input, self.text, (range, self.len)).map_err(opened)?),
         };
-        Ok(Piece { text: self.text, reader, seen: Seen::default() })
+        Ok(Piece { text: self.text, reader, seen: Seen { any: true, ..Seen::default() } })
     }
 }
 

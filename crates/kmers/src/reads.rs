@@ -61,7 +61,7 @@ impl<'a> Records<'a> {
     /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with white
     /// space.
     pub(crate) fn each(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<Seen, Error> {
-        let mut seen = Seen::default();
+        let mut seen = Seen { any: !matches!(self.reader, Reader::Empty), ..Seen::default() };
         match &mut self.reader {
             Reader::Empty => {}
             Reader::Fasta(reader) => {
@@ -159,20 +159,18 @@ pub(crate) fn batches(
 /// Letters that have been read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Whether there were any.
+    /// Whether there were records, with letters or without.
     pub(crate) any: bool,
     pub(crate) odd: OddLetters,
 }
 
 impl Seen {
     pub(crate) fn add(&mut self, letters: &[u8]) {
-        self.any |= !letters.is_empty();
         self.odd += OddLetters::of(letters);
     }
 
     /// Adds all letters of a batch.
     pub(crate) fn add_batch(&mut self, batch: &Batch) {
-        self.any |= (0..batch.len()).any(|record| batch.letters_len(record) > 0);
         self.odd += batch.odd_letters();
     }
 

@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes, and which one of its kind.
+//! Kinds of files, known by their first bytes, and checksums of tables and indexes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -39,7 +39,7 @@ const KINDS: [(&[u8], &str, &str); 22] = [
     (b"\x28\xb5\x2f\xfd", "a file compressed by Zstandard", "unpack it once more"),
 ];
 
-/// What begins with these bytes, and what to do where sequences are needed; `None` for what is not known.
+/// Returns the kind of file that begins with these bytes, and a remedy if sequences are needed; `None` for others.
 pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if let Some(rest) = head.strip_prefix(b"WARPSET\0") {
         let number = rest.get(2..4).map(|number| u16::from_le_bytes([number[0], number[1]]));

@@ -268,7 +268,8 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::WrongEnding`];
-    /// [`Error::Read`], [`Error::NotSequence`], [`Error::Write`]; [`Error::OddFiles`], [`Error::OddReads`], [`Error::Unpaired`],
+    /// [`Error::Read`], [`Error::NotSequence`], [`Error::OtherKind`], [`Error::Write`]; [`Error::OddFiles`],
+    /// [`Error::OddReads`], [`Error::Unpaired`], [`Error::OtherMate`],
     /// [`Error::NoMates`] for pairs; [`Error::Threads`] if the threads cannot be started; [`Error::Interrupted`];
     /// [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and [`Error::Device`] where a GPU is asked for.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
@@ -332,7 +333,7 @@ impl<'a> Screening<'a> {
         }
     }
 
-    /// All files of a run.
+    /// Returns all files of a run.
     fn files(&self, files: &[PathBuf]) -> CallFiles {
         let outputs = self.outputs.iter().flatten().chain(self.summary.as_ref().map(|(path, _)| path));
         CallFiles::new().reads(files).reads(&self.index_file).writes(outputs)

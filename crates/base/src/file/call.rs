@@ -42,11 +42,15 @@ impl SameFile {
             (true, false) => "read twice",
             _ => "written twice",
         };
-        match self.path == self.other {
-            true => format!("{} would be {what}", self.path.display()),
-            false => {
-                format!("{} and {} are the same file, which would be {what}", self.path.display(), self.other.display())
-            }
+        let shown = |path: &Path, is_read: bool| match (path == Path::new("-"), is_read) {
+            (true, true) => "the standard input".to_owned(),
+            (true, false) => "the standard output".to_owned(),
+            _ => path.display().to_string(),
+        };
+        let [path, other] = [shown(&self.path, self.is_read), shown(&self.other, !self.is_written)];
+        match path == other {
+            true => format!("{path} would be {what}"),
+            false => format!("{path} and {other} are the same file, which would be {what}"),
         }
     }
 }

@@ -216,6 +216,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Nothing, where the error is that a file is not there.
+#[cfg(unix)]
 fn not_found<T>(error: io::Error) -> io::Result<Option<T>> {
     if error.kind() == ErrorKind::NotFound { Ok(None) } else { Err(error) }
 }

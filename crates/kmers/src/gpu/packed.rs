@@ -26,7 +26,7 @@ impl Packed {
         Packed { bases: Vec::new(), breaks: Vec::new(), taken: 0 }
     }
 
-    /// Adds a sequence: A, C, G, T, U in either case. White space is skipped; at any other letter a new sequence begins.
+    /// Adds a sequence: A, C, G, T, U in either case. White space is skipped; any other letter begins a new one.
     pub fn push(&mut self, letters: &[u8]) {
         let (chunks, rest) = letters.as_chunks::<8>();
         for &chunk in chunks {

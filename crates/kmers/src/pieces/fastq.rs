@@ -11,9 +11,9 @@ use crate::screen::{Batch, Format, cut, read};
 pub(super) struct Reads<'a> {
     input: Box<dyn Input + 'a>,
     text: Text<'a>,
-    /// Where the next record begins.
+    /// Begin of the next record.
     at: u64,
-    /// Where the first record of the next piece begins, or the end of the text.
+    /// Begin of the first record of the next piece, or the end of the text.
     end: u64,
     len: u64,
     batch: Batch,

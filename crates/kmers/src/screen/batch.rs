@@ -25,7 +25,7 @@ pub(crate) struct Batch {
     records: Vec<Record>,
     is_paired: bool,
     odd: OddLetters,
-    /// Those of the last record that was parsed.
+    /// Odd letters of the last record that was parsed.
     odd_of_last: OddLetters,
 }
 

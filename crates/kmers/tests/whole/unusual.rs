@@ -68,6 +68,20 @@ fn files_without_reads_are_samples() {
     }
 }
 
+/// Records without letters are none: a file whose lines end in CR alone is one name.
+#[test]
+fn records_without_letters_are_no_empty_sample() {
+    let files = Files::new();
+    for text in [">a\n", ">a\rACGTACGT\r", "@a\n\n+\n\n"] {
+        for path in [files.write("a", text), files.write("a.gz", gzip(text.as_bytes()))] {
+            for threads in [1, 3] {
+                let counted = count_files(&[path.clone()], &Settings::new(3).unwrap().threads(threads));
+                assert!(matches!(counted, Err(Error::NoKmers { k: 3 })), "{text:?} {counted:?}");
+            }
+        }
+    }
+}
+
 /// White space at line ends, and U for T, change no answer, in any form of file, for all commands.
 #[test]
 fn white_space_and_uracil_change_nothing() {
