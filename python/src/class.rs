@@ -82,7 +82,8 @@ macro_rules! class {
                 $crate::filter::contains_one::<$family>(&self.0, py, key)
             }
 
-            /// Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+            /// Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+            /// are in none.
             ///
             /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
             /// array of Arrow. For keys on a device the answers are booleans there.
@@ -98,7 +99,7 @@ macro_rules! class {
                 $crate::filter::contains::<$family>(&self.0, py, keys, form, out, threads)
             }
 
-            /// How many of the keys may be in the filter.
+            /// How many of the keys are in the set or map, or may be in the filter.
             #[pyo3(signature = (keys, /, *, threads=None))]
             fn count_contained(
                 &self,

@@ -54,7 +54,7 @@ CALLS = {
     "SequenceFilter.count": lambda: SequenceFilter(1000).count([GENOME]),
     "SequenceFilter.contains_windows": lambda: SequenceFilter(1000).contains_windows(GENOME),
     "minimizers": lambda: minimizers(GENOME),
-    "KmerCounter.update_sequences": lambda: KmerCounter().update_sequences([GENOME.tobytes()]),
+    "KmerCounter.update_sequences": lambda: KmerCounter().update_sequences([GENOME[:50_000_000].tobytes()]),
 }
 
 
@@ -71,7 +71,7 @@ def test_long_calls_end(call, interrupts):
     with pytest.raises(KeyboardInterrupt):
         call()
         timer.join()
-    assert time.monotonic() - raised[0] < 2  # and on a machine that does nothing else less than 1
+    assert time.monotonic() - raised[0] < 5  # less than 1 on a machine that does nothing else
 
 
 def test_handlers_may_use_the_structure():

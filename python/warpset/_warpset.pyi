@@ -92,7 +92,8 @@ class BinaryFuse:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -103,7 +104,7 @@ class BinaryFuse:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
@@ -196,7 +197,8 @@ class BlockedBloom:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -207,7 +209,7 @@ class BlockedBloom:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
@@ -701,7 +703,8 @@ class QuotientFilter:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -720,7 +723,7 @@ class QuotientFilter:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     def count_one(self, /, key: _Key) -> int:
         """
@@ -1299,7 +1302,8 @@ class SplitBlockBloom:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -1310,7 +1314,7 @@ class SplitBlockBloom:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
@@ -1431,7 +1435,8 @@ class StaticFilter:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -1442,7 +1447,7 @@ class StaticFilter:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
@@ -1553,7 +1558,8 @@ class StaticMap:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -1564,7 +1570,7 @@ class StaticMap:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
@@ -1697,7 +1703,8 @@ class StaticSet:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key may be in the filter: an array of booleans, or `out` filled. Nulls are in none.
+        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
+        are in none.
 
         `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
         array of Arrow. For keys on a device the answers are booleans there.
@@ -1708,7 +1715,7 @@ class StaticSet:
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys may be in the filter.
+        How many of the keys are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
