@@ -52,6 +52,14 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, peers: bool) -> anyhow::Result<()> {
     let root = crate::workspace_root().canonicalize()?;
+    let mut workspaces = Vec::new();
+    for workspace in &WORKSPACES {
+        workspaces.push((workspace, crate::package::members(&root.join(workspace.folder))?));
+    }
+    for name in &args.package {
+        let is_there = workspaces.iter().any(|(_, members)| members.contains(name));
+        ensure!(is_there, "no workspace of the repository has a package {name}");
+    }
     let output = root.join(&args.output);
     if output.exists() {
         ensure!(
@@ -63,8 +71,8 @@ pub fn run(args: &Args, peers: bool) -> anyhow::Result<()> {
     }
     let files = repository_files(&root)?;
     let mut executables = Vec::new();
-    for workspace in &WORKSPACES {
-        executables.extend(build(&root, workspace, args, peers)?);
+    for (workspace, members) in &workspaces {
+        executables.extend(build(&root, workspace, members, args, peers)?);
     }
     let executables = distinct(executables)?;
     for part in PARTS {
@@ -122,31 +130,32 @@ struct Workspace {
     tested: bool,
 }
 
+/// The workspaces whose programs are packed.
 const WORKSPACES: [Workspace; 2] =
     [Workspace { folder: ".", tested: true }, Workspace { folder: "benches", tested: false }];
 
 /// The executables of a workspace that go into the pack: of the packages that were asked for, in release mode. One
 /// command builds programs and tests, so that they share all libraries.
-fn build(root: &Path, workspace: &Workspace, args: &Args, peers: bool) -> anyhow::Result<Vec<Executable>> {
+fn build(
+    root: &Path,
+    workspace: &Workspace,
+    members: &[String],
+    args: &Args,
+    peers: bool,
+) -> anyhow::Result<Vec<Executable>> {
     let folder = root.join(workspace.folder);
-    let members = crate::package::members(&folder)?;
-    let asked: Vec<&String> = args.package.iter().filter(|name| members.contains(name)).collect();
-    if asked.is_empty() && !args.package.is_empty() {
+    let asked = |name: &&String| args.package.is_empty() || args.package.contains(name);
+    let built: Vec<&String> = members.iter().filter(asked).collect();
+    if built.is_empty() {
         return Ok(Vec::new());
     }
     let mut command = crate::cargo();
     command.current_dir(&folder).args(["build", "--release", "--bins", "--target-dir"]).arg(crate::target_folder(root));
-    match asked.is_empty() {
-        true => _ = command.arg("--workspace"),
-        false => asked.iter().for_each(|name| _ = command.args(["--package", name])),
-    }
+    built.iter().for_each(|name| _ = command.args(["--package", name]));
     if workspace.tested {
         command.arg("--tests");
     }
-    if peers
-        && members.iter().any(|name| name == LABORATORY)
-        && (asked.is_empty() || asked.iter().any(|name| *name == LABORATORY))
-    {
+    if peers && built.iter().any(|name| *name == LABORATORY) {
         command.args(["--features", "warpset-benches/peers"]);
     }
     let output = command
