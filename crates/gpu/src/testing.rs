@@ -108,7 +108,7 @@ fn sleep(stream: &crate::cuda::CudaStream, most: u32) -> crate::Result<()> {
     static INFO: KernelInfo = KernelInfo { name: "delay", module: &MODULE, launch_bounds: None };
     static DRAWS: AtomicU32 = AtomicU32::new(0);
     let draw = DRAWS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9);
-    let mut microseconds = (u64::from(draw) * u64::from(most) >> 32) as u32;
+    let mut microseconds = ((u64::from(draw) * u64::from(most)) >> 32) as u32;
     // SAFETY: one argument of 32 bits, as the kernel takes it; it accesses no memory.
     unsafe { stream.launch(&INFO, LaunchConfig::new(1, 1), &mut [(&raw mut microseconds).cast()]) }
 }

@@ -177,7 +177,7 @@ fn an_empty_set_holds_nothing() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let [device, other] = [1, 2].map(|seed| warpset_gpu::testing::deferred(seed));
+    let [device, other] = [1, 2].map(warpset_gpu::testing::deferred);
     let map = StaticMap::<u64, u32>::builder().on(&device).build_from(&[1, 2], &[3, 4]).unwrap();
     let keys = other.from_slice(&[1u64]).unwrap();
     let elsewhere = StaticSet::<u64>::builder().on(&device).build_from_device(keys.as_slice());

@@ -71,9 +71,12 @@ fn streams_that_do_not_wait_are_found() -> Result<()> {
     Ok(())
 }
 
+/// A way to order the second stream behind the first.
+type Way = fn(&Device, &Stream, &Stream) -> Result<()>;
+
 #[test]
 fn each_kind_of_order_is_enough() -> Result<()> {
-    let ways: [fn(&Device, &Stream, &Stream) -> Result<()>; 6] = [
+    let ways: [Way; 6] = [
         |_, first, second| second.wait_for(first),
         |device, first, second| {
             let event = device.new_event()?;

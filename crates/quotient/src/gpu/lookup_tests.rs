@@ -155,7 +155,7 @@ proptest! {
 /// On the emulator alone: on CUDA the limit is that of all tests that run at the same time.
 #[test]
 fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
-    let device = testing::deferred(13);
+    let device = warpset_gpu::testing::deferred(13);
     for r in [5, 40] {
         let layout = layout(10, r, Container::Packed);
         let stored: Vec<u64> = shaped(&layout, 0, 900);

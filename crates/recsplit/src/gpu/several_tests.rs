@@ -89,7 +89,7 @@ fn plans_follow_from_the_memory_that_is_left() {
     let keys = keys(12_000);
     let builder = RecSplit::builder().leaf_size(3).bucket_size(40).method(Method::BruteForce);
     let buckets = builder.settings().unwrap().buckets(keys.len() as u64);
-    let devices = Devices::new([1, 2].map(|seed| warpset_gpu::testing::deferred(seed))).unwrap();
+    let devices = Devices::new([1, 2].map(warpset_gpu::testing::deferred)).unwrap();
     let second = &devices.all()[1];
     let there = devices.first().from_slice(&keys).unwrap();
     for (bytes, ranges, are_kept) in [(1 << 24, 1, true), (470_000, 1, true), (450_000, 2, true)] {

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use warpset_core::hash::mix;
 use warpset_gpu::testing::{cuda, fail_each};
-use warpset_gpu::{Device, GpuError};
+use warpset_gpu::GpuError;
 
 use super::*;
 use crate::{Filter, PhysicalType};
