@@ -39,7 +39,8 @@
 //! | feature | brings |
 //! | --- | --- |
 //! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `sequence`, `static` | one structure each, for the CPU (default) |
-//! | `gpu` | the types in device memory, their kernels ([`gpu`], [`primitives`]), and the emulator |
+//! | `gpu` | the types in device memory ([`gpu`], [`primitives`]) |
+//! | `emulator` | `gpu`, and emulated devices, on which kernels run in tests on any machine |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
 //! | `serde` | structures that can be saved, as values of serde |
