@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 
 use warpset_core::hash::mix;
-use warpset_gpu::testing::{cuda, fail_each};
 use warpset_gpu::GpuError;
+use warpset_gpu::testing::{cuda, fail_each};
 
 use super::*;
 use crate::{Filter, PhysicalType};
