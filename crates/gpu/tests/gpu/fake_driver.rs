@@ -298,9 +298,9 @@ fn what_others_own() {
 #[test]
 fn what_the_machine_answers() {
     expect("report", &[], &["ANSWER: CUDA on Fake GPU 0"]);
-    expect("report", &[("FAKE_INIT", "100")], &["BACKEND: Cpu(NoDevice)"]);
-    expect("report", &[("FAKE_DEVICES", "0")], &["BACKEND: Cpu(NoDevice)"]);
-    expect("report", &[("FAKE_INIT", "34")], &["Cpu(NoDriver", "stub"]);
+    expect("report", &[("FAKE_INIT", "100")], &["BACKEND: Cpu(the CUDA driver sees no device"]);
+    expect("report", &[("FAKE_DEVICES", "0")], &["BACKEND: Cpu(the CUDA driver sees no device"]);
+    expect("report", &[("FAKE_INIT", "34")], &["Cpu(no CUDA driver on this machine", "stub"]);
     expect("report", &[("FAKE_VERSION", "11080")], &["supports CUDA 11.8, and 12.0 is needed"]);
     expect("report", &[("FAKE_CAPABILITY", "75")], &["Fake GPU 0 has compute capability 7.5, and 8.0 is the least"]);
     expect("report", &[("WARPSET_BACKEND", "cpu")], &["CUDA is turned off by WARPSET_BACKEND=cpu"]);
@@ -320,16 +320,16 @@ fn codes_newer_than_this_crate() {
     expect(
         "launch",
         &[("FAKE_LAUNCH", "4294967295")],
-        &["LaunchFailed { kernel: \"bounded\", code: CUDA driver code 4294967295"],
+        &["launch of kernel `bounded` failed: CUDA driver code 4294967295"],
     );
     expect("rejected", &[("FAKE_LOAD", "777")], &["driver code 777"]);
 }
 
 #[test]
 fn failures_of_kernels() {
-    let refused = "LaunchFailed { kernel: \"bounded\", code: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)";
+    let refused = "launch of kernel `bounded` failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)";
     expect("launch", &[("FAKE_LAUNCH", "701")], &[refused, "THEN: Ok(())"]);
-    expect("launch", &[("FAKE_LAUNCH", "700")], &["LAUNCH: Err(DeviceLost", "THEN: Err(DeviceLost"]);
+    expect("launch", &[("FAKE_LAUNCH", "700")], &["LAUNCH: Err(the device is lost", "THEN: Err(the device is lost"]);
     expect("lost", &[("FAKE_BROKEN", "1")], &[]);
     expect("lost", &[("FAKE_BROKEN", "1"), ("FAKE_POOLS", "0")], &[]);
 }
