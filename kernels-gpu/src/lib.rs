@@ -388,19 +388,19 @@ pub use warpset_core::scan as operators;
 pub use warpset_simt as simt;
 
 /// Bytes where the driver may read their header as words.
-#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code"))]
+#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code", has_device_code))]
 #[repr(C, align(16))]
 struct Aligned<Bytes: ?Sized>(Bytes);
 
 /// The device code of a module.
-#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code"))]
+#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code", has_device_code))]
 macro_rules! device_code {
     ($name:literal) => {{
         static CODE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!("../code/", $name, ".fatbin")));
         Some(&CODE.0)
     }};
 }
-#[cfg(all(not(target_arch = "nvptx64"), not(feature = "device-code")))]
+#[cfg(all(not(target_arch = "nvptx64"), not(all(feature = "device-code", has_device_code))))]
 macro_rules! device_code {
     ($name:literal) => {
         None

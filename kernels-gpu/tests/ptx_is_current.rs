@@ -17,14 +17,13 @@ fn ptx_matches_its_sources() {
     }
 }
 
-/// Device code that is older than its PTX is not loaded; it is made again before a release, by
-/// `cargo xtask ptx --code`.
+/// Device code is made for packages, by `cargo xtask ptx --code`. What is older than its PTX is not loaded.
 #[test]
 #[cfg(all(feature = "all", feature = "papers"))] // with all modules
-fn each_module_has_a_file_of_device_code_and_there_is_no_other() {
+fn device_code_is_of_all_modules_or_of_none() {
     let package: PathBuf =
         std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-    let files = std::fs::read_dir(package.join("code")).expect("the folder");
+    let Ok(files) = std::fs::read_dir(package.join("code")) else { return };
     let mut names: Vec<_> =
         files.map(|file| file.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
     names.sort();

@@ -50,8 +50,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let made = make(&units, &toolchain, assembler.as_ref(), if containers.is_some() { &ALSO } else { &[] })?;
     for (Unit { name, path, code, .. }, Made { ptx, on_each }) in units.iter().zip(made) {
         if let (Some(code), Some(containers)) = (code, &containers) {
-            let container = containers.bind(name, &ptx, &on_each)?;
-            fs::write(root.join(code), container).with_context(|| format!("cannot write {code}"))?;
+            let is_empty = UNCODED.contains(&name.as_str());
+            let container = if is_empty { Vec::new() } else { containers.bind(name, &ptx, &on_each)? };
+            let path = root.join(code);
+            fs::create_dir_all(path.parent().unwrap_or(&root))?;
+            fs::write(path, container).with_context(|| format!("cannot write {code}"))?;
         }
         if args.check {
             let checked_in = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
@@ -110,12 +113,13 @@ fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
             .root(root)
             .feature("bodies")
             .not_stamped("kernels-gpu/src/lib.rs")
+            .not_stamped("kernels-gpu/build.rs")
             .module(name)
             .cfg(format!("warpset_folder=\"{}\"", name.split('_').next().unwrap_or(name)));
         Unit {
             name: name.to_owned(),
             path: format!("kernels-gpu/ptx/{name}.ptx"),
-            code: (!UNCODED.contains(&name.as_str())).then(|| format!("kernels-gpu/code/{name}.fatbin")),
+            code: Some(format!("kernels-gpu/code/{name}.fatbin")),
             builder,
         }
     });
