@@ -22,7 +22,7 @@ pub struct CallFiles {
 }
 
 /// Two names of a call that are the same file.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{}: name another file for the {}", self.clash(), if self.is_written { "output" } else { "input" })]
 pub struct SameFile {
     /// The name that came first.
@@ -34,6 +34,8 @@ pub struct SameFile {
     /// Whether the other name is written.
     pub is_written: bool,
 }
+
+crate::debug_as_display!(SameFile);
 
 impl SameFile {
     fn clash(&self) -> String {
