@@ -171,7 +171,8 @@ fn queued(device: &Device, present: &[u64], asked: &[u64]) {
     assert_eq!(answers, host.get_bulk(asked));
     assert_eq!(of_map.to_vec().unwrap()[..n], *present);
     assert!(of_filter.to_vec().unwrap()[..n].iter().all(|&answer| answer == 1));
-    assert!(dictionary.to_host().unwrap() == host);
+    // Levels differ: the host has cleaned up by itself, which `_async` methods leave to calls that wait.
+    assert!(dictionary.to_host().unwrap().iter().eq(host.iter()));
 }
 
 /// Variables of a long run: its seconds, and its processes.

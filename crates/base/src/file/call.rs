@@ -61,6 +61,7 @@ impl SameFile {
 #[derive(PartialEq)]
 enum Identity {
     /// Device and number of what exists.
+    #[cfg(unix)]
     Node(u64, u64),
     /// Path without links of what does not exist, or of any file on systems without such numbers.
     Path(PathBuf),

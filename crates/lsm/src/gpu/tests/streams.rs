@@ -1,6 +1,7 @@
 //! Several threads that update dictionaries of their own on one device, while its streams run late.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, GpuError, emulator::FaultKind, testing};
@@ -39,16 +40,44 @@ fn updates_agree(device: &Device, seed: u64, updates: usize) -> Result<bool, Err
     Ok(there.to_host()? == host)
 }
 
+/// Allocates memory of the sizes of levels, overwrites it and frees it, again and again: what others have freed, and
+/// nothing else.
+fn scribble(device: &Device, end: &AtomicBool) {
+    while !end.load(Ordering::Relaxed) {
+        let stream = device.new_stream().unwrap();
+        let memory: Vec<_> = (1..=48).map(|i| stream.alloc_uninit::<u8>(i * 1024).unwrap()).collect();
+        for mut part in memory {
+            stream.fill_bytes(&mut part, 0xab).unwrap();
+        }
+        stream.synchronize().unwrap();
+    }
+}
+
+/// Updates dictionaries on several threads, while launches are late and others take what is freed. Returns how many
+/// have wrong contents.
+fn wrong_dictionaries(device: &Device, threads: u64, updates: usize, frees_early: bool) -> usize {
+    let _delay = testing::delay_launches(DELAY);
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..threads / 4 {
+            scope.spawn(|| scribble(device, &end));
+        }
+        let work = |seed| {
+            FREES_EARLY.set(frees_early);
+            !updates_agree(device, seed, updates).unwrap()
+        };
+        let running: Vec<_> = (0..threads).map(|seed| scope.spawn(move || work(seed))).collect();
+        let wrong = running.into_iter().map(|thread| thread.join()).filter(|wrong| !matches!(wrong, Ok(false))).count();
+        end.store(true, Ordering::Relaxed);
+        wrong
+    })
+}
+
 #[test]
 fn threads_with_short_batches_do_not_disturb_each_other() {
     for device in testing::devices(61) {
-        let _delay = testing::delay_launches(DELAY);
         let (threads, updates) = if device.is_emulator() { (2, 9) } else { (8, 70) };
-        std::thread::scope(|scope| {
-            let work = |seed| updates_agree(&device, seed, updates);
-            let running: Vec<_> = (0..threads).map(|seed| scope.spawn(move || work(seed))).collect();
-            running.into_iter().for_each(|thread| assert!(thread.join().unwrap().unwrap()));
-        });
+        assert_eq!(wrong_dictionaries(&device, threads, updates, false), 0);
     }
 }
 
@@ -67,15 +96,7 @@ fn an_early_free_is_found_by_the_deferred_emulator() {
 #[ignore = "corrupts the memory of a CUDA device: shows that delayed launches find the fault"]
 fn an_early_free_is_found_by_delayed_launches() {
     let device = testing::cuda().expect("a CUDA device");
-    let _delay = testing::delay_launches(DELAY);
-    let wrong = std::thread::scope(|scope| {
-        let work = |seed| {
-            FREES_EARLY.set(true);
-            updates_agree(&device, seed, 70)
-        };
-        let running: Vec<_> = (0..8).map(|seed| scope.spawn(move || work(seed))).collect();
-        running.into_iter().filter_map(|thread| thread.join().unwrap().ok()).filter(|equal| !equal).count()
-    });
+    let wrong = wrong_dictionaries(&device, 8, 200, true);
     println!("{wrong} of 8 dictionaries are wrong");
     assert!(wrong > 0);
 }

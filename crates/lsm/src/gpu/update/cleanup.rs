@@ -88,7 +88,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 
     /// All keys that have a value, with their values, ascending, in device memory. Waits.
     ///
-    /// For a dictionary that is clean (a [`SortedArray`](super::SortedArray) after updates that wait, or any after
+    /// For a dictionary that is clean (a [`SortedArray`](crate::gpu::SortedArray) after updates that wait, or any after
     /// [`cleanup`](Dictionary::cleanup)) this is its only level, without a copy; of others everything is merged, in as
     /// much memory again. Where that is too much, ask for [pieces of ranges](Dictionary::range_chunks_device).
     ///
