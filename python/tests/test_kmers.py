@@ -125,7 +125,7 @@ def test_reads_are_screened(tmp_path):
     yes, no = tmp_path / "yes", tmp_path / "no"
     assert table.screen(reads, matched=yes, unmatched=no) == (9, 20)
     assert (yes.read_text() + no.read_text()) == reads.read_text()
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="read and written"):
         table.screen(reads, matched=reads)
 
 

@@ -206,7 +206,6 @@ def test_letters_on_a_device():
 
 def test_bad_input():
     for wrong, message in [
-        ({"n": 0}, "at least one"),
         ({"k": 8}, "k is from 9"),
         ({"k": 33}, "to 32"),
         ({"s": 32}, "s at most k"),

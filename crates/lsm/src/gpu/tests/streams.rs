@@ -96,7 +96,7 @@ fn an_early_free_is_found_by_the_deferred_emulator() {
 #[ignore = "corrupts the memory of a CUDA device: shows that delayed launches find the fault"]
 fn an_early_free_is_found_by_delayed_launches() {
     let device = testing::cuda().expect("a CUDA device");
-    let wrong = wrong_dictionaries(&device, 8, 200, true);
+    let wrong = wrong_dictionaries(&device, 8, 1000, true);
     println!("{wrong} of 8 dictionaries are wrong");
     assert!(wrong > 0);
 }
