@@ -111,10 +111,8 @@ mod tests {
     #[test]
     fn containers_are_as_long_as_they_say() {
         for module in warpset_kernels::MODULES {
-            let code = module.code.expect("with CUDA there is device code");
-            if code.is_empty() {
-                continue; // of a module whose PTX drivers compile
-            }
+            // A checkout has no device code, and some modules never have.
+            let Some(code) = module.code.filter(|code| !code.is_empty()) else { continue };
             assert!(is_whole(code) && !is_whole(&code[..code.len() - 1]), "{}", module.name);
             assert_eq!(code.as_ptr().addr() % 16, 0, "{}", module.name);
         }
