@@ -1,4 +1,4 @@
-//! What every suite of the laboratory uses: steps of a run, clocks, limits of the machine, tables, input.
+//! Shared parts of the laboratory's suites: steps of a run, clocks, limits of the machine, tables, input.
 
 pub mod clock;
 pub mod gpu_limits;

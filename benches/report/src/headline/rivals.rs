@@ -25,7 +25,7 @@ pub struct Rival {
     #[serde(skip)]
     pub gpu: String,
     #[serde(skip)]
-    /// Where the figure is published.
+    /// Source of the figure.
     pub source: String,
     /// The line beside which it stands.
     structure: String,

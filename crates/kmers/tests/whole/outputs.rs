@@ -390,7 +390,7 @@ fn endings_are_honoured_or_refused() {
     assert!(gone(&[]) && !gone(&["--matched", "lost.fq"]));
 }
 
-/// The writing end of a pipe that nobody reads.
+/// Writing end of a pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -29,7 +29,7 @@ fn files_without_reads_are_samples() {
     let files = Files::new();
     let (index, _, reads) = prepared(&files);
     let full = files.write("full.fq", fastq(&reads));
-    // What the program itself writes where nothing matches.
+    // The program itself writes such files if nothing matches.
     let table =
         count_files(&[files.write("other.fa", [b">o\n", &bases(77, 300)[..]].concat())], &Settings::new(31).unwrap());
     let table = table.unwrap();

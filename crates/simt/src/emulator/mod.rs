@@ -265,7 +265,7 @@ impl Emulator {
         checked.map_err(|kind| order::fault(operation, self.config.seed, launch, kind))
     }
 
-    /// Forgets the accesses to memory that is allocated anew.
+    /// Forgets the accesses to a range that is allocated again.
     pub fn forget_accesses(&self, address: usize, bytes: usize) {
         self.accesses().forget(address, bytes);
     }

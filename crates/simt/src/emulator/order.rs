@@ -92,7 +92,7 @@ impl Accesses {
         })
     }
 
-    /// Forgets all accesses to memory that has been allocated anew.
+    /// Forgets all accesses to a range that has been allocated again.
     pub fn forget(&mut self, address: usize, bytes: usize) {
         self.shadow.forget(address, bytes);
     }

@@ -3,7 +3,7 @@ use super::memory::Raw;
 use super::operation::{AccessKind, Atomic, BarrierOp, Collective, Order, Scope, Shape};
 use super::word::AtomicWord;
 
-/// The running thread, of which there is none.
+/// Stand-in for the running thread, which does not exist without the emulator.
 pub struct Engine {
     pub shape: Shape,
 }

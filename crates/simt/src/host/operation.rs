@@ -25,7 +25,7 @@ pub enum Atomic<T> {
     CompareExchange(T, T),
 }
 
-/// How a load or store orders other accesses.
+/// Order that a load or store gives other accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Relaxed,
