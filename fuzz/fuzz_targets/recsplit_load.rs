@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_base::file::HEADER_BYTES;
-use warpset_recsplit::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilterOf};
+use warpset_mphf::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilterOf};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The number of a filter.

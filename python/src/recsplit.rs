@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use warpset::recsplit::{self, Builder, ConsensusKind, HashKind, RecSplitKind};
+use warpset::mphf::{self, Builder, ConsensusKind, HashKind, RecSplitKind};
 
 use crate::device::Location;
 use crate::error::{Failure, Result};

@@ -18,7 +18,7 @@ use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray, Sum};
 use warpset_primitives::DeviceFilter;
 use warpset_primitives::sort::{self, By};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_recsplit::{Consensus, RecSplit, StaticFilter};
+use warpset_mphf::{Consensus, RecSplit, StaticFilter};
 use warpset_sequence::SequenceFilter;
 use warpset_static::StaticMap;
 
@@ -299,7 +299,7 @@ macro_rules! refusals {
         }
     )*};
 }
-refusals!(warpset_bloom, warpset_lsm, warpset_primitives, warpset_quotient, warpset_recsplit);
+refusals!(warpset_bloom, warpset_lsm, warpset_primitives, warpset_quotient, warpset_mphf);
 
 /// Tries an operation on the full device, again and again with more memory, until it works; returns what it gives. Each
 /// time before, it gives the typed error, and `state` is as it was: `image` of it is a copy on the host.

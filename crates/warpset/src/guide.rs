@@ -9,17 +9,17 @@
 //! [`SequenceFilter`]: crate::sequence::SequenceFilter
 //! [binary fuse filter]: crate::fuse
 //! [sequence filter]: crate::sequence
-//! [`StaticFilter`]: crate::recsplit::StaticFilter
+//! [`StaticFilter`]: crate::mphf::StaticFilter
 //! [`StaticSet`]: crate::static_sets::StaticSet
 //! [`StaticMap`]: crate::static_sets::StaticMap
 //! [`Lsm`]: crate::lsm::Lsm
 //! [`SortedArray`]: crate::lsm::SortedArray
-//! [`RecSplit`]: crate::recsplit::RecSplit
-//! [`Consensus`]: crate::recsplit::Consensus
+//! [`RecSplit`]: crate::mphf::RecSplit
+//! [`Consensus`]: crate::mphf::Consensus
 //! [Bloom filters]: crate::bloom
-//! [static filters]: crate::recsplit::StaticFilter
+//! [static filters]: crate::mphf::StaticFilter
 //! [dictionaries]: crate::lsm
-//! [perfect hashing]: crate::recsplit
+//! [perfect hashing]: crate::mphf
 //! [devices]: crate::gpu::Devices
 //! [host memory]: crate::bloom::gpu
 //! [integers as keys]: crate::bloom::Key

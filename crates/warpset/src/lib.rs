@@ -38,7 +38,7 @@
 //!
 //! | feature | brings |
 //! | --- | --- |
-//! | `bloom`, `fuse`, `lsm`, `quotient`, `recsplit`, `sequence`, `static` | one structure each, for the CPU (default) |
+//! | `bloom`, `fuse`, `lsm`, `quotient`, `mphf`, `sequence`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory ([`gpu`], [`primitives`]) |
 //! | `emulator` | `gpu`, and emulated devices, on which kernels run in tests on any machine |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
@@ -55,9 +55,9 @@
 //! [`BinaryFuse8`]: fuse::BinaryFuse8
 //! [`Lsm`]: lsm::Lsm
 //! [`SortedArray`]: lsm::SortedArray
-//! [`RecSplit`]: recsplit::RecSplit
-//! [`Consensus`]: recsplit::Consensus
-//! [`StaticFilter`]: recsplit::StaticFilter
+//! [`RecSplit`]: mphf::RecSplit
+//! [`Consensus`]: mphf::Consensus
+//! [`StaticFilter`]: mphf::StaticFilter
 //! [`Minimizers`]: sequence::Minimizers
 //! [`SequenceFilter`]: sequence::SequenceFilter
 //! [`StaticSet`]: static_sets::StaticSet
@@ -77,8 +77,8 @@ pub use warpset_lsm as lsm;
 pub use warpset_primitives as primitives;
 #[cfg(feature = "quotient")]
 pub use warpset_quotient as quotient;
-#[cfg(feature = "recsplit")]
-pub use warpset_recsplit as recsplit;
+#[cfg(feature = "mphf")]
+pub use warpset_mphf as mphf;
 #[cfg(feature = "sequence")]
 pub use warpset_sequence as sequence;
 #[cfg(feature = "static")]
@@ -91,7 +91,7 @@ pub use warpset_static as static_sets;
     feature = "lsm",
     feature = "mmap",
     feature = "quotient",
-    feature = "recsplit",
+    feature = "mphf",
     feature = "sequence",
     feature = "static"
 ))]
@@ -131,13 +131,13 @@ pub mod prelude {
     };
     #[cfg(all(feature = "quotient", feature = "mmap"))]
     pub use crate::quotient::{MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
-    #[cfg(feature = "recsplit")]
-    pub use crate::recsplit::{
+    #[cfg(feature = "mphf")]
+    pub use crate::mphf::{
         Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, RecSplit, RecSplitView, StaticFilter,
         StaticFilterView,
     };
-    #[cfg(all(feature = "recsplit", feature = "mmap"))]
-    pub use crate::recsplit::{MappedConsensus, MappedConsensusFilter, MappedRecSplit, MappedStaticFilter};
+    #[cfg(all(feature = "mphf", feature = "mmap"))]
+    pub use crate::mphf::{MappedConsensus, MappedConsensusFilter, MappedRecSplit, MappedStaticFilter};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]
@@ -157,6 +157,6 @@ pub mod promises;
 pub struct Readme;
 
 /// The programs of the page for users of other libraries, likewise.
-#[cfg(all(doctest, feature = "bloom", feature = "fuse", feature = "recsplit", feature = "static"))]
+#[cfg(all(doctest, feature = "bloom", feature = "fuse", feature = "mphf", feature = "static"))]
 #[doc = include_str!("../migration.md")]
 pub struct Migration;

@@ -111,7 +111,7 @@ pub enum Cause {
     Fuse(#[from] warpset_fuse::Error),
     /// A perfect hash function could not be built or opened.
     #[error(transparent)]
-    PerfectHash(#[from] warpset_recsplit::Error),
+    PerfectHash(#[from] warpset_mphf::Error),
     /// There is no memory.
     #[error(transparent)]
     OutOfMemory(#[from] warpset_base::words::OutOfMemory),

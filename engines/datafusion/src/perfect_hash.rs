@@ -8,7 +8,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use warpset_base::key::{Hash128, Key, Seed};
-use warpset_recsplit::{RecSplit, RecSplitView};
+use warpset_mphf::{RecSplit, RecSplitView};
 
 use crate::error::Cause;
 use crate::lookup::Ask;

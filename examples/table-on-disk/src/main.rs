@@ -16,7 +16,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use memmap2::Mmap;
 use warpset_base::file::{CallFiles, Replacement};
-use warpset_recsplit::{RecSplit, RecSplitView};
+use warpset_mphf::{RecSplit, RecSplitView};
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

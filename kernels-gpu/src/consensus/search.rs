@@ -2,7 +2,7 @@
 //!
 //! Source: section 4 of "Combined Search and Encoding for Seeds, with an Application to Minimal Perfect Hashing"
 //! (Lehmann, Sanders, Walzer, Ziegler, ESA 2025), whose search has one thread on a host. The order of the search is
-//! that of `warpset-recsplit` on the host, level by level, and so are its bits: a code is the first one in the order of
+//! that of `warpset-mphf` on the host, level by level, and so are its bits: a code is the first one in the order of
 //! bits, and a task may be entered equally often. How many seeds are evaluated together changes neither: when a task is
 //! entered, all that it was entered with before has led to nothing.
 //!

@@ -8,7 +8,7 @@ use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_recsplit::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
+use warpset_mphf::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
 use warpset_sequence::SequenceFilter;
 use warpset_static::{StaticMap, StaticSet};
 

@@ -14,7 +14,7 @@ use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_recsplit::{ConsensusFilter, StaticFilter};
+use warpset_mphf::{ConsensusFilter, StaticFilter};
 use warpset_static::StaticSet;
 
 /// Keys that a filter holds, and other ones.
@@ -438,7 +438,7 @@ fn places_on_a_device_are_as_many_as_keys() {
         RaoBloom::builder(100).on(&device).build(), warpset_bloom;
         StandardQuotientFilter::builder(100).on(&device).build(), warpset_quotient;
         RankSelectQuotientFilter::builder(100).on(&device).build(), warpset_quotient;
-        StaticFilter::builder().width(8).build_from(&all).unwrap().to_device(&device), warpset_recsplit;
+        StaticFilter::builder().width(8).build_from(&all).unwrap().to_device(&device), warpset_mphf;
         BinaryFuse8::builder().on(&device).build_from(&all), warpset_fuse;
         StaticSet::<u64>::builder().on(&device).build_from(&all), warpset_static;
     ];

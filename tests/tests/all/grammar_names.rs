@@ -26,7 +26,7 @@ impl Signature {
 }
 
 /// The folders whose public functions are the API of structures.
-const STRUCTURES: &[&str] = &["bloom", "fuse", "lsm", "quotient", "recsplit", "sequence", "static"];
+const STRUCTURES: &[&str] = &["bloom", "fuse", "lsm", "mphf", "quotient", "sequence", "static"];
 /// What filters get from traits, whose methods say no `pub`.
 const TRAITS: &str = "../crates/primitives/src/device_filter.rs";
 

@@ -8,7 +8,7 @@ use warpset_bloom::{
 use warpset_gpu::{DeviceSlice, testing};
 use warpset_primitives::DeviceFilter;
 use warpset_quotient::StandardQuotientFilter;
-use warpset_recsplit::{RecSplit, StaticFilter};
+use warpset_mphf::{RecSplit, StaticFilter};
 
 /// Values that every signed type has; more than one word of answers.
 const VALUES: [i8; 7] = [5, 0, -1, -7, i8::MAX, i8::MIN, 100];

@@ -23,7 +23,7 @@ use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
     Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_recsplit::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
+use warpset_mphf::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
 use warpset_static::{StaticMap, StaticSet};
 
 /// What a child process is to do: the name of a case, and a number.

@@ -18,7 +18,7 @@ use warpset_quotient::{Container, Duplicates};
 
 /// Crates whose errors users meet.
 const CRATES: [&str; 11] =
-    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "primitives", "quotient", "recsplit", "sequence", "static"];
+    ["base", "bloom", "fuse", "gpu", "kmers", "lsm", "mphf", "primitives", "quotient", "sequence", "static"];
 
 /// The messages, and of which errors.
 #[derive(Default)]
@@ -333,8 +333,8 @@ fn quotient(messages: &mut Messages) {
     ];
 }
 
-fn recsplit(messages: &mut Messages) {
-    use warpset_recsplit::{Error as E, Stage};
+fn mphf(messages: &mut Messages) {
+    use warpset_mphf::{Error as E, Stage};
     let no_threads = || {
         let spawn = |_| Err(io::Error::from(io::ErrorKind::WouldBlock));
         rayon::ThreadPoolBuilder::new().num_threads(1).spawn_handler(spawn).build().err().unwrap()
@@ -401,7 +401,7 @@ fn sequence(messages: &mut Messages) {
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages::default();
-    for of in [base, bloom, fuse, gpu, kmers, lsm, primitives, quotient, recsplit, sequence, static_sets] {
+    for of in [base, bloom, fuse, gpu, kmers, lsm, mphf, primitives, quotient, sequence, static_sets] {
         of(&mut messages);
     }
     let in_sources: BTreeSet<String> = CRATES.iter().flat_map(|of| names_in_sources(of)).collect();

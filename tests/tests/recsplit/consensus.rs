@@ -2,7 +2,7 @@
 //! RecSplit, the search beside its code.
 
 use proptest::prelude::*;
-use warpset_recsplit::{Consensus, ConsensusFilter, ConsensusView, Error, Key, Kind, PerfectHash, Simd};
+use warpset_mphf::{Consensus, ConsensusFilter, ConsensusView, Error, Key, Kind, PerfectHash, Simd};
 
 /// Gives words a right checksum.
 fn seal(words: &mut [u64]) {
@@ -88,7 +88,7 @@ fn version_1_is_read() {
     assert_eq!(numbers(&Consensus::from_words(words).unwrap()), NUMBERS_OF_VERSION_1);
 }
 
-fn numbers<W: AsRef<[u64]>>(function: &PerfectHash<warpset_recsplit::ConsensusKind, W>) -> Vec<u64> {
+fn numbers<W: AsRef<[u64]>>(function: &PerfectHash<warpset_mphf::ConsensusKind, W>) -> Vec<u64> {
     (0..20_u64).map(|key| function.get(key)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Every way to build a RecSplit function gives the same bits.
 
-use warpset_recsplit::{Method, RecSplit, Simd};
+use warpset_mphf::{Method, RecSplit, Simd};
 
 fn random(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| (i + 9).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use warpset_recsplit::{Builder, Bytes, Error, External, Hash128, KeyFile, KeySource, Progress, RecSplit, Stage};
+use warpset_mphf::{Builder, Bytes, Error, External, Hash128, KeyFile, KeySource, Progress, RecSplit, Stage};
 
 /// The least that there is: some 100 thousand keys at a time.
 fn tight(builder: &Builder, folder: &Path) -> External {

@@ -1,7 +1,7 @@
 //! Saved RecSplit functions: round trips, damage, hostile lengths, mapping.
 
 use proptest::prelude::*;
-use warpset_recsplit::{
+use warpset_mphf::{
     Builder, Error, FileError, Key, Method, RecSplit, RecSplitView, Remix, StaticFilter, StaticFilterView,
 };
 

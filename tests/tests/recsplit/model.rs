@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use warpset_recsplit::{Error, Hash128, Key, Method, RecSplit, Remix};
+use warpset_mphf::{Error, Hash128, Key, Method, RecSplit, Remix};
 
 fn assert_bijection<K: Key>(function: &RecSplit, keys: &[K], what: &str) {
     assert_eq!(function.len(), keys.len() as u64, "{what}");

@@ -1,7 +1,7 @@
 //! Bits for each key. The bounds are those of the thesis (figure 6.22), or of the measured C++ implementation at the
 //! same leaf and bucket sizes, plus 0.01.
 
-use warpset_recsplit::{Method, RecSplit};
+use warpset_mphf::{Method, RecSplit};
 
 #[test]
 fn bits_per_key_of_the_thesis_shapes() {

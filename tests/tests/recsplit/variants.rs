@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use warpset_recsplit::{Error, Filter, LengthMismatch, Method, RecSplit, StaticFilter};
+use warpset_mphf::{Error, Filter, LengthMismatch, Method, RecSplit, StaticFilter};
 
 fn random(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| (i + 77).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()

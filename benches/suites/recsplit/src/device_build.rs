@@ -4,7 +4,7 @@
 
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::Device;
-use warpset_recsplit::{Method, RecSplit};
+use warpset_mphf::{Method, RecSplit};
 
 use super::SEED;
 use super::ours::Settings;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
 use warpset::prelude::DeviceFilter;
-use warpset_recsplit::{Method, gpu};
+use warpset_mphf::{Method, gpu};
 
 use super::SEED;
 use super::ours::Settings;

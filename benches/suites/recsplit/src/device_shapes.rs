@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
-use warpset_recsplit::gpu::Strategy;
-use warpset_recsplit::{Method, RecSplit, Remix};
+use warpset_mphf::gpu::Strategy;
+use warpset_mphf::{Method, RecSplit, Remix};
 
 use super::ours::Settings;
 use super::shapes::BUCKETS;

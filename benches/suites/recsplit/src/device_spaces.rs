@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
-use warpset_recsplit::gpu::{DeviceHashKind, PerfectHash};
-use warpset_recsplit::{Builder, Consensus, Method};
+use warpset_mphf::gpu::{DeviceHashKind, PerfectHash};
+use warpset_mphf::{Builder, Consensus, Method};
 
 use super::SEED;
 use super::ours::Settings;

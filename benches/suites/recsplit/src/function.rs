@@ -3,7 +3,7 @@
 use super::peer_key::PeerKey;
 
 /// What every crate takes as a key.
-pub trait Key: warpset_recsplit::Key + PeerKey + Copy {
+pub trait Key: warpset_mphf::Key + PeerKey + Copy {
     /// What they are, for the rows.
     const KIND: &'static str;
     /// This key, once `zero` is known: a query that waits for the number of the one before.

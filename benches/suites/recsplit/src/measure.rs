@@ -1,7 +1,7 @@
 //! Building and asking one function: the rows of a construction and of its queries.
 
 use rayon::prelude::*;
-use warpset_recsplit::Consensus;
+use warpset_mphf::Consensus;
 
 use super::function::{Function, Key};
 use super::ours::Settings;
@@ -182,7 +182,7 @@ fn are_spread(numbers: &[u64], limit: usize, each: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use warpset_recsplit::Method;
+    use warpset_mphf::Method;
 
     use super::*;
     use bench_frame::suite::Step;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use warpset_recsplit::{Builder, Consensus, Method, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
+use warpset_mphf::{Builder, Consensus, Method, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
 
 use super::function::{Function, Key, chain};
 use bench_frame::clock::Effort;

@@ -1,7 +1,7 @@
 //! Real keys: the distinct 31-mers of each genome, the words, or what the user brought.
 
 use indicatif::HumanCount;
-use warpset_recsplit::Method;
+use warpset_mphf::Method;
 
 use super::function::Key;
 use super::measure::{Subject, Work, measure};

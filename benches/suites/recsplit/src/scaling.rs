@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use bench_frame::input::keys::KeySpace;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use warpset_recsplit::{Builder, Method, RecSplit};
+use warpset_mphf::{Builder, Method, RecSplit};
 
 use super::{SEED, Settings};
 use bench_frame::clock::median;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, Devices};
-use warpset_recsplit::{Method, RecSplit, gpu};
+use warpset_mphf::{Method, RecSplit, gpu};
 
 use super::SEED;
 use super::ours::Settings;
@@ -62,7 +62,7 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
 fn time(
     repeats: usize,
     expected: &RecSplit,
-    build: impl Fn() -> Result<gpu::RecSplit, warpset_recsplit::Error>,
+    build: impl Fn() -> Result<gpu::RecSplit, warpset_mphf::Error>,
 ) -> anyhow::Result<(f64, bool)> {
     let (mut least, mut right) = (f64::INFINITY, true);
     for repeat in 0..=repeats {

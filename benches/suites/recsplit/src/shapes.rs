@@ -2,7 +2,7 @@
 //! peers with as many; then all leaf sizes, for the thesis's figures (6.20 to 6.27, table 6.1).
 
 use bench_frame::input::keys::KeySpace;
-use warpset_recsplit::Method;
+use warpset_mphf::Method;
 
 use super::measure::{Subject, Work, measure};
 use super::ours::{Settings, sizes};

@@ -1,7 +1,7 @@
 //! Both kinds of functions, from the space of the fastest builds to nearly the least: what a bit less costs.
 
 use bench_frame::input::keys::KeySpace;
-use warpset_recsplit::Method;
+use warpset_mphf::Method;
 
 use super::measure::{Subject, Work, measure};
 use super::{SEED, Settings, queries};

@@ -2,7 +2,7 @@
 //! that are not minimal, functions that give several keys the same number.
 
 use bench_frame::input::keys::KeySpace;
-use warpset_recsplit::{Method, Remix};
+use warpset_mphf::{Method, Remix};
 
 use super::measure::{Subject, Work, measure};
 use super::{SEED, Settings, queries};

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
-use warpset_recsplit::RecSplit;
+use warpset_mphf::RecSplit;
 
 use crate::{context, integers, table};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray};
-use warpset_recsplit::RecSplit;
+use warpset_mphf::RecSplit;
 
 use crate::{context, integers, number, one, table};
 

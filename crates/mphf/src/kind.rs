@@ -45,11 +45,11 @@ impl Kind {
     /// [`Builder::for_space`](crate::Builder::for_space) sets up a builder of either.
     ///
     /// ```
-    /// use warpset_recsplit::Kind;
+    /// use warpset_mphf::Kind;
     ///
     /// assert_eq!(Kind::for_space(1.5)?, Kind::Consensus);
     /// assert!(Kind::for_space(0.5).is_err());
-    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
     ///
     /// # Errors
@@ -61,10 +61,10 @@ impl Kind {
     /// [`for_space`](Self::for_space) for builds of many keys on a device.
     ///
     /// ```
-    /// use warpset_recsplit::Kind;
+    /// use warpset_mphf::Kind;
     ///
     /// assert_eq!(Kind::for_space_on_device(1.7)?, Kind::Consensus);
-    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
     ///
     /// # Errors
@@ -90,11 +90,11 @@ impl Kind {
     /// The kind of a saved function, by its first 128 bytes; of the rest nothing is checked.
     ///
     /// ```
-    /// use warpset_recsplit::{Kind, RecSplit};
+    /// use warpset_mphf::{Kind, RecSplit};
     ///
     /// let function = RecSplit::builder().build_from(&["one", "two"])?;
     /// assert_eq!(Kind::of_bytes(&function.to_bytes())?, Kind::RecSplit);
-    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
     ///
     /// # Errors

@@ -37,7 +37,7 @@ const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
 /// The function has the same bits as one that [`Builder::build_from`] builds from the same keys in memory.
 ///
 /// ```
-/// use warpset_recsplit::RecSplit;
+/// use warpset_mphf::RecSplit;
 ///
 /// let builder = RecSplit::builder().leaf_size(8);
 /// // A closure gives the keys, again if it must; each of them may fail to be read.
@@ -46,7 +46,7 @@ const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
 ///
 /// let in_memory: Vec<u64> = (0..10_000).map(|i| i * i).collect();
 /// assert!(function == builder.build_from(&in_memory)?);
-/// # Ok::<(), warpset_recsplit::Error>(())
+/// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until `build`"]

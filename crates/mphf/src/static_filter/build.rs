@@ -18,11 +18,11 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
     /// Replaces the width. Default: 0.01.
     ///
     /// ```
-    /// use warpset_recsplit::StaticFilter;
+    /// use warpset_mphf::StaticFilter;
     ///
     /// let filter = StaticFilter::builder().fpr(0.001).build_from(&["one", "two", "three"])?;
     /// assert!(filter.contains("two") && filter.width() == 10 && filter.fpr() < 0.001);
-    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.width = FingerprintWidth::Fpr(fpr);

@@ -166,7 +166,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
     ///
     /// ```
     /// use warpset_gpu::Device;
-    /// use warpset_recsplit::RecSplit;
+    /// use warpset_mphf::RecSplit;
     ///
     /// let keys = [2u64, 3, 5, 7];
     /// let function = RecSplit::builder().build_from(&keys)?;

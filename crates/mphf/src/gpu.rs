@@ -44,7 +44,7 @@ pub use warpset_primitives::DeviceFilter;
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_recsplit::RecSplit;
+/// use warpset_mphf::RecSplit;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
 /// let function = RecSplit::builder().build_from(&["one", "two", "three"])?;
@@ -65,7 +65,7 @@ pub type Consensus = PerfectHash<ConsensusKind>;
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_recsplit::{Filter, StaticFilter};
+/// use warpset_mphf::{Filter, StaticFilter};
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
 /// let filter = StaticFilter::builder().width(16).build_from(&["one", "two", "three"])?.to_device(&device)?;

@@ -194,16 +194,16 @@ impl<S: Structure> Stored<S> {
     /// once, for its checksum.
     ///
     /// ```
-    /// use warpset_recsplit::RecSplit;
+    /// use warpset_mphf::RecSplit;
     ///
-    /// let path = std::env::temp_dir().join("warpset-recsplit-map.warpset");
+    /// let path = std::env::temp_dir().join("warpset-mphf-map.warpset");
     /// let function = RecSplit::builder().build_from(&["a", "b"])?;
     /// function.save(&path)?;
     /// // SAFETY: no process changes the file as long as it is mapped; `save` would replace it.
     /// let mapped = unsafe { RecSplit::map(&path)? };
     /// assert_eq!(mapped.get("b"), function.get("b"));
     /// # std::fs::remove_file(&path).ok();
-    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::{Builder, Error, RecSplitKind};
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_recsplit::RecSplit;
+/// use warpset_mphf::RecSplit;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
 /// let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect();
@@ -50,7 +50,7 @@ impl<M: DeviceHashKind, S> Builder<M, S> {
     ///
     /// ```
     /// use warpset_gpu::{Device, Devices};
-    /// use warpset_recsplit::RecSplit;
+    /// use warpset_mphf::RecSplit;
     ///
     /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
     /// let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect();
@@ -86,12 +86,12 @@ impl<M: DeviceHashKind, S> Builder<M, S> {
     ///
     /// ```
     /// use warpset_gpu::Backend;
-    /// use warpset_recsplit::RecSplit;
+    /// use warpset_mphf::RecSplit;
     ///
     /// let keys: Vec<u64> = (0..1000).collect();
     /// let function = RecSplit::builder().backend(&Backend::auto()).build_from(&keys)?;
     /// assert_eq!(function.len(), 1000);
-    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
     pub fn backend(&self, backend: &Backend) -> BackendBuilder<M, S>
     where

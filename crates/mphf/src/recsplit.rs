@@ -41,7 +41,7 @@ pub struct RecSplitKind;
 /// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for that.
 ///
 /// ```
-/// use warpset_recsplit::RecSplit;
+/// use warpset_mphf::RecSplit;
 ///
 /// let keys = ["Alpha", "Beta", "Gamma", "Delta"];
 /// let function = RecSplit::builder().build_from(&keys)?;
@@ -50,7 +50,7 @@ pub struct RecSplitKind;
 ///     seen[function.get(key) as usize] = true;
 /// }
 /// assert_eq!(seen, [true; 4]);
-/// # Ok::<(), warpset_recsplit::Error>(())
+/// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 ///
 /// Space: 1.50 to 3 bits per key, see [`crate::Builder`]. Queries: two cache misses for large functions, then a walk
@@ -60,12 +60,12 @@ pub type RecSplit = PerfectHash<RecSplitKind>;
 /// A function that borrows its words: lent by [`RecSplit::view`], or opened in bytes without copying them.
 ///
 /// ```
-/// use warpset_recsplit::{RecSplit, RecSplitView};
+/// use warpset_mphf::{RecSplit, RecSplitView};
 ///
 /// let function = RecSplit::builder().build_from(&["one", "two", "three"])?;
 /// let view = RecSplitView::from_words(function.words())?;
 /// assert_eq!(view.get("two"), function.get("two"));
-/// # Ok::<(), warpset_recsplit::Error>(())
+/// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 pub type RecSplitView<'a> = PerfectHash<RecSplitKind, &'a [u64]>;
 
@@ -77,12 +77,12 @@ pub type MappedRecSplit = PerfectHash<RecSplitKind, Mapped>;
 /// share of 2^-w.
 ///
 /// ```
-/// use warpset_recsplit::StaticFilter;
+/// use warpset_mphf::StaticFilter;
 ///
 /// let filter = StaticFilter::builder().width(16).leaf_size(8).build_from(&["one", "two", "three"])?;
 /// assert!(filter.contains("one") && filter.contains("three"));
 /// assert!(filter.get("two").is_some_and(|number| number < 3));
-/// # Ok::<(), warpset_recsplit::Error>(())
+/// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 ///
 /// Space: `w` bits per key and those of the function, 1.5 to 3. Queries: one of the function, and one more cache miss

@@ -4,7 +4,7 @@
 //! without storing the keys.
 //!
 //! ```
-//! use warpset_recsplit::RecSplit;
+//! use warpset_mphf::RecSplit;
 //!
 //! let keys: Vec<u64> = (0..10_000).map(|i| i * i).collect();
 //! let function = RecSplit::builder().leaf_size(8).bucket_size(100).build_from(&keys)?;
@@ -14,7 +14,7 @@
 //! }
 //! assert!(keys.iter().all(|key| values[function.get(key) as usize] == *key));
 //! assert!(function.bits_per_key() < 2.0);
-//! # Ok::<(), warpset_recsplit::Error>(())
+//! # Ok::<(), warpset_mphf::Error>(())
 //! ```
 //!
 //! | you want | take |

@@ -38,7 +38,7 @@ pub struct ConsensusKind;
 /// Other keys map to any number below `n`: the function does not know its keys. See [`ConsensusFilter`] for that.
 ///
 /// ```
-/// use warpset_recsplit::Consensus;
+/// use warpset_mphf::Consensus;
 ///
 /// let keys: Vec<u64> = (0..100_000).map(|i| i * i).collect();
 /// let function = Consensus::builder().overhead(0.05).build_from(&keys)?;
@@ -48,7 +48,7 @@ pub struct ConsensusKind;
 ///     seen[function.get(key) as usize] = true;
 /// }
 /// assert!(seen.iter().all(|seen| *seen));
-/// # Ok::<(), warpset_recsplit::Error>(())
+/// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 ///
 /// Space: 1.4427 bits per key, which no such function goes below, the [`overhead`](crate::Builder::overhead), and 0.01
@@ -67,12 +67,12 @@ pub type MappedConsensus = PerfectHash<ConsensusKind, Mapped>;
 /// share of 2^-w.
 ///
 /// ```
-/// use warpset_recsplit::ConsensusFilter;
+/// use warpset_mphf::ConsensusFilter;
 ///
 /// let filter = ConsensusFilter::builder().width(16).build_from(&["one", "two", "three"])?;
 /// assert!(filter.contains("one") && filter.contains("three"));
 /// assert!(filter.get("two").is_some_and(|number| number < 3));
-/// # Ok::<(), warpset_recsplit::Error>(())
+/// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 pub type ConsensusFilter = StaticFilterOf<ConsensusKind>;
 

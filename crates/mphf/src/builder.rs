@@ -98,7 +98,7 @@ impl<M: HashKind, S> Builder<M, S> {
     /// ```
     /// use std::ops::ControlFlow;
     /// use std::time::{Duration, Instant};
-    /// use warpset_recsplit::{Error, RecSplit};
+    /// use warpset_mphf::{Error, RecSplit};
     ///
     /// let deadline = Instant::now() + Duration::from_secs(60);
     /// let in_time = move |_| if Instant::now() < deadline { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
