@@ -7,7 +7,7 @@ use warpset_base::file::{self, MappedWords};
 
 use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
 
-/// A [`StaticMap`] in a memory-mapped file, opened by [`StaticMap::map`]: answers every query, and processes that map
+/// A [`StaticMap`] in a memory-mapped file, opened by [`StaticMap::map`]. It has every lookup, and processes that map
 /// the same file share its memory.
 pub struct MappedStaticMap<K: StaticKey, V: Value> {
     layout: Layout<K, V>,
@@ -18,29 +18,31 @@ pub struct MappedStaticMap<K: StaticKey, V: Value> {
 pub type MappedStaticSet<K> = MappedStaticMap<K, ()>;
 
 impl<K: StaticKey, V: Value> MappedStaticMap<K, V> {
-    /// A borrow that answers queries.
+    /// Borrows the words, for lookups.
     #[inline]
     pub fn view(&self) -> StaticMapView<'_, K, V> {
         StaticMapView::new(self.layout, self.words.as_ref())
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout<K, V> {
         &self.layout
     }
 
+    /// Maps a file, and checks it if `verified`.
+    ///
     /// # Safety
-    /// No process changes or cuts the file until the map is dropped.
+    /// No process changes or truncates the file until the map is dropped.
     unsafe fn open(path: &Path, verified: bool) -> Result<Self, Error> {
-        // SAFETY: this function's contract.
+        // SAFETY: the file stays unchanged until the map is dropped, by this function's contract.
         let (layout, words) = unsafe { file::map::<StaticMap<K, V>>(path, verified)? };
         Ok(MappedStaticMap { layout, words })
     }
 }
 
-/// Mapping.
+/// Opening of mapped files.
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
-    /// Maps a saved set or map into memory: nothing is copied, and processes share the memory. The whole file is read
+    /// Maps a saved set or map into memory: nothing is copied, and processes share the memory. Reads the whole file
     /// twice, for its checksum and the places of the keys.
     ///
     /// ```
@@ -59,15 +61,15 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// [`Error::File`] with the path and what is wrong.
     ///
     /// # Safety
-    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
-    ///   remove it is allowed: the map keeps the old one.
+    /// - No process changes or truncates the file until the result is dropped. Replacing it, as `save` does, or
+    ///   removing it is allowed: the map keeps the old file.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<MappedStaticMap<K, V>, Error> {
-        // SAFETY: this function's contract.
+        // SAFETY: the file stays unchanged until the result is dropped, by this function's contract.
         unsafe { MappedStaticMap::open(path.as_ref(), true) }
     }
 
-    /// [`map`](Self::map) without checksum and places: opens in constant time and reads the header only. Damaged words
-    /// make wrong answers, nothing worse.
+    /// Maps like [`map`](Self::map), without checksum and places: opens in constant time and reads the header only.
+    /// Damaged words give wrong answers, nothing worse.
     ///
     /// # Errors
     /// [`Error::File`] with the path and what is wrong.
@@ -75,7 +77,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// # Safety
     /// - As for [`map`](Self::map).
     pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<MappedStaticMap<K, V>, Error> {
-        // SAFETY: this function's contract.
+        // SAFETY: the file stays unchanged until the result is dropped, by this function's contract.
         unsafe { MappedStaticMap::open(path.as_ref(), false) }
     }
 }

@@ -1,4 +1,5 @@
-//! The thesis's way: bucket by bucket, each on one of many streams, a launch or a few for each level of its tree.
+//! Search in the order of the thesis: bucket by bucket, each on one of many streams, a few launches per level of its
+//! tree.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
 //! 5.10. [`Strategy::PerBucket`] names the departures.
@@ -10,20 +11,20 @@ use crate::recsplit::gpu::node_lists::List;
 use rayon::prelude::*;
 use warpset_gpu::{DeviceVec, GpuError, Stream};
 
-/// Buckets that are solved at the same time, each on a stream of its own.
+/// Buckets to solve at the same time, each on a stream of its own.
 const STREAMS: usize = 128;
-/// Threads of the host that queue launches, each on its share of the streams (section 6.1). The emulator runs a launch
-/// where it is queued, and has one.
+/// Threads of the host that queue launches, each for its share of the streams (section 6.1). The emulator runs a launch
+/// when it is queued, and has one thread.
 const THREADS: usize = 8;
 
-/// What the buckets of one size have in common.
+/// Lists of the buckets of one size.
 struct OfSize<'a> {
     parts: Vec<(&'a List, Part)>,
-    /// Where its lists begin, in the table of all sizes.
+    /// Start of its lists in the table of all sizes.
     row: usize,
 }
 
-/// Solves the trees of all buckets, of which there are `known[k]` of `k` keys. `stream` waits for all of it.
+/// Solves the trees of all buckets, `known[k]` of them with `k` keys. `stream` waits for all of it.
 ///
 /// # Safety
 /// The conditions of [`Work::new`], of this stream.
@@ -68,7 +69,7 @@ pub(super) unsafe fn find<M: SearchMix>(
         let mut works = Vec::with_capacity(streams.len());
         for own in streams {
             own.wait_for(stream)?;
-            // SAFETY: the caller's promise; each bucket is one stream's, for which `stream` waits.
+            // SAFETY: this function's contract; each bucket belongs to one stream, and `stream` waits for it.
             works.push(unsafe { Work::new(own, trees, Strategy::PerBucket, all, most_items)? });
         }
         let turns = works.len();
@@ -86,7 +87,7 @@ pub(super) unsafe fn find<M: SearchMix>(
     let buckets_each = buckets.len().div_ceil(of_threads.len().max(1)).max(1);
     let queued = of_threads.zip(buckets.par_chunks(buckets_each));
     let queued = queued.try_for_each(|(streams, buckets)| queue(streams, buckets));
-    // What has been queued uses memory of the caller's.
+    // The queued work uses memory of the caller.
     let waits = streams.iter().map(|own| stream.wait_for(own)).collect::<Vec<_>>();
     queued.and(waits.into_iter().collect())
 }
