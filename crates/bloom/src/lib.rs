@@ -11,8 +11,8 @@
 //!
 //! let mut filter = SplitBlockBloom::builder(1_000_000).fpr(0.01).build()?;
 //! let keys: Vec<u64> = (0..1_000_000).collect();
-//! filter.insert_bulk(&keys);
-//! assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+//! filter.insert_bulk(&keys)?;
+//! assert_eq!(filter.count_contained_bulk(&keys)?, keys.len());
 //!
 //! let bytes = filter.to_bytes();
 //! assert_eq!(SplitBlockBloom::from_bytes(&bytes)?, filter);

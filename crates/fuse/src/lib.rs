@@ -6,7 +6,7 @@
 //!
 //! let keys: Vec<u64> = (0..1_000_000).collect();
 //! let filter = BinaryFuse16::builder().build_from(&keys)?;
-//! assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+//! assert_eq!(filter.count_contained_bulk(&keys)?, keys.len());
 //! assert!(filter.bits_per_key() < 18.2);
 //! # Ok::<(), warpset_fuse::Error>(())
 //! ```

@@ -21,6 +21,7 @@ impl<'de, K: SlotKind> Deserialize<'de> for QuotientFilter<K> {
 #[cfg(test)]
 mod tests {
     use crate::StandardQuotientFilter;
+    use crate::Insert;
 
     #[test]
     fn through_json_and_back() {
