@@ -187,7 +187,7 @@ fn answers_into<F: Filter + ?Sized, K: Key, T: Send + From<bool>>(
 )]
 pub trait Insert: Filter {
     /// Result of an insertion: `()`, or for filters that count the number of fingerprints added (`u64`).
-    type Inserted;
+    type Inserted: Copy + std::fmt::Debug;
 
     /// Inserts all keys, on all threads of the current rayon pool or on the device.
     ///

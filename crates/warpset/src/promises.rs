@@ -26,14 +26,14 @@
 /// let mut filter = BlockedBloom::builder(1000).build().unwrap();
 /// let view = filter.view();
 /// assert!(!view.contains(7u64));
-/// filter.insert_bulk(&[7u64]);
+/// filter.insert_bulk(&[7u64])?;
 /// ```
 ///
 /// ```compile_fail,E0502
 /// use warpset::bloom::BlockedBloom;
 /// let mut filter = BlockedBloom::builder(1000).build().unwrap();
 /// let view = filter.view();
-/// filter.insert_bulk(&[7u64]);
+/// filter.insert_bulk(&[7u64])?;
 /// assert!(!view.contains(7u64));
 /// ```
 pub struct QueriesAndInsertions;

@@ -20,7 +20,7 @@ use warpset_gpu::{Device, Devices, EmulatorOptions};
 use warpset_lsm::{CleanupPolicy, Lsm, published};
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
-use warpset_quotient::{
+use warpset_quotient::{Insert, 
     Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
 use warpset_mphf::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};

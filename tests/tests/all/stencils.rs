@@ -8,7 +8,7 @@ use warpset_fuse::BinaryFuse8;
 use warpset_gpu::batch::Stencil;
 use warpset_gpu::{Device, DeviceSlice, testing};
 use warpset_primitives::{DeviceFilter, DeviceInsert};
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
+use warpset_quotient::{Insert, Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_mphf::StaticFilter;
 use warpset_static::StaticSet;
 
