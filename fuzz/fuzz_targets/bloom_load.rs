@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_bloom::cpu::Bloom;
-use warpset_bloom::{BlockedLayout, Error, FileError, Layout, RaoLayout, SplitBlockLayout, View};
+use warpset_bloom::{BlockedLayout, Error, FileError, Filter, Layout, RaoLayout, SplitBlockLayout, View};
 
 fn load<L: Layout>(bytes: &[u8]) {
     match Bloom::<L>::from_bytes(bytes) {

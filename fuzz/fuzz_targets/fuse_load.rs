@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_fuse::{Bincode, BinaryFuse, CWidth, Error, FileError, View, Width};
+use warpset_fuse::{BinaryFuse, Bincode, CWidth, Error, FileError, Filter, View, Width};
 
 fn use_it<F: Width>(filter: &BinaryFuse<F>) {
     let asked: Vec<u64> = (0..300).collect();

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_static::{StaticKey, StaticMap, StaticMapView, Value};
+use warpset_static::{Filter, StaticKey, StaticMap, StaticMapView, Value};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of the header that every structure has.

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use warpset_bloom::cpu::Bloom;
-use warpset_bloom::{Filter, 
-    BlockShape, BlockedLayout, BloomFilter, BucketShape, Error, FirstLevel, Insert, Layout, RaoLayout,
+use warpset_bloom::{
+    BlockShape, BlockedLayout, BloomFilter, BucketShape, Error, Filter, FirstLevel, Insert, Layout, RaoLayout,
     SplitBlockLayout, TestAndInsert, as_hashed,
 };
 

@@ -10,7 +10,7 @@ use warpset_bloom::Filter;
 use warpset_bloom::gpu::DeviceFilter;
 
 use warpset_bloom::gpu::{self, DeviceKeys, StringVec};
-use warpset_bloom::{Insert, TestAndInsert, BucketShape, Builder, Error, FirstLevel, Key, RaoLayout, StringHash, cpu};
+use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Insert, Key, RaoLayout, StringHash, TestAndInsert, cpu};
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, EmulatorOptions, GpuError};

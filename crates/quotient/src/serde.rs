@@ -20,8 +20,8 @@ impl<'de, K: SlotKind> Deserialize<'de> for QuotientFilter<K> {
 
 #[cfg(test)]
 mod tests {
-    use crate::StandardQuotientFilter;
     use crate::Insert;
+    use crate::StandardQuotientFilter;
 
     #[test]
     fn through_json_and_back() {

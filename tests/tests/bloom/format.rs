@@ -2,8 +2,8 @@
 //!
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test bloom format` writes the fixtures of a new version.
 
-use warpset_bloom::{Insert, 
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, PhysicalType,
+use warpset_bloom::{
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, Insert, PhysicalType,
     RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
 };
 use warpset_tests::files::{announces_too_much, damage, fixture};

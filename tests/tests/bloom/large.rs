@@ -1,8 +1,8 @@
 //! More than 2^32 bits: 640 MiB of zeroed memory, of which only the pages touched exist.
 
-use warpset_bloom::{Filter, Insert, 
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Hashed, Layout, PhysicalType, RaoLayout,
-    SplitBlockBloom, SplitBlockLayout, as_hashed,
+use warpset_bloom::{
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Filter, FirstLevel, Hashed, Insert, Layout,
+    PhysicalType, RaoLayout, SplitBlockBloom, SplitBlockLayout, as_hashed,
 };
 
 const BYTES: u64 = 640 << 20;

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use warpset_bloom::cpu::Bloom;
-use warpset_bloom::{Filter, Insert, 
-    BlockShape, BlockedLayout, BucketShape, Builder, FirstLevel, Layout, RaoLayout, SplitBlockLayout, StringHash,
+use warpset_bloom::{
+    BlockShape, BlockedLayout, BucketShape, Builder, Filter, FirstLevel, Insert, Layout, RaoLayout, SplitBlockLayout,
+    StringHash,
 };
 use warpset_tests::bloom::*;
 

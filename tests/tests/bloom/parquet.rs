@@ -1,7 +1,7 @@
 //! The split-block filter against the crate `parquet`, in both directions.
 
 use parquet::bloom_filter::Sbbf;
-use warpset_bloom::{Filter, Insert, Bytes, Layout, PhysicalType, SplitBlockBloom, View};
+use warpset_bloom::{Bytes, Filter, Insert, Layout, PhysicalType, SplitBlockBloom, View};
 
 const KEYS: u64 = 1_000_000;
 

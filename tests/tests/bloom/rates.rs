@@ -1,8 +1,8 @@
 //! False-positive rates: fixed keys and seeds, stated bounds.
 
 use warpset_bloom::cpu::Bloom;
-use warpset_bloom::{Insert, 
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Layout, RaoBloom, RaoLayout,
+use warpset_bloom::{
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Insert, Layout, RaoBloom, RaoLayout,
     SplitBlockBloom, SplitBlockLayout, rates,
 };
 

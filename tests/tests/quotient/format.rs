@@ -6,8 +6,8 @@ use warpset::quotient::{
     Builder, Container, Duplicates, Error, FileError, QuotientFilter, RankSelect, RankSelectBuilder,
     RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, View,
 };
-use warpset_base::filter::{Filter, Insert, Remove};
 use warpset_base::file::{HEADER_BYTES, Saved};
+use warpset_base::filter::{Filter, Insert, Remove};
 use warpset_tests::files::{self, fixture, to_words};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];

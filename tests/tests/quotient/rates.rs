@@ -1,7 +1,7 @@
 //! False-positive rates of quotient filters: fixed keys and seeds, stated bounds.
 
-use warpset_base::filter::{Filter, Remove};
 use warpset::quotient::{Builder, Container, Duplicates, RankSelectBuilder, SlotKind, StandardBuilder};
+use warpset_base::filter::{Filter, Remove};
 
 /// Filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
 #[test]

@@ -70,7 +70,10 @@ fn filters_know_their_members_and_few_others() {
             assert_eq!(filter.contains_bulk(foreign).unwrap(), expected);
             let bitmap = Filter::contains_bitmap_bulk(&filter, foreign).unwrap();
             assert!(bitmap.len() == n && (0..n).all(|i| bitmap.get(i) == expected[i]));
-            assert_eq!(filter.view().count_contained_bulk(foreign).unwrap(), expected.iter().filter(|&&answer| answer).count());
+            assert_eq!(
+                filter.view().count_contained_bulk(foreign).unwrap(),
+                expected.iter().filter(|&&answer| answer).count()
+            );
         }
         let wrong = filter.count_contained_bulk(&foreign).unwrap();
         let expected = 200_000.0 * filter.fpr();

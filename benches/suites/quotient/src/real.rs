@@ -4,7 +4,7 @@
 use indicatif::HumanCount;
 use rayon::prelude::*;
 use warpset::gpu::Device;
-use warpset::prelude::Filter;
+use warpset::prelude::{Filter, Insert, Remove};
 use warpset::quotient::gpu::StandardQuotientFilter as DeviceFilter;
 use warpset::quotient::{Duplicates, StandardBuilder, StandardQuotientFilter};
 

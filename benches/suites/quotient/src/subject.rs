@@ -1,6 +1,7 @@
 //! What is measured on the CPU: our filter with its serial and its parallel operations, a peer, and our Bloom filter.
 
 use rayon::prelude::*;
+use warpset::prelude::{Filter as _, Insert, Remove};
 use warpset::bloom::SplitBlockBloom;
 use warpset::quotient::{
     Builder, Container, Duplicates, Layout, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,

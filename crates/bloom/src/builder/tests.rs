@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Filter, Insert, BlockedBloom, RaoBloom, SplitBlockBloom};
+use crate::{BlockedBloom, Filter, Insert, RaoBloom, SplitBlockBloom};
 
 #[test]
 fn every_bad_setting_has_its_error() {

@@ -4,8 +4,8 @@ use warpset_core::bloom::blocked;
 
 use super::{BlockedBloom, Bloom, RaoBloom, SplitBlockBloom, insert};
 use crate::layout::engine::OneBlock;
-use crate::{Insert, 
-    AlignedWords, BlockedBuilder, BlockedLayout, Builder, Error, Hashed, Key, Layout, RaoBuilder,
+use crate::{
+    AlignedWords, BlockedBuilder, BlockedLayout, Builder, Error, Hashed, Insert, Key, Layout, RaoBuilder,
     SplitBlockBuilder, SplitBlockLayout,
 };
 

@@ -222,7 +222,7 @@ pub(super) fn for_each_one(mut bits: u64, mut see: impl FnMut(usize)) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Insert, TestAndInsert, BlockedBloom, Hashed, SplitBlockBloom};
+    use crate::{BlockedBloom, Hashed, Insert, SplitBlockBloom, TestAndInsert};
     use warpset_core::bloom::blocked::BlockShape;
     use warpset_core::hash::finalise;
 

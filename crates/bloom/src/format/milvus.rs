@@ -159,7 +159,7 @@ impl SplitBlockBloom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Filter, Builder, Key};
+    use crate::{Builder, Filter, Key};
 
     /// From Milvus' own tests (`golden_vectors.json`, `test_bloom_filter.py`).
     const INTEGERS_8: &str = "4d424631010001000800000000000000fca9f1d24d62503f0100000001000000\

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use warpset_core::hash::mix;
 
 use crate::width::Width;
-use crate::{Filter, Arity, BinaryFuse, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Form, Hashed};
+use crate::{Arity, BinaryFuse, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Filter, Form, Hashed};
 
 const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
 const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];

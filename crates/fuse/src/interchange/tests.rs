@@ -6,7 +6,7 @@ use warpset_core::hash::mix;
 use xorf::Filter as _;
 
 use super::*;
-use crate::{Filter, BinaryFuse8, BinaryFuse16, BinaryFuse32};
+use crate::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Filter};
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()

@@ -7,9 +7,9 @@ use warpset_base::filter::{Count, TestAndInsert};
 use warpset_core::bits::lowest;
 use warpset_core::hash::mix;
 
-use crate::{Filter, Insert, Remove, 
-    Builder, Duplicates, Error, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,
-    StandardQuotientFilter,
+use crate::{
+    Builder, Duplicates, Error, Filter, Insert, QuotientFilter, RankSelect, RankSelectQuotientFilter, Remove, SlotKind,
+    Standard, StandardQuotientFilter,
 };
 
 type Model = BTreeMap<u64, u64>;
@@ -106,7 +106,9 @@ fn keys_that_do_not_fit_are_refused() {
     assert!(matches!(filter.insert_counted(wide, 3), Err(Error::KeyTooWide { .. })));
     assert!(matches!(filter.insert_counted_bulk(&[3, wide], &[1, 1]), Err(Error::KeyTooWide { .. })));
     assert!(matches!(builder.build_from(&[wide]), Err(Error::KeyTooWide { .. })));
-    assert!(!filter.remove(wide) && filter.remove_bulk(&[wide, wide]).unwrap() == 0 && filter.remove_counted(wide, 9) == 0);
+    assert!(
+        !filter.remove(wide) && filter.remove_bulk(&[wide, wide]).unwrap() == 0 && filter.remove_counted(wide, 9) == 0
+    );
     assert!(filter == before && filter.count(2u8) == 2);
 
     let hashed = Builder::<RankSelect>::with_bits(10, 30).duplicates(Duplicates::Counted).build().unwrap();

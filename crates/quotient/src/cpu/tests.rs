@@ -8,9 +8,9 @@ use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::Container;
 
 use super::QuotientFilter;
-use crate::{Filter, Insert, Remove, 
-    Builder, Duplicates, Error, Hashed, Layout, LengthMismatch, RankSelect, SlotKind, Standard, StandardBuilder,
-    StandardQuotientFilter,
+use crate::{
+    Builder, Duplicates, Error, Filter, Hashed, Insert, Layout, LengthMismatch, RankSelect, Remove, SlotKind, Standard,
+    StandardBuilder, StandardQuotientFilter,
 };
 
 /// Each test for both kinds of slots.

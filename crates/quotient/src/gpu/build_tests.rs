@@ -7,7 +7,7 @@ use warpset_gpu::testing::devices;
 
 use super::StandardQuotientFilter;
 use super::tests::{keys, layouts};
-use crate::{Count, Insert, Duplicates, Error, Hashed, StandardBuilder};
+use crate::{Count, Duplicates, Error, Hashed, Insert, StandardBuilder};
 
 #[test]
 fn tiles_far_apart_and_windows() {

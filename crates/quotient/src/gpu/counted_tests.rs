@@ -10,7 +10,7 @@ use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
 
 use crate::gpu::{DeviceSlotKind, QuotientFilter as DeviceFilter};
-use crate::{Count, Insert, Remove, Builder, Duplicates, Error, QuotientFilter, RankSelectBuilder, Standard};
+use crate::{Builder, Count, Duplicates, Error, Insert, QuotientFilter, RankSelectBuilder, Remove, Standard};
 
 /// What is done to both filters.
 #[derive(Clone, Debug)]

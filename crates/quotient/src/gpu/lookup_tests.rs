@@ -13,7 +13,7 @@ use warpset_kernels::batch::results;
 
 use super::slot_kind::Asked;
 use super::{DeviceSlotKind, LookupMethod, QuotientFilter, StandardQuotientFilter};
-use crate::{Count, Builder, Duplicates, Error, Hashed, Layout, RankSelect, Standard, StandardBuilder};
+use crate::{Builder, Count, Duplicates, Error, Hashed, Layout, RankSelect, Standard, StandardBuilder};
 
 const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Auto];
 

@@ -11,9 +11,9 @@ use warpset_primitives::DeviceFilter;
 
 use super::{DeviceSlotKind, LookupMethod, QuotientFilter};
 use crate::slot_kind::SlotKind;
-use crate::{Insert, Remove, 
-    Builder, Duplicates, Error, Hashed, Key, Layout, LengthMismatch, QuotientFilter as HostFilter, RankSelect,
-    RankSelectBuilder, Standard, StandardBuilder,
+use crate::{
+    Builder, Duplicates, Error, Hashed, Insert, Key, Layout, LengthMismatch, QuotientFilter as HostFilter, RankSelect,
+    RankSelectBuilder, Remove, Standard, StandardBuilder,
 };
 
 pub(crate) fn keys(n: usize, seed: u64) -> Vec<u64> {
@@ -256,7 +256,8 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
                 let mut asked = [&stored[..n.min(400)], &keys(n, 4)[..]].concat();
                 asked.extend_from_within(..n / 3);
                 asked.sort_unstable_by_key(|&key| mix(key, 5));
-                let expected = StandardBuilder::with_layout(layout).build_from(&stored).unwrap().contains_bulk(&asked).unwrap();
+                let expected =
+                    StandardBuilder::with_layout(layout).build_from(&stored).unwrap().contains_bulk(&asked).unwrap();
                 let on_device = device.from_slice(&asked).unwrap();
                 let stream = device.new_stream().unwrap();
                 for method in [LookupMethod::Sorted, LookupMethod::Unsorted, LookupMethod::Auto] {

@@ -2,7 +2,7 @@
 
 use bench_frame::input::genome::canonical_kmers;
 use fastbloom::BloomFilter;
-use warpset::bloom::SplitBlockBloom;
+use warpset::bloom::{Filter, Insert, SplitBlockBloom};
 use warpset::sequence::SequenceFilter;
 
 use super::{BITS, K, READ, letters, row};
@@ -72,7 +72,7 @@ fn of_kmers(session: &mut Session, threads: Threads, own: &[u8], others: &[u8]) 
     let (keys, asked): (Vec<u64>, Vec<u64>) = (canonical_kmers(own).collect(), canonical_kmers(others).collect());
     let mut filter = SplitBlockBloom::builder(keys.len() as u64).bits_per_key(BITS).build()?;
     let clear = |filter: &mut SplitBlockBloom| {
-        filter.clear();
+        filter.clear()?;
         Ok(())
     };
     let insert = session.time_after(threads, &mut filter, clear, |filter| {

@@ -9,7 +9,9 @@ use warpset_gpu::testing::{devices, is_sanitized};
 
 use super::UpdateMethod;
 use crate::gpu::{DeviceSlotKind, QuotientFilter};
-use crate::{Insert, Remove, Builder, Duplicates, Error, Hashed, Layout, QuotientFilter as HostFilter, RankSelect, Standard};
+use crate::{
+    Builder, Duplicates, Error, Hashed, Insert, Layout, QuotientFilter as HostFilter, RankSelect, Remove, Standard,
+};
 
 const METHODS: &[UpdateMethod] = &[
     #[cfg(feature = "papers")]

@@ -9,7 +9,9 @@ use crate::gpu::RankSelectQuotientFilter as DeviceFilter;
 use crate::gpu::fingerprints::Fingerprints;
 use crate::gpu::tests::{build, hashed, keys, same};
 use crate::slot_kind::Change;
-use crate::{Insert, Remove, Duplicates, Error, Hashed, Layout, RankSelect, RankSelectBuilder, RankSelectQuotientFilter};
+use crate::{
+    Duplicates, Error, Hashed, Insert, Layout, RankSelect, RankSelectBuilder, RankSelectQuotientFilter, Remove,
+};
 
 fn layout(q: u32, r: u32, load: f64, duplicates: Duplicates) -> Layout {
     RankSelectBuilder::with_bits(q, r).max_load(load).duplicates(duplicates).layout().unwrap()

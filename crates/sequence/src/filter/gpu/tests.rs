@@ -35,7 +35,11 @@ fn is_as_on_the_host(device: &Device, layout: SequenceFilterLayout, stored: &[Ve
     assert!(from_packed.to_host().unwrap() == host, "{layout:?}");
 
     for reads in [stored, asked] {
-        assert_eq!(filter.contains_windows_bulk(reads).unwrap(), host.contains_windows_bulk(reads).unwrap(), "{layout:?}");
+        assert_eq!(
+            filter.contains_windows_bulk(reads).unwrap(),
+            host.contains_windows_bulk(reads).unwrap(),
+            "{layout:?}"
+        );
         assert_eq!(filter.count_bulk(reads).unwrap(), host.count_bulk(reads).unwrap(), "{layout:?}");
         let threshold = Threshold::at_least(2).and_fraction(0.5).unwrap();
         assert_eq!(filter.matches_bulk(reads, threshold).unwrap(), host.matches_bulk(reads, threshold).unwrap());
