@@ -6,8 +6,8 @@ use crate::{Error, Layout, TestAndInsert};
 /// A Bloom filter on some backend: what it has beside [`Filter`](crate::Filter), [`Insert`](crate::Insert) and
 /// [`TestAndInsert`].
 ///
-/// All methods return `Result`, because a device can fail. The types have inherent methods of the same names, most of
-/// which cannot fail on the host.
+/// All methods return `Result`, because a device can fail. The types have inherent methods of the same names; most of
+/// them cannot fail on the host.
 ///
 /// ```
 /// use warpset_bloom::{BloomFilter, Error, SplitBlockBloom};

@@ -7,7 +7,7 @@
 //! | [`RaoBloom`] | a bucket of kilobytes | 10.6 (two choices: 12) | the paper's two-level filter; low rates |
 //!
 //! ```
-//! use warpset_bloom::SplitBlockBloom;
+//! use warpset_bloom::{Filter, Insert, SplitBlockBloom};
 //!
 //! let mut filter = SplitBlockBloom::builder(1_000_000).fpr(0.01).build()?;
 //! let keys: Vec<u64> = (0..1_000_000).collect();

@@ -1,7 +1,7 @@
 //! Quotient filters: approximate sets and multisets that can also forget, merge and resize.
 //!
 //! ```
-//! use warpset_quotient::{Duplicates, StandardQuotientFilter};
+//! use warpset_quotient::{Duplicates, Filter, Insert, Remove, StandardQuotientFilter};
 //!
 //! let builder = StandardQuotientFilter::builder(1_000_000).fpr(0.01).duplicates(Duplicates::Kept);
 //! let mut filter = builder.build()?;

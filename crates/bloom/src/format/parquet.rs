@@ -275,7 +275,7 @@ impl SplitBlockBloom {
     /// hashes integers otherwise than the column does.
     ///
     /// ```
-    /// use warpset_bloom::{PhysicalType, SplitBlockBloom};
+    /// use warpset_bloom::{Insert, PhysicalType, SplitBlockBloom};
     ///
     /// let mut filter = SplitBlockBloom::builder(100).column(PhysicalType::Int32).build()?;
     /// filter.insert_bulk(&[2, 3, 5, 7])?;

@@ -31,7 +31,7 @@ const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 /// all devices work at the same time, one host thread each, while the host hashes the keys that come next.
 ///
 /// ```
-/// use warpset_bloom::{Filter, SplitBlockBloom};
+/// use warpset_bloom::{Filter, Insert, SplitBlockBloom};
 /// use warpset_gpu::{Device, Devices};
 ///
 /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
