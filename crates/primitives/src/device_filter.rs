@@ -375,9 +375,6 @@ unsafe fn answer_if_async<K: DeviceBatch, F: DeviceFilter<K> + ?Sized>(
     note = "Bloom filters and quotient filters made with `builder.on(&device)` take them"
 )]
 pub trait DeviceInsert: Insert<Error: From<GpuError> + From<Error>> {
-    /// What an insertion returns: nothing, or how many more fingerprints there are.
-    type Inserted;
-
     /// How the filter hashes keys.
     #[doc(hidden)]
     fn hashing(&self) -> Hashing;

@@ -22,7 +22,7 @@ use warpset_mphf::{Consensus, KeyFile, RecSplit, RecSplitKind, StaticFilter, Tre
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
-    Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
+    Duplicates, Insert, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
 use warpset_static::{StaticMap, StaticSet};
 

@@ -4,7 +4,7 @@
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset::prelude::{DeviceFilter, Filter};
+use warpset::prelude::{DeviceFilter, Filter, Insert};
 use warpset::primitives::sort;
 use warpset::quotient::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
 use warpset::quotient::rank_select::BuildMethod as RankSelectBuild;

@@ -36,20 +36,11 @@ pub enum UpdateMethod {
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Inserts all keys; returns how many more fingerprints are stored than before.
-    ///
-    /// # Errors
-    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::KeyTooWide`] if the
-    /// filter is exact and a key has too many bits; then nothing has been written.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.update_bulk(keys, Change::Insert)
-    }
-
-    /// [`QuotientFilter::insert_bulk`] for keys on the device. It waits: only the result shows whether the batch fits,
+    /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) for keys on the device. It waits: only the result shows whether the batch fits,
     /// so there is no form that is only queued.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::insert_bulk`]; memory of another device is refused.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk); memory of another device is refused.
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         self.insert_device_with(keys, UpdateMethod::Auto)
     }
@@ -63,29 +54,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_device(keys, Change::Insert, method)
     }
 
-    /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
+    /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) for fingerprints, in any order.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Insert)
     }
 
-    /// Removes the fingerprints of all keys; returns how many fewer fingerprints are stored than before.
-    ///
-    /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
-    /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
+    /// [`Remove::remove_bulk`](crate::Remove::remove_bulk) for keys on the device.
     ///
     /// # Errors
-    /// [`Error::Gpu`] if the device fails, or has too little memory.
-    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.update_bulk(keys, Change::Remove)
-    }
-
-    /// [`QuotientFilter::remove_bulk`] for keys on the device.
-    ///
-    /// # Errors
-    /// The errors of [`QuotientFilter::remove_bulk`]; memory of another device is refused.
+    /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk); memory of another device is refused.
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         self.remove_device_with(keys, UpdateMethod::Auto)
     }
@@ -98,10 +78,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_device(keys, Change::Remove, method)
     }
 
-    /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
+    /// [`Remove::remove_bulk`](crate::Remove::remove_bulk) for fingerprints, in any order.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::remove_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Remove)
     }
@@ -111,7 +91,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         change == Change::Remove && self.items == 0
     }
 
-    fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
+    pub(super) fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if !self.layout.exact {
             return self.update_hashed(keys, change);
         }
