@@ -156,7 +156,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 values: out_values.as_mut_slice(),
                 found: out_found.as_mut_slice(),
             };
-            // SAFETY: the memory is freed in the order of the stream, which is waited for.
+            // SAFETY: the memory is freed in stream order, which is waited for.
             unsafe { self.queue_neighbours(stream, queries.as_slice(), out, sought)? };
             K::download(stream, out_keys.as_slice(), &mut keys)?;
             stream.download(&out_values, V::stored_mut(&mut values))?;
