@@ -1,9 +1,9 @@
 //! Scans by operators that are not associative: `y[i] = step(y[i - 1], x[i])`.
 //!
 //! An item of a quotient filter, for example, belongs in slot `x[i]`, but goes to the first free slot after the item
-//! before it: `y[i] = max(y[i - 1] + 1, x[i])`. This step is not associative, so the usual parallel scan does not apply.
-//! The *lifted scan* uses that each step is a function of the previous value, here of `z = y + 1`, the end of the used
-//! slots, and that these functions are closed under composition:
+//! before it: `y[i] = max(y[i - 1] + 1, x[i])`. This step is not associative, so the usual parallel scan does not
+//! apply. The *lifted scan* uses that each step is a function of the previous value, here of `z = y + 1`, the end of
+//! the used slots, and that these functions are closed under composition:
 //!
 //! ```text
 //! f(z) = max(floor, z + add)                              step of x: floor = x + 1, add = 1
@@ -15,8 +15,8 @@
 //! y              0       1       2       7       8       max(floor, 0 + add) - 1
 //! ```
 //!
-//! Composition is associative for every step. So one ordinary scan over pairs `(floor, add)` computes all values, in one
-//! pass over the input, however long the chains are. The lifted scan is this project's own.
+//! Composition is associative for every step. So one ordinary scan over pairs `(floor, add)` computes all values, in
+//! one pass over the input, however long the chains are. The lifted scan is this project's own.
 //!
 //! | method | steps | waits | passes over the items |
 //! | --- | --- | --- | --- |
@@ -29,8 +29,8 @@
 //! Filters: Approximate Membership Queries on the GPU", IPDPS 2018; [`warpset_kernels::primitives::non_associative`]
 //! describes the kernels and all departures. They work within segments between which the chain breaks, and repeat until
 //! no segment reaches into the next. [`Additive`] steps add, except where they break the chain. Parallel merging suits
-//! long chains of steps that cannot be lifted; the other two suit inputs in which breaks are known to be frequent: if the
-//! chain never breaks, they take as many iterations as there are segments. `docs/primitives.md` compares the four.
+//! long chains of steps that cannot be lifted; the other two suit inputs in which breaks are known to be frequent: if
+//! the chain never breaks, they take as many iterations as there are segments. `docs/primitives.md` compares the four.
 //!
 //! [`NextSlot`], [`SaturatingSum`] and [`Lindley`] have kernels; a program makes those of its own recurrences by
 //! [`recurrence_kernels!`](warpset_kernels::recurrence_kernels) and
