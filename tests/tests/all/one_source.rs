@@ -7,7 +7,7 @@ use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_gpu::Device;
 use warpset_gpu::emulator::Config;
-use warpset_mphf::{ConsensusFilter, StaticFilter};
+use warpset_mphf::{RecSplitKind, StaticFilter};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_sequence::{SequenceFilter, Threshold};
 use warpset_static::StaticSet;
@@ -115,7 +115,7 @@ on_both! {
         let filter = builder.build_from(&KEYS)?;
         asks!(filter);
     }
-    consensus_filter: ConsensusFilter::builder(), |builder| {
+    recsplit_filter: StaticFilter::builder_of_kind(RecSplitKind), |builder| {
         let filter = builder.build_from(&KEYS)?;
         asks!(filter);
     }
