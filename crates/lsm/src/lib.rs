@@ -50,8 +50,6 @@ mod merge;
 mod node;
 mod ordered_map;
 mod policy;
-#[cfg(feature = "papers")]
-pub mod published;
 mod query;
 mod run;
 mod search_index;

@@ -24,11 +24,10 @@ mod static_filter;
 mod stored;
 #[cfg(test)]
 mod test_kinds;
-#[cfg(feature = "papers")]
 mod watch;
 
-#[cfg(feature = "papers")]
-pub use crate::recsplit::gpu::Strategy;
+#[doc(hidden)]
+pub use crate::recsplit::gpu::{BucketPlan, BucketSearch, BucketWork, Strategy};
 use crate::{ConsensusKind, Fingerprints, Function, RecSplitKind};
 pub(crate) use attempt::Reported;
 pub(crate) use buckets::{Sorted, covering};

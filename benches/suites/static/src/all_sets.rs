@@ -5,9 +5,9 @@
 
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset::gpu::{Device, DeviceSlice, DeviceVec};
+use warpset::mphf::StaticFilter;
 use warpset::prelude::{DeviceFilter, Filter};
 use warpset::quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset::mphf::StaticFilter;
 use warpset::static_sets::StaticSet;
 
 use super::device::{keys, waited};

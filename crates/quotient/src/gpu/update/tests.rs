@@ -11,13 +11,7 @@ use super::UpdateMethod;
 use crate::gpu::{DeviceSlotKind, QuotientFilter};
 use crate::{Builder, Duplicates, Error, Hashed, Layout, QuotientFilter as HostFilter, RankSelect, Standard};
 
-const METHODS: &[UpdateMethod] = &[
-    #[cfg(feature = "papers")]
-    UpdateMethod::Paper,
-    UpdateMethod::InPlace,
-    UpdateMethod::Rebuild,
-    UpdateMethod::Auto,
-];
+const METHODS: &[UpdateMethod] = &[UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Auto];
 
 /// Slots lie in bytes if `packed` is not set and there are such slots of this kind.
 fn layout<S: DeviceSlotKind>(q: u32, r: u32, load: f64, packed: bool, keep: bool) -> Layout {
