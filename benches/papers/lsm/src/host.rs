@@ -1,14 +1,13 @@
-//! The steps on host slices, on the threads of the current rayon pool. The paper has none: they say which levels a
-//! device has to make.
+//! The steps on host slices, on the threads of the current rayon pool: primitives of the same names, and loops.
 
 use std::ops::Range;
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 use warpset_base::parallel;
 use warpset_base::words::zeroed_vec;
 
 use super::element::{PackedKey, PairValue};
+use super::primitives;
 use super::steps::{Batch, Does, Levels, Memory, Pair, PairMut, Sorted, Steps};
 use crate::Error;
 
@@ -62,63 +61,6 @@ impl Memory for Host {
     fn word(&self, array: &Vec<u64>, place: usize) -> Result<u64, Error> {
         Ok(array[place])
     }
-}
-
-/// Sorts keys with their values by a rank of the keys, stable.
-fn sort_pairs<K: Pod + Send + Sync, V: Pod + Send + Sync, R: Ord>(
-    keys: &mut [K],
-    values: &mut [V],
-    rank: impl Fn(K) -> R + Sync,
-) {
-    let mut pairs: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).collect();
-    pairs.par_sort_by_key(|pair| rank(pair.0));
-    for ((key, value), pair) in keys.iter_mut().zip(values).zip(pairs) {
-        (*key, *value) = pair;
-    }
-}
-
-/// Merges by original keys, the longer one halved among threads; of equal keys those of `newer` come first.
-fn merge_pairs<K: PackedKey, V: PairValue>(
-    newer: (&[K], &[V]),
-    older: (&[K], &[V]),
-    (out_keys, out_values): (&mut [K], &mut [V]),
-) {
-    let (n, m) = (newer.0.len(), older.0.len());
-    if n + m <= ITEMS {
-        let (mut i, mut j) = (0, 0);
-        for (key, value) in out_keys.iter_mut().zip(out_values) {
-            let is_newer = j == m || (i < n && newer.0[i].original() <= older.0[j].original());
-            let (from, at) = if is_newer { (newer, &mut i) } else { (older, &mut j) };
-            (*key, *value) = (from.0[*at], from.1[*at]);
-            *at += 1;
-        }
-        return;
-    }
-    // What is left of the cut comes before what is right of it: newer elements before older ones of the same key.
-    let (i, j) = if n >= m {
-        let at = newer.0[n / 2].original();
-        (n / 2, older.0.partition_point(|key| key.original() < at))
-    } else {
-        let at = older.0[m / 2].original();
-        (newer.0.partition_point(|key| key.original() <= at), m / 2)
-    };
-    let cut = |(keys, values): (_, _), at| {
-        let ((a, b), (c, d)) = (<[K]>::split_at(keys, at), <[V]>::split_at(values, at));
-        ((a, c), (b, d))
-    };
-    let ((newer, newer_rest), (older, older_rest)) = (cut(newer, i), cut(older, j));
-    let (keys, rest_keys) = out_keys.split_at_mut(i + j);
-    let (values, rest_values) = out_values.split_at_mut(i + j);
-    rayon::join(
-        || merge_pairs(newer, older, (keys, values)),
-        || merge_pairs(newer_rest, older_rest, (rest_keys, rest_values)),
-    );
-}
-
-/// Copies items whose bit is set to the start of `out`, and returns their number.
-fn select<T: Copy>(items: &[T], bits: &[u64], out: &mut [T]) -> usize {
-    let chosen = items.iter().enumerate().filter(|(i, _)| bits[i / 64] >> (i % 64) & 1 == 1);
-    out.iter_mut().zip(chosen).map(|(out, (_, &item))| *out = item).count()
 }
 
 /// An element of the levels by its key, the first one from the newest level on.
@@ -207,7 +149,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
-        sort_pairs(keys, values, |key| key);
+        primitives::sort_pairs(keys, values, 0);
         Ok(())
     }
 
@@ -215,9 +157,9 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         &self,
         newer: Pair<'_, K, V, Self>,
         older: Pair<'_, K, V, Self>,
-        out: PairMut<'_, K, V, Self>,
+        (out_keys, out_values): PairMut<'_, K, V, Self>,
     ) -> Result<(), Error> {
-        merge_pairs(newer, older, out);
+        primitives::merge_pairs(newer, older, out_keys, out_values);
         Ok(())
     }
 
@@ -250,16 +192,12 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn sort_needles(&self, needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
-        sort_pairs(needles, places, |needle| needle.original());
+        primitives::sort_pairs(needles, places, 1);
         Ok(())
     }
 
     unsafe fn sorted_search(&self, level: &[K], needles: &[K], bounds: &mut [u64]) -> Result<(), Error> {
-        parallel::for_each(bounds.chunks_mut(ITEMS).zip(needles.chunks(ITEMS)), |(bounds, needles)| {
-            for (bound, needle) in bounds.iter_mut().zip(needles) {
-                *bound = level.partition_point(|variable| variable.original() < needle.original()) as u64;
-            }
-        });
+        primitives::lower_bound_sorted(level, needles, bounds);
         Ok(())
     }
 
@@ -314,8 +252,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn scanning_stage(&self, counts: &mut [u64]) -> Result<(), Error> {
-        let mut sum = 0;
-        counts.iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
+        primitives::exclusive_sum(counts);
         Ok(())
     }
 
@@ -351,9 +288,11 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn segmented_sort_keys(&self, from: &[K], segments: &[u64], to: &mut [K]) -> Result<(), Error> {
-        to.copy_from_slice(from);
-        let segments = cut(to, segments[1..].iter().copied());
-        parallel::for_each_small(QUERIES, segments, |keys| keys.sort_by_key(|key| key.original()));
+        let parts = cut(to, segments[1..].iter().copied()).into_iter().zip(segments);
+        parallel::for_each(parts, |(to, &begin)| {
+            to.copy_from_slice(&from[begin as usize..][..to.len()]);
+            primitives::sort_keys(to, 1);
+        });
         Ok(())
     }
 
@@ -363,11 +302,13 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         segments: &[u64],
         (to_keys, to_values): PairMut<'_, K, V, Self>,
     ) -> Result<(), Error> {
-        to_keys.copy_from_slice(keys);
-        to_values.copy_from_slice(values);
         let ends = || segments[1..].iter().copied();
         let parts = cut(to_keys, ends()).into_iter().zip(cut(to_values, ends()));
-        parallel::for_each_small(QUERIES, parts, |(keys, values)| sort_pairs(keys, values, |key| key.original()));
+        parallel::for_each(parts.zip(segments), |((to_keys, to_values), &begin)| {
+            to_keys.copy_from_slice(&keys[begin as usize..][..to_keys.len()]);
+            to_values.copy_from_slice(&values[begin as usize..][..to_values.len()]);
+            primitives::sort_pairs(to_keys, to_values, 1);
+        });
         Ok(())
     }
 
@@ -434,8 +375,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         (out_keys, out_values): PairMut<'_, K, V, Self>,
         count: &mut Vec<u64>,
     ) -> Result<(), Error> {
-        select(values, valid, out_values);
-        count[0] = select(keys, valid, out_keys) as u64;
+        primitives::select(values, valid, out_values);
+        count[0] = primitives::select(keys, valid, out_keys) as u64;
         Ok(())
     }
 

@@ -1,0 +1,317 @@
+//! Command line of the program.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use warpset_kmers::BackendChoice;
+
+/// Counts the k-mers of genomes and reads exactly, and screens reads by them
+#[derive(Parser)]
+#[command(name = "kmers", version, max_term_width = 100, after_help = examples::ALL)]
+pub struct Cli {
+    /// Print nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Count the canonical k-mers of FASTA and FASTQ files, plain, gzip or Zstandard
+    #[command(after_help = examples::COUNT)]
+    Count(Count),
+    /// Index the minimizers of sequences, or unite indexes
+    #[command(after_help = examples::INDEX)]
+    Index(IndexArgs),
+    /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table has
+    #[command(after_help = examples::SCREEN)]
+    Screen(Screen),
+    /// Say what an index or a table has
+    #[command(after_help = examples::INFO)]
+    Info(Info),
+    /// Add up tables
+    #[command(after_help = examples::MERGE)]
+    Merge(Merge),
+    /// Print how many different k-mers there are with each number of copies
+    #[command(after_help = examples::HISTOGRAM)]
+    Histogram(Histogram),
+    /// Print all k-mers with their numbers of copies, in no order
+    #[command(after_help = examples::LIST)]
+    List(List),
+}
+
+#[derive(Args)]
+pub struct Count {
+    /// Files of sequences; `-` is the standard input
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Bases per k-mer, 1 to 32
+    #[arg(short, long, default_value_t = 31)]
+    pub k: u32,
+    /// The file for the table; `-` is the standard output
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Leave out k-mers of which there are fewer copies
+    #[arg(long, default_value_t = 1)]
+    pub min_count: u64,
+    /// Memory that may be used, in bytes or as 800M or 1.5G (K, M, G: 2^10, 2^20, 2^30); default: no limit
+    #[arg(long, value_parser = bytes)]
+    pub max_memory: Option<u64>,
+    /// Threads; default: all
+    #[arg(short, long)]
+    pub threads: Option<usize>,
+    /// Device that counts; all give the same table
+    #[arg(long, value_enum, default_value_t = On::Auto)]
+    pub backend: On,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum On {
+    /// A GPU if CUDA answers, the input is large enough for it to pay, and no --max-memory is given; else the CPU
+    Auto,
+    /// The CPU
+    Cpu,
+    /// A GPU; an error if none answers
+    Cuda,
+}
+
+impl From<On> for BackendChoice {
+    fn from(on: On) -> BackendChoice {
+        match on {
+            On::Auto => BackendChoice::Auto,
+            On::Cpu => BackendChoice::Cpu,
+            On::Cuda => BackendChoice::Cuda,
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct IndexArgs {
+    /// Sequences (`-` is the standard input), and exact indexes of this program or of Deacon
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// The file for the index; `-` is the standard output
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Bases per k-mer, odd, 1 to 31
+    #[arg(short, long, default_value_t = 31)]
+    pub k: u32,
+    /// K-mers per window, of which one is taken: odd, 1 to 63; not for an index of kind sequences [default: 15]
+    #[arg(short, long)]
+    pub w: Option<u32>,
+    /// Kind of answers that the index gives
+    #[arg(long, value_enum, default_value_t = Kind::Exact)]
+    pub kind: Kind,
+    /// Bits of memory per k-mer of an index of kind sequences [default: 16]
+    #[arg(long)]
+    pub bits_per_kmer: Option<f64>,
+    /// Leave out the minimizers of this file, sequences or an exact index; for sequences its k-mers, and a table
+    /// instead of an index; may be given several times
+    #[arg(long)]
+    pub without: Vec<PathBuf>,
+    /// Write an index that Deacon reads
+    #[arg(long)]
+    pub for_deacon: bool,
+    /// Threads; default: all
+    #[arg(short, long)]
+    pub threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Kind {
+    /// Exactly, 80 bits per minimizer
+    Exact,
+    /// With a rate of false positives of 2^-16, 18 bits
+    Fuse16,
+    /// With a rate of false positives of 2^-32, 36 bits
+    Fuse32,
+    /// All k-mers instead of minimizers, 16 bits per k-mer (about 128 per minimizer): k from 9 on
+    Sequences,
+}
+
+#[derive(Args)]
+pub struct Screen {
+    /// An index that `index` or Deacon wrote, or a table that `count` or `merge` wrote
+    pub index: PathBuf,
+    /// Files of reads; `-` is the standard input
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// The file for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
+    #[arg(long)]
+    pub matched: Option<PathBuf>,
+    /// The file for second mates that match; default: they follow the first ones
+    #[arg(long, requires = "matched")]
+    pub matched_mates: Option<PathBuf>,
+    /// The file for reads that do not match; for all outputs, names and `-` mean the same as for --matched
+    #[arg(long)]
+    pub unmatched: Option<PathBuf>,
+    /// The file for second mates that do not; default: they follow the first ones
+    #[arg(long, requires = "unmatched")]
+    pub unmatched_mates: Option<PathBuf>,
+    /// The file for the hits of each read: name, hits, all that was looked up, whether it matches
+    #[arg(long)]
+    pub counts: Option<PathBuf>,
+    /// The file for a summary as JSON
+    #[arg(long)]
+    pub summary: Option<PathBuf>,
+    /// Least hits of a read that matches: different minimizers that the index has, or k-mers that the table or an index
+    /// of kind sequences has [default: 2; tables: 1]
+    #[arg(long)]
+    pub min_hits: Option<u64>,
+    /// Least share of its minimizers, or k-mers, that are hits [default: 0.01; tables: 0]
+    #[arg(long)]
+    pub min_share: Option<f64>,
+    /// Bases of each read that are looked at, from its start; 0 for all
+    #[arg(long, default_value_t = 0)]
+    pub prefix: usize,
+    /// Files are named two by two, with mates in both
+    #[arg(long, group = "pairs")]
+    pub paired: bool,
+    /// Mates follow one another in each file
+    #[arg(long, group = "pairs")]
+    pub interleaved: bool,
+    /// Take any two reads for mates, whatever their names; default: names of mates are equal, but for a 1 and a 2 at
+    /// their ends
+    #[arg(long, requires = "pairs")]
+    pub any_mates: bool,
+    /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
+    #[arg(long)]
+    pub map: bool,
+    /// Device that decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and
+    /// more, if the index fits into its memory
+    #[arg(long, value_enum, default_value_t = On::Auto)]
+    pub backend: On,
+    /// Effort of gzip, 1 to 9 [default: 2]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub compression: Option<u32>,
+    /// Threads; default: all
+    #[arg(short, long)]
+    pub threads: Option<usize>,
+}
+
+#[derive(Args)]
+pub struct Info {
+    /// An index or a table
+    pub file: PathBuf,
+}
+
+#[derive(Args)]
+pub struct Merge {
+    /// Tables of the same k
+    #[arg(required = true)]
+    pub tables: Vec<PathBuf>,
+    /// The file for their sum; `-` is the standard output
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Leave out k-mers of which there are fewer copies in all
+    #[arg(long, default_value_t = 1)]
+    pub min_count: u64,
+}
+
+#[derive(Args)]
+pub struct Histogram {
+    /// A table
+    pub table: PathBuf,
+    /// The last line counts k-mers with that many copies and more
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub most: u32,
+}
+
+#[derive(Args)]
+pub struct List {
+    /// A table
+    pub table: PathBuf,
+    /// Leave out k-mers of which there are fewer copies
+    #[arg(long, default_value_t = 1)]
+    pub min_count: u64,
+}
+
+/// Reads a number of bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[number.len()..].to_ascii_uppercase().trim_end_matches(['B', 'I']) {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err("write a number of bytes, or one with K, M or G after it, as 1.5G".to_owned()),
+    };
+    let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let bytes = number.parse::<f64>().ok().filter(|_| is_decimal).map(|number| number * (1u64 << shift) as f64);
+    match bytes {
+        None => Err("write a number, then K, M or G, as 1.5G".to_owned()),
+        Some(bytes) if bytes >= u64::MAX as f64 => Err("that is more than 2^64 bytes".to_owned()),
+        Some(bytes) => Ok(bytes as u64),
+    }
+}
+
+/// Ends of help texts.
+mod examples {
+    pub const ALL: &str = "\
+Examples:
+  kmers index host.fa.gz -o host.index
+  kmers screen host.index reads.fq.gz --unmatched clean.fq.gz
+  kmers count -k 31 genome.fa.gz -o genome.kmers";
+    pub const COUNT: &str = "\
+Examples:
+  kmers count -k 31 genome.fa.gz -o genome.kmers
+  kmers count -k 21 r1.fq.gz r2.fq.gz --min-count 2 --max-memory 1.5G -o reads.kmers
+  xz -dc genome.fa.xz | kmers count - -o genome.kmers";
+    pub const INDEX: &str = "\
+Examples:
+  kmers index host.fa.gz -o host.index
+  kmers index host.fa.gz --without bacteria.fa.gz --kind fuse16 -o host.index
+  kmers index first.index second.index -o both.index";
+    pub const SCREEN: &str = "\
+Examples:
+  kmers screen host.index reads.fq.gz --unmatched clean.fq.gz --summary clean.json
+  kmers screen host.index r1.fq.gz r2.fq.gz --paired --unmatched c1.fq.gz --unmatched-mates c2.fq.gz
+  kmers screen genome.kmers reads.fq --min-hits 3 --matched - | next-program";
+    pub const INFO: &str = "\
+Examples:
+  kmers info host.index
+  kmers info genome.kmers";
+    pub const MERGE: &str = "\
+Examples:
+  kmers merge monday.kmers tuesday.kmers -o both.kmers
+  kmers merge *.kmers --min-count 2 -o all.kmers";
+    pub const HISTOGRAM: &str = "\
+Examples:
+  kmers histogram reads.kmers
+  kmers histogram reads.kmers --most 100 > copies.tsv";
+    pub const LIST: &str = "\
+Examples:
+  kmers list genome.kmers | sort > sorted.tsv
+  kmers list reads.kmers --min-count 10";
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Each command, too, ends its help with examples.
+    #[test]
+    fn the_command_line_is_sound() {
+        let mut cli = Cli::command();
+        cli.clone().debug_assert();
+        cli.build();
+        for command in std::iter::once(&cli).chain(cli.get_subcommands()).filter(|command| command.get_name() != "help")
+        {
+            let help = command.clone().render_help().to_string();
+            assert!(help.contains("Examples:\n  kmers "), "{help}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        let sizes = ["17", "2K", "3M", "4g", "1GiB", "5kb", "1.5G", "0.5K"].map(|text| bytes(text).unwrap());
+        assert_eq!(sizes, [17, 2 << 10, 3 << 20, 4 << 30, 1 << 30, 5 << 10, 3 << 29, 512]);
+        for text in ["", "G", "1.5.5G", "-1", "3X", "99999999999G", "1µ", "1e3", "inf", "NaN", "."] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Indexes of sequences, and of other indexes.
+
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::thread;
+
+use rayon::prelude::*;
+use warpset_base::parallel::threads_for;
+use warpset_base::sort::sort_by_rank;
+use warpset_base::words::zeroed_vec;
+use warpset_fuse::{BinaryFuse16, BinaryFuse32};
+use warpset_sequence::{DEFAULT_BITS_PER_KEY, Minimizers};
+use warpset_static::StaticSet;
+
+use super::format::begins_as_index;
+use super::front;
+use super::members::Members;
+use super::{Index, IndexKind, check};
+use crate::count::pool;
+use crate::feed::{Cursor, feed};
+use crate::odd::{is_plain, tidy};
+use crate::pieces::Text;
+use crate::{Error, K, Progress, Settings};
+
+/// Minimizers of a part, at least.
+const PART: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
+
+/// How to make an index; each setter states its default.
+///
+/// ```
+/// use warpset_kmers::{IndexKind, Indexing};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let genome = folder.path().join("genome.fa");
+/// # std::fs::write(&genome, ">g\nGATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG\n")?;
+/// let index = Indexing::new(31, 15)?.kind(IndexKind::Fuse32).run(&[genome])?;
+/// assert!(index.len() > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is indexed until `run`"]
+pub struct Indexing {
+    pub(super) k: u32,
+    w: u32,
+    kind: IndexKind,
+    pub(super) without: Vec<PathBuf>,
+    pub(super) bits_per_kmer: f64,
+    threads: usize,
+    progress: Progress,
+}
+
+impl Indexing {
+    /// Minimizers of windows of `w` k-mers of `k` bases.
+    ///
+    /// # Errors
+    /// [`Error::InvalidWindow`] unless `k` is odd and from 1 to 31, and `w` odd and from 1 to 63.
+    pub fn new(k: u32, w: u32) -> Result<Indexing, Error> {
+        let (k, w) = check(k, w)?;
+        let (kind, without) = (IndexKind::default(), Vec::new());
+        let bits_per_kmer = DEFAULT_BITS_PER_KEY;
+        Ok(Indexing { k, w, kind, without, bits_per_kmer, threads: 0, progress: Progress::hidden() })
+    }
+
+    /// How the index is to answer. [`IndexKind::Sequences`] takes all k-mers, whatever `w` is, and `k` from 9 on.
+    /// Default: [`IndexKind::Exact`].
+    pub fn kind(mut self, kind: IndexKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Bits of memory per k-mer of [`IndexKind::Sequences`]; other kinds have a number of their own. Default: 16.
+    pub fn bits_per_kmer(mut self, bits: f64) -> Self {
+        self.bits_per_kmer = bits;
+        self
+    }
+
+    /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k`, whatever their `w`. For
+    /// [`IndexKind::Sequences`] their k-mers: of sequences, or of tables of the same `k`; the `k - s` k-mers next to
+    /// what stays (four, if k is 31) may be found nevertheless. Default: none.
+    pub fn without(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.without = files.into_iter().collect();
+        self
+    }
+
+    /// Threads; 0 for all of the machine. Default: all of the machine.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Where to show how far reading is. Default: nowhere.
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// Indexes files: FASTA and FASTQ, compressed or not, and exact indexes of the same windows, which are united.
+    /// Takes 24 bytes of memory per minimizer, equal ones of different places included, besides the index.
+    ///
+    /// # Errors
+    /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
+    /// [`Error::OnlyFilter`] for indexes; [`Error::NoKmers`] if there is no minimizer; [`Error::Threads`];
+    /// [`Error::Index`] if there is no memory; [`Error::Interrupted`]; for a sequence filter [`Error::Sequence`] if it
+    /// cannot have such `k` or bits, or there is no memory, [`Error::NotKmers`] for indexes, and [`Error::DifferentK`]
+    /// and the errors of [`count_files`](crate::count_files) for what is left out.
+    pub fn run(&self, files: &[PathBuf]) -> Result<Index, Error> {
+        if files.is_empty() {
+            return Err(Error::NoInput);
+        }
+        let pool = pool(threads_for(self.threads, u64::MAX))?;
+        let indexed = pool.install(|| {
+            self.progress.say("indexing");
+            if self.kind == IndexKind::Sequences {
+                return self.run_sequences(files);
+            }
+            let mut kmers = self.kmers_of(files, true)?;
+            if !self.without.is_empty() {
+                let out = StaticSet::builder().build_from(&self.kmers_of(&self.without, false)?);
+                let is_out = out.map_err(Error::of_index)?.contains_bulk(&kmers);
+                let mut is_out = is_out.into_iter();
+                kmers.retain(|_| !is_out.next().unwrap_or(false));
+            }
+            match kmers.is_empty() {
+                true => Err(Error::NoKmers { k: self.k + self.w - 1 }),
+                false => Index::from_kmers((self.k, self.w), kmers, self.kind),
+            }
+        });
+        self.progress.outcome(indexed)
+    }
+
+    /// Minimizers, some of them several times. Indexes have the same `w` too if they are `added`.
+    fn kmers_of(&self, files: &[PathBuf], added: bool) -> Result<Vec<u64>, Error> {
+        let (indexes, sequences): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| begins_as_index(path));
+        let mut parts = Vec::new();
+        for path in indexes {
+            parts.push(self.kmers_of_index(path, added)?);
+        }
+        let minimizers = Minimizers::deacon(self.k, self.w).map_err(Error::of_index)?;
+        let sequences: Vec<PathBuf> = sequences.into_iter().cloned().collect();
+        let found =
+            self.each_part(&sequences, (self.k + self.w - 1) as usize, |found: &mut Vec<Vec<u64>>, letters| {
+                // Parts of some megabytes, which need not be moved as more come.
+                let is_full = |part: &Vec<u64>| part.len() + letters.len() > part.capacity();
+                if found.last().is_none_or(is_full) {
+                    found.push(Vec::with_capacity(PART.max(letters.len())));
+                }
+                if let Some(part) = found.last_mut() {
+                    minimizers.kmers_bulk_into(&[letters], part, &mut Vec::new());
+                }
+            })?;
+        parts.extend(found.into_iter().flatten());
+        concatenated(parts)
+    }
+
+    fn kmers_of_index(&self, path: &Path, added: bool) -> Result<Vec<u64>, Error> {
+        let index = Index::load(path)?;
+        if index.k != self.k || (added && index.w != self.w) {
+            return Err(Error::DifferentWindow {
+                path: path.to_owned(),
+                found_k: index.k,
+                found_w: index.w,
+                k: self.k,
+                w: self.w,
+            });
+        }
+        index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
+    }
+
+    /// Hands parts of all sequences, letters without white space and with T for U, to the threads of the pool, each with
+    /// what it gathers.
+    /// Every window of the index is whole in one of the parts.
+    pub(super) fn each_part<T: Default + Send>(
+        &self,
+        files: &[PathBuf],
+        window: usize,
+        take: impl Fn(&mut T, &[u8]) + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+        let threads = rayon::current_num_threads();
+        let settings = Settings { k: K::of_window(window), ..Settings::new(1)? };
+        let settings = settings.threads(threads).progress(self.progress.clone());
+        let take_text = |gathered: &mut T, lines: &mut Vec<u8>, text: &[u8]| {
+            if is_plain::<false>(text) {
+                return take(gathered, text);
+            }
+            lines.clear();
+            tidy(text, lines);
+            take(gathered, lines);
+        };
+        let gathered = feed(&texts, &settings, |feed, threads| {
+            if settings.threads == 1 {
+                let (mut gathered, mut lines) = (T::default(), Vec::new());
+                feed.each(|text| {
+                    take_text(&mut gathered, &mut lines, text);
+                    Ok(())
+                })?;
+                return Ok(vec![gathered]);
+            }
+            let work = || {
+                let (mut gathered, mut lines, mut cursor) = (T::default(), Vec::new(), Cursor::default());
+                while feed.step(&mut cursor, |text| take_text(&mut gathered, &mut lines, text))? {}
+                Ok(gathered)
+            };
+            thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+                    worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+                };
+                workers.into_iter().map(join).collect()
+            })
+        });
+        self.progress.note(settings.seen.lock().unwrap_or_else(PoisonError::into_inner).odd);
+        gathered
+    }
+}
+
+/// One vector of all parts, copied by all threads of the current pool.
+fn concatenated(mut parts: Vec<Vec<u64>>) -> Result<Vec<u64>, Error> {
+    if parts.len() == 1 {
+        return Ok(parts.pop().unwrap_or_default());
+    }
+    let mut all = zeroed_vec(parts.iter().map(|part| part.len() as u64).sum())?;
+    let mut rest = &mut all[..];
+    let places: Vec<&mut [u64]> =
+        parts.iter().map(|part| rest.split_off_mut(..part.len()).unwrap_or_default()).collect();
+    parts.into_par_iter().zip(places).for_each(|(part, place)| place.copy_from_slice(&part));
+    Ok(all)
+}
+
+/// Sorts k-mers and leaves out equal ones.
+fn make_distinct(kmers: &mut Vec<u64>) {
+    sort_by_rank(kmers, u64::BITS, |kmer| kmer);
+    kmers.dedup();
+}
+
+impl Index {
+    /// The index of canonical k-mers, some of which may be equal.
+    pub(crate) fn from_kmers((k, w): (u32, u32), mut kmers: Vec<u64>, kind: IndexKind) -> Result<Index, Error> {
+        let (members, len) = match kind {
+            IndexKind::Exact => {
+                let set = StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?;
+                let len = set.len();
+                (Members::Static(set), len)
+            }
+            IndexKind::Fuse16 => {
+                make_distinct(&mut kmers);
+                let filter = BinaryFuse16::builder().build_from(&kmers).map_err(Error::of_index)?;
+                (Members::Fuse16(filter), kmers.len() as u64)
+            }
+            IndexKind::Fuse32 => {
+                make_distinct(&mut kmers);
+                let filter = BinaryFuse32::builder().build_from(&kmers).map_err(Error::of_index)?;
+                (Members::Fuse32(filter), kmers.len() as u64)
+            }
+            IndexKind::Sequences => unreachable!("sequence filters are made of sequences"),
+        };
+        let front = if kind == IndexKind::Exact { Some(front::of(&kmers, len)?) } else { None };
+        Ok(Index { k, w, len, members, front })
+    }
+}

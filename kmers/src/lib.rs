@@ -1,0 +1,48 @@
+//! Canonical k-mers of FASTA and FASTQ, counted exactly: the library behind the program `kmers`.
+//!
+//! ```
+//! use warpset_kmers::{Settings, Table, count_bytes};
+//!
+//! let fasta = b">a\nACGTTGCAACGT\n";
+//! let table: Table = count_bytes(fasta, &Settings::new(4)?)?;
+//! assert_eq!(table.count(b"ACGT")?, 2); // its own reverse complement
+//! assert_eq!(table.count(b"TTGC")?, table.count(b"GCAA")?); // the same k-mer on the other strand
+//! # Ok::<(), warpset_kmers::Error>(())
+//! ```
+//!
+//! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T.
+//! Counts lie in a [`Table`], an exact quotient filter with counters. How to use the program, what it costs, and its
+//! limits: `docs/kmers.md`.
+
+#![warn(clippy::missing_errors_doc)]
+
+mod count;
+mod error;
+mod feed;
+mod filling;
+pub mod gpu;
+mod index;
+mod odd;
+mod packing;
+mod parts;
+mod pieces;
+mod progress;
+mod reads;
+mod recognise;
+mod roll;
+mod screen;
+mod settings;
+mod table;
+mod wide;
+
+pub use count::{count_bytes, count_files, count_sequences};
+pub use error::Error;
+pub use index::{Index, IndexKind, Indexing};
+pub use odd::OddLetters;
+pub use packing::Packing;
+pub use progress::Progress;
+pub use recognise::checksum;
+pub use roll::{K, Roll, canonical, letters};
+pub use screen::{Pairing, Rule, Screened, Screening};
+pub use settings::{BackendChoice, Settings};
+pub use table::Table;
