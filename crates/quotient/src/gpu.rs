@@ -26,8 +26,8 @@ mod extract;
 pub(crate) mod fingerprints;
 pub(crate) mod launch;
 mod lookup;
-#[cfg(feature = "papers")]
-pub(crate) mod papers;
+#[doc(hidden)]
+pub mod methods;
 mod parts;
 mod rates;
 mod resize;

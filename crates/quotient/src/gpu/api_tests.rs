@@ -43,8 +43,6 @@ fn memory_of_another_device_is_refused() {
     let (stream, stream_there) = (here.new_stream().unwrap(), there.new_stream().unwrap());
 
     is_refused(builder.on(&here).build_from_device(theirs));
-    #[cfg(feature = "papers")]
-    is_refused(builder.on(&here).build_from_device_with(theirs, crate::standard::BuildMethod::ParallelMerging));
     is_refused(filter.insert_device(theirs));
     is_refused(filter.insert_device_with(theirs, super::UpdateMethod::InPlace));
     is_refused(filter.remove_device(theirs));

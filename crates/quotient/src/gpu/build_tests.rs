@@ -199,12 +199,6 @@ proptest::proptest! {
             (Ok(mut expected), Ok(mut built)) => {
                 proptest::prop_assert!(built.to_host().unwrap() == expected);
                 proptest::prop_assert!(built.fingerprints().unwrap().into_iter().eq(expected.fingerprints()));
-                #[cfg(feature = "papers")]
-                for method in crate::standard::BuildMethod::ALL {
-                    let hashes: Vec<crate::Hashed> = some.iter().map(|f| crate::Hashed(f << (64 - q - r))).collect();
-                    let by = StandardBuilder::with_layout(layout).on(&device).build_from_with(&hashes, method).unwrap();
-                    proptest::prop_assert!(by.to_host().unwrap() == expected, "{:?}", method);
-                }
                 let others = fingerprints(&others, layout.limit() as usize);
                 if let Ok(other) = crate::StandardQuotientFilter::from_fingerprints(layout, &others) {
                     let on_device = StandardQuotientFilter::from_host(&device, &other).unwrap();

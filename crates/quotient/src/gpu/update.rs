@@ -27,12 +27,6 @@ pub enum UpdateMethod {
     InPlace,
     /// The filter is rewritten from its own fingerprints and the sorted batch.
     Rebuild,
-    /// The paper's: of a standard filter, in rounds, each a pass over the filter that labels its superclusters, and one
-    /// fingerprint inserted or removed in each (algorithms 3 and 7); of a rank-and-select filter, the sorted batch in
-    /// queues, one per block, which one thread per region works off (section V-B, algorithm 9). Memory and limits are
-    /// those of [`UpdateMethod::InPlace`].
-    #[cfg(feature = "papers")]
-    Paper,
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -113,6 +107,16 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     fn update_device<K: DeviceKeys>(&mut self, keys: K, change: Change, method: UpdateMethod) -> Result<u64, Error> {
+        self.change_by_keys(keys, change, |filter, stream, batch| filter.update(stream, batch, change, method))
+    }
+
+    /// Hashes keys on the device and lets `update` insert or remove their fingerprints, unless that changes nothing.
+    pub(super) fn change_by_keys<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        change: Change,
+        update: impl FnOnce(&mut Self, &Stream, Fingerprints) -> Result<u64, Error>,
+    ) -> Result<u64, Error> {
         if keys.count() == 0 {
             return Ok(0);
         }
@@ -124,7 +128,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let too_wide = if change == Change::Insert { TooWide::Refused } else { TooWide::Dropped };
         // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
         let batch = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, too_wide) };
-        let changed = batch.and_then(|batch| self.update(&stream, batch, change, method));
+        let changed = batch.and_then(|batch| update(self, &stream, batch));
         if changed.is_err() {
             stream.synchronize()?;
         }
@@ -154,19 +158,6 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let layout = self.layout;
         let method = self.method_for(batch.len(), change, method);
-        #[cfg(feature = "papers")]
-        let mut batch = batch;
-        #[cfg(feature = "papers")]
-        if method == UpdateMethod::Paper {
-            if S::PAPER_SORTS {
-                batch = batch.sorted(&layout, stream)?;
-            }
-            let changed = self
-                .change_words(stream, batch.len(), change, |filter| filter.change_as_paper(stream, &batch, change))?;
-            if let Some(changed) = changed {
-                return Ok(changed);
-            }
-        }
         let sorted = batch.sorted(&layout, stream)?;
         if layout.is_counted() {
             let counts = CountedFingerprints::of_sorted(&layout, stream, &sorted)?;
@@ -184,7 +175,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// The method that is taken: the fastest where none is asked for, and one that can count that far.
-    fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
+    pub(super) fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
         let (layout, slots) = (&self.layout, self.layout.slots());
         // Threads, and what they number, are counted in 32 bits.
         if layout.is_counted() || keys >= u32::MAX as usize || slots >= S::MOST_SLOTS_IN_PLACE {
@@ -203,7 +194,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Lets `work` change the words in place: those of this filter, or of a copy if the batch may turn out not to fit.
     /// It returns by how many fingerprints it changed them, or `None` if the batch does not fit; then this filter is as
     /// it was.
-    fn change_words(
+    pub(super) fn change_words(
         &mut self,
         stream: &Stream,
         keys: usize,

@@ -13,13 +13,7 @@ use crate::{
     Builder, Duplicates, Error, Hashed, Insert, Layout, QuotientFilter as HostFilter, RankSelect, Remove, Standard,
 };
 
-const METHODS: &[UpdateMethod] = &[
-    #[cfg(feature = "papers")]
-    UpdateMethod::Paper,
-    UpdateMethod::InPlace,
-    UpdateMethod::Rebuild,
-    UpdateMethod::Auto,
-];
+const METHODS: &[UpdateMethod] = &[UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Auto];
 
 /// Slots lie in bytes if `packed` is not set and there are such slots of this kind.
 fn layout<S: DeviceSlotKind>(q: u32, r: u32, load: f64, packed: bool, keep: bool) -> Layout {
