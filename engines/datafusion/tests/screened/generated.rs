@@ -49,7 +49,7 @@ fn types() -> Vec<DataType> {
 }
 
 /// Small numbers as a column of this type.
-fn column(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
+pub(crate) fn column(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
     let small: ArrayRef = Arc::new(numbers.iter().copied().collect::<Int32Array>());
     let wide: ArrayRef = Arc::new(numbers.iter().map(|number| number.map(i64::from)).collect::<Int64Array>());
     let through = |step: &DataType| cast(&cast(&small, step).unwrap(), kind).unwrap();
@@ -84,7 +84,7 @@ const CONDITIONS: &[&str] = &[
 ];
 
 /// Queries, with `{on}` for the condition.
-const JOINS: &[&str] = &[
+pub(crate) const JOINS: &[&str] = &[
     "SELECT a.v, b.w FROM a JOIN b ON {on}",
     "SELECT a.v, b.w FROM a LEFT JOIN b ON {on}",
     "SELECT a.v, b.w FROM a RIGHT JOIN b ON {on}",

@@ -5,6 +5,7 @@ mod edges;
 mod generated;
 mod plans;
 mod queries;
+mod situations;
 mod subqueries;
 
 use std::sync::Arc;

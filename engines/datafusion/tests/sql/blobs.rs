@@ -12,8 +12,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 use warpset_mphf::RecSplit;
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 
 use crate::{context, integers, table};
 

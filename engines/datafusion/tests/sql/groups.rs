@@ -11,8 +11,8 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::BinaryFuse16;
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 use warpset_mphf::RecSplit;
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 
 use crate::{integers, saved, table, with_config};
 
