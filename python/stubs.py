@@ -94,6 +94,7 @@ PARAMETERS = {
     "default": "object",
     "other": "object",
     "cleanup": "float",
+    "threads": "SupportsIndex",
     "__class_getitem__.items": "object",
 }
 # Of parameters that are names.

@@ -23,7 +23,7 @@ macro_rules! class {
             /// iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
             /// `threads` bounds the threads that work on it; by default as many as the machine has.
             #[pyo3(signature = (keys, /, *, threads=None))]
-            fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+            fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<$crate::threads::Threads>) -> PyResult<()> {
                 $crate::filter::update::<$family>(&self.0, py, keys, threads)
             }
 
@@ -36,7 +36,7 @@ macro_rules! class {
                 keys: &Bound<'_, PyAny>,
                 form: &str,
                 out: Option<&Bound<'_, PyAny>>,
-                threads: Option<usize>,
+                threads: Option<$crate::threads::Threads>,
             ) -> PyResult<Py<PyAny>> {
                 $crate::filter::test_and_add::<$family>(&self.0, py, keys, form, out, threads)
             }
@@ -94,7 +94,7 @@ macro_rules! class {
                 keys: &Bound<'_, PyAny>,
                 form: &str,
                 out: Option<&Bound<'_, PyAny>>,
-                threads: Option<usize>,
+                threads: Option<$crate::threads::Threads>,
             ) -> PyResult<Py<PyAny>> {
                 $crate::filter::contains::<$family>(&self.0, py, keys, form, out, threads)
             }
@@ -105,7 +105,7 @@ macro_rules! class {
                 &self,
                 py: Python<'_>,
                 keys: &Bound<'_, PyAny>,
-                threads: Option<usize>,
+                threads: Option<$crate::threads::Threads>,
             ) -> PyResult<usize> {
                 $crate::filter::count_contained::<$family>(&self.0, py, keys, threads)
             }

@@ -10,7 +10,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
-use warpset::{bloom, fuse, lsm, quotient, recsplit, sequence, static_sets};
+use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
 use warpset_base::file::{SavedType, Structure};
 
 create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is as it was before.");
@@ -272,9 +272,9 @@ impl From<warpset_kmers::Error> for Failure {
         Failure::of(kind, &error)
     }
 }
-impl From<recsplit::Error> for Failure {
-    fn from(error: recsplit::Error) -> Failure {
-        use recsplit::Error;
+impl From<mphf::Error> for Failure {
+    fn from(error: mphf::Error) -> Failure {
+        use mphf::Error;
         let error = match error {
             Error::File(cause) => return cause.into(),
             error => error,

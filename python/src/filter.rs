@@ -16,7 +16,7 @@ use crate::keys::{
 };
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
-use crate::threads::ON_DEVICE;
+use crate::threads::{ON_DEVICE, Threads};
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
 
 /// Lookups of keys on the host, whatever their type.
@@ -150,7 +150,7 @@ pub fn contains<S: Asked>(
     keys: &Bound<'_, PyAny>,
     form: &str,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Py<PyAny>> {
     let batch = Batch::of(keys)?;
     let n = batch.len();
@@ -185,7 +185,7 @@ pub fn answer_on_device<S: Structure, T: ArrayItem + Send>(
     py: Python<'_>,
     keys: &DeviceKeys,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     array: impl FnOnce(DeviceVec<T>) -> DeviceArray,
     work: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, T>) -> Result<()> + Send,
 ) -> PyResult<Py<PyAny>> {
@@ -220,7 +220,7 @@ pub fn numbers<S: Structure>(
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     absent: u64,
     on_host: impl Fn(&Where<S>, HostKeys<'_>, &mut [u64]) -> Result<()> + Sync,
     on_device: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, u64>) -> Result<()> + Send,
@@ -247,7 +247,7 @@ pub fn count_contained<S: Asked>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<usize> {
     Ok(match Batch::of(keys)? {
         Batch::Host(parts) => {
@@ -284,7 +284,7 @@ pub fn update<S: Grown>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<()> {
     each_batch(keys, &mut |batch| insert(object, py, batch, threads))
 }
@@ -319,7 +319,7 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
     if gathered.len() > 0 { work(&Batch::Host(vec![gathered.take()])) } else { Ok(()) }
 }
 
-fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<()> {
+fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: Option<Threads>) -> PyResult<()> {
     match batch {
         Batch::Host(parts) => each_change(object, py, parts, |group, places| {
             Ok(object.write(py, threads, places.len(), |filter| {
@@ -360,7 +360,7 @@ pub fn test_and_add<S: Grown>(
     keys: &Bound<'_, PyAny>,
     form: &str,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Py<PyAny>> {
     let batch = Batch::of(keys)?;
     let Batch::Host(parts) = &batch else {

@@ -10,7 +10,7 @@ use crate::keys::Batch;
 use crate::kinds::{Either, Kinds, one_of};
 use crate::recsplit::as_one;
 use crate::structure::{Forms, Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, run_watched};
+use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_keys};
 
 structure!(Fuse8: fuse::BinaryFuse8, fuse::MappedBinaryFuse8, fuse::gpu::BinaryFuse8);
@@ -108,7 +108,7 @@ class! {
             sharded: bool,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Self> {
             let (place, keys) = (Location::of(device)?, Batch::of(keys)?);
             let arity = match arity {

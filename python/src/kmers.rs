@@ -20,7 +20,7 @@ use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::array;
 use crate::sequences::expect_letters;
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
-use crate::threads::{Shared, Watch, run, run_watched};
+use crate::threads::{Shared, Threads, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
 
 /// Counts in a filter that is not in host memory.
@@ -108,8 +108,8 @@ fn heard_by(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
 }
 
 /// The settings that say where to count.
-fn settings(k: K, place: &Location, threads: Option<usize>) -> Result<Settings> {
-    let settings = Settings::new(k.get())?.threads(threads.unwrap_or(0));
+fn settings(k: K, place: &Location, threads: Option<Threads>) -> Result<Settings> {
+    let settings = Settings::new(k.get())?.threads(threads.unwrap_or_default().0);
     Ok(match place {
         Location::Cpu => settings.backend(Backend::Cpu),
         Location::On(device) => settings.on(device),
@@ -159,7 +159,7 @@ fn merge(object: &Object<Kmers>, py: Python<'_>, more: &Table) -> PyResult<()> {
 
 impl KmerCounter {
     /// How to count what is added.
-    fn settings(&self, py: Python<'_>, threads: Option<usize>) -> Result<Settings> {
+    fn settings(&self, py: Python<'_>, threads: Option<Threads>) -> Result<Settings> {
         self.0.read(py, None, 1, |value| match value {
             Where::Host(table) => settings(table.k(), &Location::Cpu, threads),
             Where::Device(there) => settings(there.k, &Location::On(Kmers::device(there).clone()), threads),
@@ -231,7 +231,7 @@ class! {
             min_count: u64,
             memory: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, k) = (Location::of(device)?, K::new(k).map_err(Failure::from)?);
@@ -249,7 +249,7 @@ class! {
             py: Python<'_>,
             files: &Bound<'_, PyAny>,
             memory: Option<u64>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<()> {
             let settings = self.settings(py, threads)?;
@@ -263,7 +263,7 @@ class! {
             &self,
             py: Python<'_>,
             sequences: &Bound<'_, PyAny>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<()> {
             let (settings, batch) = (self.settings(py, threads)?, Batch::of(sequences)?);
             let counted = run_watched(py, threads, None, move |watch| {
@@ -318,7 +318,7 @@ class! {
             py: Python<'_>,
             kmers: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, kmers, out, threads, 0, |value, keys, counts| anywhere!(value, |table| {
                 codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
@@ -413,7 +413,7 @@ class! {
             matched: Option<FilePath>,
             unmatched: Option<FilePath>,
             min_hits: u64,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<(u64, u64)> {
             let files = FilePath::several(files)?;
@@ -421,7 +421,7 @@ class! {
             let table = self.0.read(py, None, ALL_OF_IT, |value| value.on_host(|table| Ok(table.clone())))?;
             let screened = run_watched(py, threads, progress, move |watch| {
                 let mut screening = Screening::new(&table).min_hits(min_hits).progress(heard_by(watch, &files));
-                screening = screening.threads(threads.unwrap_or(0));
+                screening = screening.threads(threads.unwrap_or_default().0);
                 if let Some(path) = matched {
                     screening = screening.matched(path.0);
                 }

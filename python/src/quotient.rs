@@ -12,7 +12,7 @@ use crate::filter::numbers;
 use crate::keys::{Batch, each_group, one_key};
 use crate::kinds::{Either, Kinds, kind_of, no_kind};
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
-use crate::threads::{ON_DEVICE, Shared, run};
+use crate::threads::{ON_DEVICE, Shared, Threads, run};
 use crate::{anywhere, ask, changing, class, either, structure, with_device_keys, with_key, with_keys};
 
 structure!(RankSelect: quotient::RankSelectQuotientFilter, quotient::MappedRankSelectQuotientFilter,
@@ -99,7 +99,7 @@ impl Settings {
 }
 
 /// Removes one copy of each key, and says how many copies that took out.
-fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<u64> {
+fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Option<Threads>) -> PyResult<u64> {
     Ok(match batch {
         Batch::Host(parts) => {
             let mut removed = 0;
@@ -191,7 +191,7 @@ class! {
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, 0, |filter, keys, counts| {
                 anywhere!(filter, |filter| either!(filter, |filter| {
@@ -219,7 +219,7 @@ class! {
         /// Remove only keys that were added: another key may look the same to the filter, and a copy of it be taken
         /// out.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<u64> {
+        fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<u64> {
             remove(&self.0, py, &Batch::of(keys)?, threads)
         }
 

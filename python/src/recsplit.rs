@@ -11,13 +11,13 @@ use crate::filter::numbers;
 use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
 use crate::kinds::{Either, Kinds, kind_of, no_kind};
 use crate::structure::{Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, Watch, run_watched};
+use crate::threads::{Shared, Threads, Watch, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_key, with_keys};
 
-structure!(RecSplitFunction: recsplit::RecSplit, recsplit::MappedRecSplit, recsplit::gpu::RecSplit);
-structure!(ConsensusFunction: recsplit::Consensus, recsplit::MappedConsensus, recsplit::gpu::Consensus);
-structure!(RecSplitFilter: recsplit::StaticFilter, recsplit::MappedStaticFilter, recsplit::gpu::StaticFilter);
-structure!(ConsensusFilter: recsplit::ConsensusFilter, recsplit::MappedConsensusFilter, recsplit::gpu::ConsensusFilter);
+structure!(RecSplitFunction: mphf::RecSplit, mphf::MappedRecSplit, mphf::gpu::RecSplit);
+structure!(ConsensusFunction: mphf::Consensus, mphf::MappedConsensus, mphf::gpu::Consensus);
+structure!(RecSplitFilter: mphf::StaticFilter, mphf::MappedStaticFilter, mphf::gpu::StaticFilter);
+structure!(ConsensusFilter: mphf::ConsensusFilter, mphf::MappedConsensusFilter, mphf::gpu::ConsensusFilter);
 
 /// The types of functions.
 pub type Function = Kinds<RecSplitFunction, ConsensusFunction>;
@@ -250,14 +250,14 @@ over_a_function! {
             keys_per_value: Option<u32>,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
             let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
             settings.only_of("recsplit", "load_factor", load_factor.is_some())?;
             settings.only_of("recsplit", "keys_per_value", keys_per_value.is_some())?;
-            let (mut builder, mut consensus) = (recsplit::RecSplit::builder(), recsplit::Consensus::builder());
+            let (mut builder, mut consensus) = (mphf::RecSplit::builder(), mphf::Consensus::builder());
             if let Some(bits) = bits_per_key {
                 let (option, least) = if settings.is_consensus { ("overhead", 1.46) } else { ("leaf_size", 1.53) };
                 if leaf_size.is_some() || overhead.is_some() || bucket_size.is_some() {
@@ -294,7 +294,7 @@ over_a_function! {
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, NO_NUMBER, |function, keys, numbers| {
                 anywhere!(function, |function| either!(function, |function| {
@@ -312,7 +312,7 @@ over_a_function! {
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             self.index(py, keys, out, threads)
         }
@@ -371,12 +371,12 @@ over_a_function! {
             overhead: Option<f64>,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
             let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
-            let (builder, consensus) = (recsplit::StaticFilter::builder(), recsplit::ConsensusFilter::builder());
+            let (builder, consensus) = (mphf::StaticFilter::builder(), mphf::ConsensusFilter::builder());
             let (builder, consensus) = match (fpr, bits) {
                 (Some(_), Some(_)) => {
                     return Err(Failure::value("fpr and bits both say how much is stored of a key: give one").into());
@@ -400,7 +400,7 @@ over_a_function! {
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| either!(filter, |filter| {
                 let found = with_keys!(keys, |keys| filter.get_bulk_into(keys, numbers))?;

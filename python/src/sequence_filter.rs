@@ -13,7 +13,7 @@ use crate::error::{Failure, Result};
 use crate::output::{Answers, array};
 use crate::sequences::{Letters, Sequences, each_group, each_stretch};
 use crate::structure::{ALL_OF_IT, Forms, Where, combine, copy, keys_elsewhere};
-use crate::threads::{ON_DEVICE, Shared, run};
+use crate::threads::{ON_DEVICE, Shared, Threads, run};
 use crate::{anywhere, ask, changing, class, structure};
 
 structure!(OfKmers = "SequenceFilter": Host, MappedSequenceFilter, sequence::gpu::SequenceFilter; |value: &Where<Self>| {
@@ -96,14 +96,14 @@ fn windows_there(filter: &sequence::gpu::SequenceFilter, letters: DeviceSlice<'_
 
 impl SequenceFilter {
     /// Inserts sequences.
-    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], threads: Option<usize>) -> PyResult<()> {
+    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], threads: Option<Threads>) -> PyResult<()> {
         each_group(py, sequences, self.k(py)? as usize, |fragments, _, letters| {
             Ok(self.0.write(py, threads, letters, |filter| changing!(filter, |filter| filter.insert_all(fragments)))?)
         })
     }
 
     /// What sequences have in the filter.
-    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<usize>) -> PyResult<Vec<Hits>> {
+    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<Threads>) -> PyResult<Vec<Hits>> {
         let mut hits = vec![Hits::default(); sequences.get().len()];
         each_group(py, sequences.get(), self.k(py)? as usize, |fragments, owners, letters| {
             let found =
@@ -176,7 +176,7 @@ class! {
         /// Adds the k-mers of one sequence. For a filter on a device it may be letters there, an array of `uint8`, in
         /// which any letter that is no base, a line end for one, ends a sequence.
         #[pyo3(signature = (sequence, /, *, threads=None))]
-        fn add(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn add(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             if let Some(letters) = DeviceLetters::of(sequence)? {
                 return Ok(self.0.write(py, threads, ON_DEVICE, |filter| {
                     let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
@@ -193,7 +193,7 @@ class! {
         /// Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the
         /// filter. `threads` bounds the threads that work on them; by default as many as the machine has.
         #[pyo3(signature = (sequences, /, *, threads=None))]
-        fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             Sequences::each_part(sequences, &mut |part| self.insert(py, part.get(), threads))
         }
 
@@ -204,7 +204,7 @@ class! {
             &self,
             py: Python<'_>,
             sequences: &Bound<'_, PyAny>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let hits = self.hits(py, &Sequences::of(sequences)?, threads)?;
             let (found, kmers): (Vec<u64>, Vec<u64>) = hits.iter().map(|hits| (hits.found, hits.kmers)).unzip();
@@ -226,7 +226,7 @@ class! {
             min_share: f64,
             form: &str,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             let threshold = Threshold::at_least(min_hits).and_fraction(min_share).map_err(Failure::from)?;
             let sequences = Sequences::of(sequences)?;
@@ -251,7 +251,7 @@ class! {
             sequence: &Bound<'_, PyAny>,
             form: &str,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             if let Some(letters) = DeviceLetters::of(sequence)? {
                 if form != "bool" || out.is_some() {

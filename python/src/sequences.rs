@@ -21,7 +21,7 @@ use warpset_kmers::{K, canonical};
 use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, is_masked, is_null, is_one_key};
 use crate::output::array;
-use crate::threads::run;
+use crate::threads::{Threads, run};
 
 /// What keeps letters alive.
 enum Owner {
@@ -359,14 +359,14 @@ pub fn minimizers(
     let (bytes, k) = (letters.get(), K::new(k).map_err(Failure::from)?);
     let (mut positions, span) = (Vec::new(), (k.get() + w - 1) as usize);
     each_stretch(py, bytes.len(), span, |_, stretch| {
-        Ok(run(py, Some(1), stretch.len(), || {
+        Ok(run(py, Some(Threads(1)), stretch.len(), || {
             let before = positions.len();
             minimizers.positions_into(&bytes[stretch.clone()], &mut positions);
             positions[before..].iter_mut().for_each(|position| *position += stretch.start);
             Ok(())
         })?)
     })?;
-    let found: Vec<(u64, u64)> = run(py, Some(1), bytes.len(), || {
+    let found: Vec<(u64, u64)> = run(py, Some(Threads(1)), bytes.len(), || {
         // Of equal k-mers a window may take one, and a later window one before that.
         positions.sort_unstable();
         positions.dedup();

@@ -19,7 +19,7 @@ use crate::device::Location;
 use crate::error::Result;
 use crate::output::TypeName;
 use crate::structure::{ALL_OF_IT, Where, combine, copy};
-use crate::threads::{Shared, run};
+use crate::threads::{Shared, Threads, run};
 use crate::{anywhere, class};
 
 /// When a map cleans up by itself, as `cleanup=` says it.
@@ -160,7 +160,7 @@ class! {
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             values: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<()> {
             if let (Ok(other), None) = (keys.cast::<Self>(), values) {
                 return self.merge(py, other.get());
@@ -193,7 +193,7 @@ class! {
             keys: &Bound<'_, PyAny>,
             values: &Bound<'_, PyAny>,
             by: &str,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<()> {
             let by = Combined::by(by)?;
             call!(self, py, threads, |call, T| call.upsert::<T>(keys, Some(values), by))
@@ -207,13 +207,13 @@ class! {
         /// >>> list(counts.items())
         /// [(1, 1), (3, 2)]
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn increment(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn increment(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             call!(self, py, threads, |call, T| call.upsert::<T>(keys, None, Combined::Sum))
         }
 
         /// Removes keys, whether they are there or not.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn delete(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn delete(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             call!(self, py, threads, |call, T| call.delete::<T>(keys))
         }
 
@@ -227,7 +227,7 @@ class! {
             default: i128,
             out: Option<&Bound<'_, PyAny>>,
             found: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             call!(self, py, threads, |call, T| call.get_many::<T>(keys, default, out, found))
         }
@@ -240,7 +240,7 @@ class! {
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             call!(self, py, threads, |call, T| call.contains::<T>(keys, out))
         }
@@ -254,7 +254,7 @@ class! {
             lows: &Bound<'_, PyAny>,
             highs: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             call!(self, py, threads, |call, T| call.count_range::<T>(lows, highs, out))
         }
@@ -268,7 +268,7 @@ class! {
             py: Python<'_>,
             lows: &Bound<'_, PyAny>,
             highs: &Bound<'_, PyAny>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.range::<T>(lows, highs))
         }
@@ -276,14 +276,14 @@ class! {
         /// The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is
         /// none.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn successors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<Three> {
+        fn successors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.neighbours::<T>(keys, true))
         }
 
         /// The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is
         /// none.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn predecessors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<Three> {
+        fn predecessors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.neighbours::<T>(keys, false))
         }
 

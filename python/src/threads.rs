@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -46,8 +47,25 @@ static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 /// Pools by process and number of threads.
 type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
 
-/// The pool of that many threads, 0 for all of the machine.
-fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
+/// Number of threads, as the argument `threads` gives it: 0, as `None`, means all of the machine.
+#[derive(Clone, Copy, Default)]
+pub struct Threads(pub usize);
+
+impl FromPyObject<'_, '_> for Threads {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Threads> {
+        match object.extract::<isize>()? {
+            number if number < 0 => Err(PyValueError::new_err(format!(
+                "threads={number}: pass a number of threads, or None for all of the machine"
+            ))),
+            number => Ok(Threads(number as usize)),
+        }
+    }
+}
+
+/// Returns the pool of `threads` threads.
+fn pool(Threads(threads): Threads) -> Result<Arc<ThreadPool>> {
     let threads = threads_for(threads, u64::MAX);
     let build = || {
         let name = |number| format!("warpset-{number}");
@@ -89,14 +107,14 @@ fn retire(pool: &Arc<ThreadPool>) {
 /// threads; `None` for all of the machine.
 pub fn run<R: Send>(
     py: Python<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     keys: usize,
     work: impl FnOnce() -> Result<R> + Send,
 ) -> Result<R> {
     if is_short(keys) {
         return work();
     }
-    let pool = pool(threads.unwrap_or(0))?;
+    let pool = pool(threads.unwrap_or_default())?;
     py.detach(|| pool.install(work))
 }
 
@@ -129,11 +147,11 @@ const TO_STOP: Duration = Duration::from_millis(500);
 /// not use, and its result is dropped.
 pub fn run_watched<R: Send + 'static>(
     py: Python<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Arc<Watch>) -> Result<R> + Send + 'static,
 ) -> PyResult<R> {
-    let (pool, watch) = (pool(threads.unwrap_or(0))?, Arc::<Watch>::default());
+    let (pool, watch) = (pool(threads.unwrap_or_default())?, Arc::<Watch>::default());
     let (sender, mut receiver) = mpsc::sync_channel(1);
     let watched = watch.clone();
     pool.spawn(move || {
@@ -205,7 +223,7 @@ impl<T: Placed> Shared<T> {
     pub fn read<R: Send>(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         keys: usize,
         work: impl FnOnce(&T) -> Result<R> + Send,
     ) -> Result<R> {
@@ -222,7 +240,7 @@ impl<T: Placed> Shared<T> {
             return py.detach(|| work(&*self.0.read().map_err(poisoned)?));
         }
         // The lock is taken before the pool's threads are: none of them waits for it.
-        let pool = pool(threads.unwrap_or(0))?;
+        let pool = pool(threads.unwrap_or_default())?;
         py.detach(|| {
             let value = &*self.0.read().map_err(poisoned)?;
             pool.install(|| work(value))
@@ -233,7 +251,7 @@ impl<T: Placed> Shared<T> {
     pub fn write<R: Send>(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         keys: usize,
         work: impl FnOnce(&mut T) -> Result<R> + Send,
     ) -> Result<R> {
@@ -249,7 +267,7 @@ impl<T: Placed> Shared<T> {
         if keys == ON_DEVICE {
             return py.detach(|| work(&mut *self.0.write().map_err(poisoned)?));
         }
-        let pool = pool(threads.unwrap_or(0))?;
+        let pool = pool(threads.unwrap_or_default())?;
         py.detach(|| {
             let value = &mut *self.0.write().map_err(poisoned)?;
             pool.install(|| work(value))

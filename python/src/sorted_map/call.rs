@@ -20,7 +20,7 @@ use crate::filter::answer_on_device;
 use crate::keys::{AT_ONCE, ArrayKeys, Batch, Piece, each_group, overlap};
 use crate::output::{Flag, Output};
 use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
-use crate::threads::run;
+use crate::threads::{Threads, run};
 
 pub type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type Ends<T> = (End<<T as Types>::K>, End<<T as Types>::K>);
@@ -57,7 +57,7 @@ impl Combined {
 pub struct Call<'a, 'py> {
     pub map: &'a Object<Sorted>,
     pub py: Python<'py>,
-    pub threads: Option<usize>,
+    pub threads: Option<Threads>,
 }
 
 /// Asks the dictionary, under the name `$it`, wherever it is.
