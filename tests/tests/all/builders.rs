@@ -5,10 +5,10 @@ use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SparkBloom
 use warpset_fuse::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Form};
 use warpset_gpu::testing;
 use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
+use warpset_mphf::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_mphf::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
 use warpset_sequence::SequenceFilter;
 use warpset_static::{StaticMap, StaticSet};
 

@@ -13,8 +13,8 @@ use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_mphf::{ConsensusFilter, StaticFilter};
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_static::StaticSet;
 
 /// Keys that a filter holds, and other ones.

@@ -18,12 +18,12 @@ use warpset_bloom::{
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, Devices, EmulatorOptions};
 use warpset_lsm::{CleanupPolicy, Lsm, published};
+use warpset_mphf::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
     Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_mphf::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
 use warpset_static::{StaticMap, StaticSet};
 
 /// What a child process is to do: the name of a case, and a number.

@@ -4,12 +4,12 @@
 use warpset_base::file::FileError;
 use warpset_base::filter::Filter;
 use warpset_gpu::{Device, testing};
-use warpset_primitives::DeviceFilter;
 use warpset_mphf::gpu::{self, DeviceHashKind, StringVec};
 use warpset_mphf::{
     Builder, Consensus, ConsensusFilter, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit,
     RecSplitKind, Remix, StaticFilter, StaticFilterOf,
 };
+use warpset_primitives::DeviceFilter;
 
 /// Settings of each kind, for tests.
 trait TestKind: DeviceHashKind {

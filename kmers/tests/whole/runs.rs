@@ -376,7 +376,7 @@ fn done(args: &[&str]) -> String {
 fn the_program_counts_and_screens_whole_genomes() {
     let files = Files::new();
     let name = |name: &str| files.path(name).to_str().unwrap().to_owned();
-    let data = |name: &str| format!("{}/../../data/{name}", place("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR")));
+    let data = |name: &str| format!("{}/../data/{name}", place("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR")));
     let (mg1655, dh1) = (data("ecoli-mg1655.fasta.gz"), data("ecoli-dh1.fasta.gz"));
     done(&["count", "-k", "31", "--backend", "cpu", "-o", &name("mg1655"), &mg1655]);
     done(&["count", "-k", "31", "--backend", "cpu", "-o", &name("dh1"), &dh1]);

@@ -4,6 +4,7 @@
 
 mod damage;
 mod files;
+mod messages;
 #[cfg(unix)]
 mod outputs;
 mod reads;
