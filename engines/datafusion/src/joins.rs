@@ -74,7 +74,8 @@ const PUSHDOWN: &str = "FilterPushdown(Post)";
 /// warpset_datafusion::register_joins(&mut context);
 /// context.sql("SET warpset_joins.least_probe_rows = 0").await?; // tables as small as these are left alone otherwise
 /// context.sql("CREATE TABLE sales AS SELECT value AS item FROM range(100000)").await?.collect().await?;
-/// context.sql("CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(100000)").await?.collect().await?;
+/// let items = "CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(100000)";
+/// context.sql(items).await?.collect().await?;
 /// let query = "SELECT count(*) FROM items JOIN sales ON id = item WHERE kind = 7";
 /// println!("{}", context.sql(query).await?.to_string().await?);
 /// let plan = context.sql(&format!("EXPLAIN ANALYZE {query}")).await?.to_string().await?;

@@ -11,7 +11,7 @@
 //! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
 //! | `quotient_filter_merge(filter)` | the sum of quotient filters |
 //! | `quotient_filter_count(filter, x)` | how often `x` was counted, or a little more |
-//! | `quotient_filter_contains(filter, x [, copies])` | whether `x` was counted `copies` times or more, once unless given |
+//! | `quotient_filter_contains(filter, x [, copies])` | whether `x` was counted at least `copies` times, 1 by default |
 //! | `approx_intersection_count(a, b)` | how many rows two quotient filters have in common |
 //! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's different values |
 //! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
@@ -115,7 +115,7 @@ use sized::SizedFilter;
 use spark_agg::SparkFilter;
 use statics::StaticOfKeys;
 
-/// All aggregates.
+/// Returns all aggregates.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![
         Aggregate::<FilterOfKeys<SplitBlockBloom>>::function(),
@@ -129,7 +129,7 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     ]
 }
 
-/// All functions of single rows.
+/// Returns all functions of single rows.
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     let [to_parquet, to_presto] = convert::functions();
     vec![
@@ -146,7 +146,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     ]
 }
 
-/// Registers all functions and aggregates; those of the same names are replaced.
+/// Registers all functions and aggregates, and replaces those with the same names.
 pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in scalars() {
         registry.register_udf(function)?;

@@ -81,7 +81,8 @@ pub struct ScreenBySubquery {
 /// }
 /// context.sql("SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0").await?;
 /// context.sql("CREATE TABLE sales AS SELECT value AS item FROM range(100000)").await?.collect().await?;
-/// context.sql("CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(20000)").await?.collect().await?;
+/// let items = "CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(20000)";
+/// context.sql(items).await?.collect().await?;
 /// let query = "SELECT count(*) FROM items JOIN sales ON id = item WHERE kind = 7";
 /// let plan = context.sql(&format!("EXPLAIN {query}")).await?.to_string().await?;
 /// assert!(plan.contains("sized_filter_agg") && plan.contains("might_contain"), "{plan}");
