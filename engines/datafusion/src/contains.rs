@@ -2,9 +2,8 @@
 //!
 //! `quotient_filter_count(filter, x) >= copies` is equivalent, but costs seconds as a condition on a Parquet table:
 //! DataFusion 55 evaluates each comparison against the statistics of each file, three times. Where that fails, it
-//! formats
-//! an error with all bytes of the filter in hexadecimal and drops it. A function that is a condition by itself is
-//! skipped.
+//! formats an error with all bytes of the filter in hexadecimal and drops it. A function that is a condition by itself
+//! is skipped.
 
 use std::sync::Arc;
 

@@ -10,13 +10,11 @@
 //! ```
 //!
 //! The result is the filter in both cases, with the same bytes. A partial result is the tag `WARPFEW\0` and the list,
-//! or
-//! the saved filter. An engine that gives up partial aggregation and sends each row as its own group thus sends 16
+//! or the saved filter. An engine that gives up partial aggregation and sends each row as its own group thus sends 16
 //! bytes per row, not a filter.
 //!
-//! Small batches are collected in a list of the same size beside the filter and inserted together when it is full.
-//! A quotient filter takes three times as long per row in the engine's batches of 8192 rows, which are a thousandth of
-//! a
+//! Small batches are collected in a list of the same size beside the filter and inserted together when it is full. A
+//! quotient filter takes three times as long per row in the engine's batches of 8192 rows, which are a thousandth of a
 //! large filter. Single rows of many groups are slow in every filter.
 
 use std::fmt::Debug;

@@ -54,9 +54,9 @@
 //!
 //! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
 //! one call all have that size, whatever they hold. `bits` are those of a fingerprint, 8 unless given; a binary fuse
-//! filter takes the size of its keys. More keys raise the rate of false positives of a Bloom filter; a
-//! quotient filter grows. `column` names a Parquet column's physical type, for
-//! [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such columns hash integers as four bytes.
+//! filter takes the size of its keys. More keys raise the rate of false positives of a Bloom filter; a quotient filter
+//! grows. `column` names a Parquet column's physical type, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType):
+//! such columns hash integers as four bytes.
 //!
 //! **Joins** need none of these: after [`register_joins`] the engine filters the larger side of a join by itself; on
 //! engines whose plans leave the process, [`screen_by_subquery`] does.

@@ -1,10 +1,9 @@
 //! `shared_filter`: a saved structure that the engine passes on without a copy.
 //!
 //! The engine's scalars own their bytes. Where an expression contains the result of a subquery, each batch of rows gets
-//! a
-//! copy, and copying a filter of 100 MB costs more than looking up a batch. A struct scalar is a reference to an array,
-//! so a structure inside a struct is never copied. The field is a dictionary, because joins repeat the fields of a
-//! struct row by row.
+//! a copy, and copying a filter of 100 MB costs more than looking up a batch. A struct scalar is a reference to an
+//! array, so a structure inside a struct is never copied. The field is a dictionary, because joins repeat the fields of
+//! a struct row by row.
 
 use std::sync::Arc;
 

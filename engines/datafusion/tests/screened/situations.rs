@@ -2,9 +2,9 @@
 //!
 //! The situations are those in which join filters of DataFusion, and of other engines, have given wrong rows: NULL on
 //! either side, NULL inside a dictionary, casts, equal names of columns, a side that is empty, limits, partitions
-//! without rows, files with other columns than their table. Expected rows come from the engine on the same tables
-//! with all dynamic filters off. (DataFusion 55.2 itself takes NULL inside a dictionary for a value in conditions on
-//! tables in memory, and its own filters lose rows below joins with equal names of columns, issue 25262.)
+//! without rows, files with other columns than their table. Expected rows come from the engine on the same tables with
+//! all dynamic filters off. (DataFusion 55.2 itself takes NULL inside a dictionary for a value in conditions on tables
+//! in memory, and its own filters lose rows below joins with equal names of columns, issue 25262.)
 
 use std::fs::File;
 use std::path::Path;
