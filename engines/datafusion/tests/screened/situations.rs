@@ -1,10 +1,10 @@
 //! Several hundred joins with the rule and without: pairs of key types and expressions, shapes of queries, settings.
 //!
-//! The situations are those in which join filters of DataFusion, and of other engines, have given wrong rows: NULL on
-//! either side, NULL inside a dictionary, casts, equal names of columns, a side that is empty, limits, partitions
-//! without rows, files with other columns than their table. Expected rows come from the engine on the same tables with
-//! all dynamic filters off. (DataFusion 55.2 itself takes NULL inside a dictionary for a value in conditions on tables
-//! in memory, and its own filters lose rows below joins with equal names of columns, issue 25262.)
+//! The situations are known to have misled join filters of DataFusion and other engines: NULL on either side, NULL
+//! inside a dictionary, casts, equal names of columns, an empty side, limits, partitions without rows, files with other
+//! columns than their table. Expected rows come from the engine on the same tables with all dynamic filters off.
+//! (DataFusion 55.2 itself treats NULL inside a dictionary as a value, in conditions on tables in memory. Its own
+//! dynamic filters lose rows below joins with equal names of columns, issue 25262.)
 
 use std::fs::File;
 use std::path::Path;
@@ -22,7 +22,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::generated::{JOINS, column};
 use crate::{config, counted, run, screened, subqueries, table};
 
-/// Columns of keys by their names; the last two have no filter.
+/// Returns the columns of keys with their names; the last two have no filter.
 fn types() -> Vec<(&'static str, DataType)> {
     use DataType::*;
     let dictionary = |values: DataType| Dictionary(Box::new(Int32), Box::new(values));
@@ -54,7 +54,7 @@ fn types() -> Vec<(&'static str, DataType)> {
     ]
 }
 
-/// Keys of the small table and of the large one, as expressions.
+/// Key expressions of the small and the large table.
 const PAIRS: &[(&str, &str)] = &[
     ("i8", "i8"),
     ("i64", "i64"),
@@ -98,7 +98,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("i64", "CASE WHEN l = 1 THEN NULL ELSE i64 END"),
 ];
 
-/// More queries than [`JOINS`] has, of `a` and `b` with the columns `k`, `l` and `v` or `w`.
+/// Queries in addition to [`JOINS`], of `a` and `b` with the columns `k`, `l` and `v` or `w`.
 const SHAPES: &[&str] = &[
     // A limit above, a limit below, the first rows of an order.
     "SELECT count(*) FROM (SELECT a.v FROM a JOIN b ON {on} LIMIT 5)",
@@ -135,13 +135,13 @@ const SHAPES: &[&str] = &[
     "SELECT b.w FROM b WHERE b.w > (SELECT avg(a.v) FROM a WHERE {on})",
 ];
 
-/// Rows of the small table and of the large one: keys with NULL and copies, of which most have no partner.
+/// Returns the keys of a table, with NULL and duplicates; most keys of one table are missing in the other.
 fn numbers(rows: i32, every: i32) -> (Vec<Option<i32>>, Vec<Option<i32>>) {
     let key = |row: i32| (row % 5 != 3).then_some(row * every % 97);
     ((0..rows).map(key).collect(), (0..rows).map(|row| (row % 7 != 6).then_some(row % 4)).collect())
 }
 
-/// The columns of a table, with its own number under `own`.
+/// Returns the columns of a table, with row numbers named `own`.
 fn columns(own: &'static str, rows: i32, every: i32) -> Vec<(&'static str, ArrayRef)> {
     let (keys, others) = numbers(rows, every);
     let mut columns: Vec<(&str, ArrayRef)> =
@@ -155,7 +155,7 @@ fn columns(own: &'static str, rows: i32, every: i32) -> Vec<(&'static str, Array
     columns
 }
 
-/// The numbers as a column in which instants and days are the same ones in all units.
+/// Builds a column with the same instants and days in all units.
 fn consistent(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
     use datafusion::arrow::compute::cast;
     let through = |step: DataType| cast(&column(numbers, &step), kind).unwrap();
@@ -167,7 +167,7 @@ fn consistent(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
     }
 }
 
-/// The numbers as a dictionary of texts in which NULL is a value: no row is null, some point there.
+/// Builds a dictionary of texts with NULL as a value; rows are not null themselves, but some point to it.
 fn hollow(numbers: &[Option<i32>]) -> ArrayRef {
     let values: StringArray = std::iter::once(None).chain((0..97).map(|n| Some(n.to_string()))).collect();
     let places: Int32Array = numbers.iter().map(|number| Some(number.map_or(0, |number| number + 1))).collect();
@@ -261,12 +261,12 @@ impl Setting {
     }
 }
 
-/// The engine alone, on one partition, with nothing that drops rows early.
+/// Returns the engine alone, on one partition, with all dynamic filters off.
 fn plain() -> SessionContext {
     SessionContext::new_with_config(config(1).set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", false))
 }
 
-/// Writes columns as Parquet, in groups of a few rows.
+/// Writes columns as Parquet, in row groups of a few rows.
 fn write(path: &Path, columns: &[(&str, ArrayRef)]) {
     let columns = columns.iter().map(|(name, column)| (*name, column.clone(), true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
@@ -282,7 +282,7 @@ struct Compared {
     screened: SessionContext,
 }
 
-/// One pair of contexts per setting, with these tables, whose files are in `folder`.
+/// Returns one pair of contexts per setting, with these tables; their files are in `folder`.
 async fn contexts(folder: &Path, tables: &[(&str, Vec<(&str, ArrayRef)>)]) -> Vec<Compared> {
     for (name, columns) in tables {
         write(&folder.join(format!("{name}.parquet")), columns);
@@ -305,7 +305,7 @@ async fn contexts(folder: &Path, tables: &[(&str, Vec<(&str, ArrayRef)>)]) -> Ve
     contexts
 }
 
-/// What the rule did in some queries.
+/// Totals over queries.
 #[derive(Default, Debug)]
 struct Done {
     queries: usize,
@@ -335,7 +335,7 @@ async fn several_hundred_joins_have_the_same_rows() {
     let shapes: Vec<&str> = JOINS.iter().chain(SHAPES).copied().collect();
     let mut done = Done::default();
     for (number, (small, large)) in PAIRS.iter().enumerate() {
-        // Each pair in every fourth shape, each of these in another setting.
+        // Each pair in every fourth shape, under alternating settings.
         for (turn, shape) in shapes.iter().enumerate().skip(number % 4).step_by(4) {
             let on = if turn % 3 == 2 { "a.k = b.k AND a.l = b.l" } else { "a.k = b.k" };
             let sql = format!(
@@ -349,7 +349,7 @@ async fn several_hundred_joins_have_the_same_rows() {
     assert!(done.queries >= 450 && done.screened >= 250 && done.dropped > 5000, "{done:?}");
 }
 
-/// Each type in the simplest join: that the queries above are about something.
+/// Checks that the queries above test something: each pair of keys has partners and, where its type allows, a filter.
 #[tokio::test]
 async fn pairs_of_keys_have_partners() {
     let folder = tempfile::tempdir().unwrap();
@@ -368,7 +368,7 @@ async fn pairs_of_keys_have_partners() {
     }
 }
 
-/// Named situations, each in every setting.
+/// Compares named situations under every setting.
 #[tokio::test]
 async fn situations_that_have_misled_join_filters() {
     let folder = tempfile::tempdir().unwrap();
@@ -430,7 +430,8 @@ async fn situations_that_have_misled_join_filters() {
     assert!(done.screened > SITUATIONS.len() * 2, "{done:?}");
 }
 
-/// Registers tables of several files: with columns of other types, without some columns, in folders that give a column.
+/// Registers tables of several files: with columns of other types, with missing columns, with a column from folder
+/// names.
 async fn evolved(context: &SessionContext, folder: &Path) {
     let (evolved, parts) = (folder.join("evolved"), folder.join("parts"));
     if !evolved.exists() {
@@ -459,7 +460,7 @@ async fn evolved(context: &SessionContext, folder: &Path) {
     }
 }
 
-/// Situations by name. Those of DataFusion have the number of its issue.
+/// Situations by name; numbers are issues of DataFusion.
 const SITUATIONS: &[(&str, &str)] = &[
     ("partitions that end at different times (17188)",
         "SELECT * FROM ids JOIN id_values ON ids.k = id_values.k WHERE v = 1 OR v = 299"),
