@@ -241,8 +241,8 @@ async fn every_type_of_key_is_screened_by_subqueries() {
     }
 }
 
-/// The cases above test something: each type of key has a filter that drops rows, and each kind of join that may have a
-/// filter has one.
+/// Checks that the cases above test something: each type of key has a filter that drops rows, and each kind of join
+/// that may have a filter has one.
 #[tokio::test]
 async fn every_type_of_key_and_every_safe_join_is_screened() {
     let rows = |keys: std::ops::Range<i32>| keys.map(|key| (Some(key), Some(key % 4))).collect::<Vec<_>>();
