@@ -1,18 +1,18 @@
-//! Keys that Python gives: one, or a batch of them in whatever holds them.
+//! Keys from Python: one key, or a batch in any container.
 //!
 //! | argument | keys |
 //! | --- | --- |
-//! | NumPy arrays and other buffers of integers of 32 and 64 bits | where they are |
-//! | those of 8 and 16 bits; arrays with gaps, misaligned ones | copied |
-//! | arrays of fixed byte strings (`S`) | where they are; zeros at the end do not count |
-//! | arrays of fixed bytes (`V`) | where they are; all bytes count |
-//! | masked arrays of NumPy | copied without what the mask hides |
-//! | Arrow arrays and streams (`arrow`) | where they are; integers among nulls, or of 8 and 16 bits, copied |
-//! | `__cuda_array_interface__` and DLPack (`device`) | where they are |
+//! | NumPy arrays and other buffers of integers of 32 and 64 bits | read in place |
+//! | those of 8 and 16 bits; arrays with gaps, misaligned arrays | copied |
+//! | arrays of fixed byte strings (`S`) | read in place, without zeros at the end |
+//! | arrays of fixed bytes (`V`) | read in place, all bytes |
+//! | masked arrays of NumPy | copied without hidden items |
+//! | Arrow arrays and streams (`arrow`) | read in place; integers among nulls, or of 8 and 16 bits, copied |
+//! | `__cuda_array_interface__` and DLPack (`device`) | read in place |
 //! | lists and other iterables of `int`, or of `str` and `bytes`; other strings of NumPy | copied |
 //!
-//! A null is `None`, the float `nan` or pandas' `NA` among objects, a null of Arrow, a hidden item of a masked array. It
-//! is no key.
+//! A null is no key. Nulls are `None`, the float `nan` and pandas' `NA` among objects, nulls of Arrow, and hidden items
+//! of masked arrays.
 
 mod batch;
 mod gathered;
@@ -28,7 +28,7 @@ pub use batch::{Batch, Bytes, element_type, is_masked, items, unmasked};
 pub use gathered::Gathered;
 pub use one::{OneKey, is_null, is_one_key, one_key};
 
-/// Keys of one type in host memory. Integers of 64 bits count by their bits, so that one kind serves both signs.
+/// Keys of one type in host memory. Integers of 64 bits are compared by their bits, so one variant has both signs.
 #[derive(Clone, Copy)]
 pub enum HostKeys<'a> {
     /// Unsigned integers of 32 bits.
@@ -55,7 +55,7 @@ macro_rules! with_keys {
 }
 
 impl<'a> HostKeys<'a> {
-    /// Keys in a range of places.
+    /// Returns the keys in a range.
     fn within(self, range: Range<usize>) -> HostKeys<'a> {
         match self {
             HostKeys::U32(keys) => HostKeys::U32(&keys[range]),
@@ -70,23 +70,23 @@ impl<'a> HostKeys<'a> {
 #[derive(Clone, Copy)]
 pub struct Piece<'a> {
     keys: HostKeys<'a>,
-    /// Which of the places hold a key; all of them unless there are nulls.
+    /// Whether each place has a key; `None` without nulls.
     present: Option<&'a [bool]>,
     sign: Sign,
 }
 
 impl<'a> Piece<'a> {
-    /// The keys that are there.
+    /// Returns the keys, without nulls.
     pub fn keys(&self) -> HostKeys<'a> {
         self.keys
     }
 
-    /// How many keys are there.
+    /// Returns the number of keys.
     pub fn count(&self) -> usize {
         with_keys!(self.keys, |keys| keys.len())
     }
 
-    /// How many places there are: keys and nulls.
+    /// Returns the number of places, keys and nulls.
     pub fn len(&self) -> usize {
         self.present.map_or(self.count(), <[bool]>::len)
     }
@@ -96,18 +96,18 @@ impl<'a> Piece<'a> {
         self.len() > self.count()
     }
 
-    /// Whether each place holds a key.
+    /// Returns whether each place has a key.
     pub fn places(&self) -> impl Iterator<Item = bool> + 'a {
         let present = self.present;
         (0..self.len()).map(move |place| present.is_none_or(|present| present[place]))
     }
 
-    /// How integers of 64 bits are read where they are more than bits.
+    /// Returns the sign of integers of 64 bits, for uses beyond comparing bits.
     pub fn sign(&self) -> Sign {
         self.sign
     }
 
-    /// Writes the items of the keys to their places, and `absent` to those of nulls.
+    /// Writes the items of keys to their places, and `absent` to the places of nulls.
     pub fn spread<T: Copy>(&self, items: &[T], places: &mut [T], absent: T) {
         let Some(present) = self.present else { return places.copy_from_slice(items) };
         let mut items = items.iter();
@@ -117,11 +117,11 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Places of arrays that are worked on between two looks at signals.
+/// Places of arrays between two checks of signals.
 pub const AT_ONCE: usize = 1 << 20;
 
-/// Calls `work` with the pieces of arrays, so many at a time, and the range of their places among all. In between
-/// signals are heard, such as Ctrl-C.
+/// Calls `work` with groups of pieces of at most [`AT_ONCE`] places, and their range among all places. Between two
+/// groups, signals such as Ctrl-C are handled.
 pub fn each_group<'a>(
     py: Python<'_>,
     parts: &'a [ArrayKeys],
@@ -141,18 +141,18 @@ pub fn each_group<'a>(
     work(&group, begin..begin + len)
 }
 
-/// What the words of integers of 64 bits say.
+/// Sign of integers of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// Numbers from 0 to 2^64 - 1.
     Unsigned,
     /// Numbers from -2^63 to 2^63 - 1.
     Signed,
-    /// A list has numbers below 0 and others above 2^63 - 1.
+    /// A list contains both numbers below 0 and numbers above 2^63 - 1.
     Mixed,
 }
 
-/// Where keys are; as long as the owner of the [`ArrayKeys`] is there.
+/// Slices of keys, valid as long as the owner of the [`ArrayKeys`].
 enum Items {
     U32(&'static [u32]),
     I32(&'static [i32]),
@@ -160,13 +160,13 @@ enum Items {
     Strings(Vec<&'static [u8]>),
 }
 
-/// What keeps keys alive.
+/// Owner of the memory of keys.
 pub enum Owner {
     /// A buffer of Python.
     Buffer(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer),
     /// An array of Arrow.
     Arrow(#[allow(dead_code, reason = "held, not read")] arrow_array::ArrayRef),
-    /// Our copy, in words for their alignment.
+    /// Our copy, in words for alignment.
     Words(#[allow(dead_code, reason = "held, not read")] Vec<u64>),
 }
 
@@ -175,13 +175,13 @@ pub struct ArrayKeys {
     items: Items,
     #[allow(dead_code, reason = "held, not read: the items are there")]
     owner: Owner,
-    /// Which of the array's places hold a key; all of them unless it has nulls.
+    /// Whether each place has a key; `None` without nulls.
     present: Option<Vec<bool>>,
     sign: Sign,
 }
 
 impl ArrayKeys {
-    /// The keys that are there.
+    /// Returns the keys, without nulls.
     pub fn keys(&self) -> HostKeys<'_> {
         match &self.items {
             Items::U32(keys) => HostKeys::U32(keys),
@@ -191,27 +191,27 @@ impl ArrayKeys {
         }
     }
 
-    /// How many keys are there.
+    /// Returns the number of keys.
     pub fn count(&self) -> usize {
         with_keys!(self.keys(), |keys| keys.len())
     }
 
-    /// How many places the array has: keys and nulls.
+    /// Returns the number of places, keys and nulls.
     pub fn len(&self) -> usize {
         self.present.as_ref().map_or(self.count(), Vec::len)
     }
 
-    /// Which places hold a key, if there are nulls.
+    /// Returns whether each place has a key; `None` without nulls.
     pub fn present(&self) -> Option<&[bool]> {
         self.present.as_deref()
     }
 
-    /// All of it.
+    /// Returns the whole array as one piece.
     pub fn piece(&self) -> Piece<'_> {
         Piece { keys: self.keys(), present: self.present(), sign: self.sign }
     }
 
-    /// Pieces of at most [`AT_ONCE`] places; one at least.
+    /// Returns pieces of at most [`AT_ONCE`] places, and at least one piece.
     fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let (all, mut before) = (self.piece(), 0);
         (0..all.len().max(1)).step_by(AT_ONCE).map(move |begin| {
@@ -223,12 +223,12 @@ impl ArrayKeys {
         })
     }
 
-    /// Nulls alone.
+    /// Returns `len` nulls.
     pub fn nulls(len: usize) -> ArrayKeys {
         ArrayKeys::words(Vec::new(), (len > 0).then(|| vec![false; len]), Sign::Unsigned)
     }
 
-    /// Keys with these numbers among the present ones; `present` tells the places of nulls between them.
+    /// Returns the keys with these indices; `present` gives the new places of nulls.
     pub fn picked(self, picks: impl Iterator<Item = usize>, present: Option<Vec<bool>>) -> ArrayKeys {
         let words = match &self.items {
             Items::Strings(strings) => {
@@ -242,7 +242,7 @@ impl ArrayKeys {
         ArrayKeys::words(words, present, self.sign)
     }
 
-    /// Keys at the places where `is_shown` is true; the other places become nulls.
+    /// Turns the places where `is_shown` is false into nulls.
     pub fn shown(self, is_shown: &[bool]) -> ArrayKeys {
         if !is_shown.contains(&false) {
             return self;
@@ -254,10 +254,10 @@ impl ArrayKeys {
         self.picked(picks, Some(present))
     }
 
-    /// Byte strings; `present` says where nulls were, which are not among them.
+    /// Wraps byte strings without nulls; `present` gives the places of nulls.
     ///
     /// # Safety
-    /// The strings stay where they are and as they are as long as `owner` lives.
+    /// The strings stay in place and unchanged as long as `owner` lives.
     pub unsafe fn strings(strings: Vec<&'static [u8]>, owner: Owner, present: Option<Vec<bool>>) -> ArrayKeys {
         if strings.is_empty() {
             return ArrayKeys { present, ..ArrayKeys::nulls(0) }; // nothing, of any type
@@ -265,10 +265,10 @@ impl ArrayKeys {
         ArrayKeys { items: Items::Strings(strings), owner, present, sign: Sign::Unsigned }
     }
 
-    /// Integers in memory of another owner, copied if they have to be.
+    /// Wraps integers in the memory of `owner`, or copies them if their type, alignment or nulls require it.
     ///
     /// # Safety
-    /// - `memory` stays as it is as long as `owner` lives.
+    /// `memory` stays in place as long as `owner` lives.
     pub unsafe fn integers(memory: &Integers, owner: Owner, present: Option<Vec<bool>>) -> ArrayKeys {
         let is_in_place = memory.stride == memory.size as isize
             && memory.size >= 4
@@ -279,7 +279,8 @@ impl ArrayKeys {
             return ArrayKeys { items: Items::U64(&[]), owner: Owner::Words(Vec::new()), present, sign };
         }
         if is_in_place {
-            // SAFETY: that many aligned integers of this size; they live as long as `owner`, which moves into the part.
+            // SAFETY: `is_in_place` holds, so these are `len` aligned integers of `size` bytes. They live as long as
+            // `owner`, which moves into the result.
             let items = unsafe {
                 match (memory.size, memory.is_signed) {
                     (4, false) => Items::U32(slice::from_raw_parts(memory.address.cast(), memory.len)),
@@ -291,21 +292,21 @@ impl ArrayKeys {
         }
         let words = (0..memory.len)
             .filter(|&place| present.as_deref().is_none_or(|present| present[place]))
-            // SAFETY: `place` is one of the array's.
+            // SAFETY: `place < memory.len`, by the range.
             .map(|place| unsafe { memory.word(place) })
             .collect();
         let present = present.filter(|present| present.contains(&false));
         ArrayKeys::words(words, present, sign)
     }
 
-    /// Integers by their words of 64 bits.
+    /// Wraps integers given as words of 64 bits.
     fn words(words: Vec<u64>, present: Option<Vec<bool>>, sign: Sign) -> ArrayKeys {
-        // SAFETY: the vector moves into the part, and its memory stays where it is.
+        // SAFETY: the vector moves into the result, which does not move its heap memory.
         let items = Items::U64(unsafe { slice::from_raw_parts(words.as_ptr(), words.len()) });
         ArrayKeys { items, owner: Owner::Words(words), present, sign }
     }
 
-    /// Byte strings that lie one after the other in `bytes`, and end at `ends`.
+    /// Wraps byte strings stored one after the other in `bytes`; `ends` are their ends.
     fn copied_strings(bytes: Vec<u8>, ends: &[usize]) -> ArrayKeys {
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
@@ -313,7 +314,8 @@ impl ArrayKeys {
         let strings = ends
             .iter()
             .map(|&end| {
-                // SAFETY: in the vector, which moves into the part.
+                // SAFETY: `begin..end` is within `bytes`, copied to `words`. The vector moves into the result, not its
+                // heap memory.
                 let string = unsafe { slice::from_raw_parts(words.as_ptr().cast::<u8>().add(begin), end - begin) };
                 begin = end;
                 string
@@ -323,27 +325,27 @@ impl ArrayKeys {
     }
 }
 
-/// Integers in memory, with the distance from one to the next.
+/// Integers in memory at a constant distance.
 pub struct Integers {
-    /// The first one.
+    /// The first integer.
     pub address: *const u8,
-    /// How many.
+    /// The number of integers.
     pub len: usize,
-    /// Bytes of one: 1, 2, 4 or 8.
+    /// Bytes of an integer: 1, 2, 4 or 8.
     pub size: usize,
-    /// Bytes from one to the next.
+    /// Bytes from one integer to the next.
     pub stride: isize,
-    /// Whether they have a sign.
+    /// Whether they are signed.
     pub is_signed: bool,
 }
 
 impl Integers {
-    /// The word that a key of this value has.
+    /// Reads an integer as a word of 64 bits, sign-extended if signed.
     ///
     /// # Safety
-    /// `place` is below `len`, and the memory is readable.
+    /// `place < len`, and the memory is readable.
     unsafe fn word(&self, place: usize) -> u64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that item `place` is readable; reads of more than one byte are unaligned ones.
         unsafe {
             let item = self.address.offset(self.stride * place as isize);
             match (self.size, self.is_signed) {

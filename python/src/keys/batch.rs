@@ -1,4 +1,4 @@
-//! Batches of keys, in whatever Python holds them.
+//! Batches of keys in any container of Python.
 
 use std::slice;
 
@@ -15,16 +15,16 @@ use super::{ArrayKeys, Gathered, Integers, Owner, is_one_key, one_key};
 use crate::arrow;
 use crate::device::{self, DeviceKeys};
 
-/// A batch of keys, as Python gives it.
+/// Batch of keys.
 pub enum Batch {
-    /// In host memory; the parts of a chunked array one after the other.
+    /// In host memory, by the chunks of an array.
     Host(Vec<ArrayKeys>),
     /// On a device.
     Device(DeviceKeys),
 }
 
 impl Batch {
-    /// The keys in an array, a list or whatever else holds them all at a time.
+    /// Reads the keys of an array, a list or another iterable.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Batch> {
         match Batch::of_array(object)? {
             Some(batch) => Ok(batch),
@@ -38,12 +38,12 @@ impl Batch {
         }
     }
 
-    /// The keys of an array; `None` if the object is none.
+    /// Reads the keys of an array; `None` for other objects.
     pub fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Batch>> {
         if is_one_key(object) || object.is_instance_of::<PyByteArray>() {
             return Err(one_for_many());
         }
-        // Lists and tuples have none of the protocols below.
+        // Lists and tuples implement none of the protocols below.
         if object.is_instance_of::<pyo3::types::PyList>() || object.is_instance_of::<pyo3::types::PyTuple>() {
             return Ok(None);
         }
@@ -54,7 +54,7 @@ impl Batch {
             if buffer.dimensions() == 0 {
                 return Err(wrong_key(object)); // a number of NumPy
             }
-            // Text of a fixed length, and objects, are the list that they make. A scalar of Arrow may give its bytes.
+            // Arrays of text or objects are read as lists. The buffer of an Arrow scalar is its bytes.
             let format = buffer.format().to_bytes();
             let is_scalar = matches!(format, b"b" | b"B") && arrow::scalar(object)?.is_some();
             if !format.ends_with(b"w") && !format.ends_with(b"O") && !is_scalar {
@@ -77,7 +77,7 @@ impl Batch {
         }
     }
 
-    /// How many keys and nulls there are.
+    /// Returns the number of keys and nulls.
     pub fn len(&self) -> usize {
         match self {
             Batch::Host(parts) => parts.iter().map(ArrayKeys::len).sum(),
@@ -86,7 +86,7 @@ impl Batch {
     }
 }
 
-/// The items of an iterable.
+/// Returns an iterator over an iterable.
 pub fn items<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     if object.hasattr(intern!(object.py(), "collect"))? && object.hasattr(intern!(object.py(), "explain"))? {
         return Err(PyTypeError::new_err("a query that has not run holds no keys: pass a column of its `.collect()`"));
@@ -107,8 +107,7 @@ pub fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     MASKED_ARRAY.get_or_init(py, find).as_ref().map_or(Ok(false), |class| object.is_instance(class.bind(py)))
 }
 
-/// The batch that `of` makes of the data of a masked array, with nulls where its mask hides them; `None` if the object
-/// is none.
+/// Reads a masked array by `of`, with nulls in place of hidden items; `None` for other objects.
 pub fn unmasked(
     object: &Bound<'_, PyAny>,
     of: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<Batch>,
@@ -124,7 +123,7 @@ pub fn unmasked(
     Ok(Some(Batch::Host(parts.into_iter().map(|part| part.shown(&is_shown)).collect())))
 }
 
-/// Where an array of booleans is false.
+/// Returns where an array of booleans is false.
 fn unset(flags: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
     let bytes = Bytes::of(&flags.call_method0(intern!(flags.py(), "copy"))?)?;
     if bytes.0.dimensions() != 1 || bytes.0.item_size() != 1 {
@@ -141,7 +140,7 @@ fn no_batch(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The keys in an array that NumPy made of an object.
+/// Reads the keys of an array that NumPy made from an object.
 fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<ArrayKeys> {
     let py = object.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;
@@ -157,7 +156,7 @@ fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> P
             Ok(gathered.take())
         }
         "i" | "u" | "S" if !array.is(object) => of_buffer(PyUntypedBuffer::get(array)?),
-        // Integers with nulls, of which NumPy makes floats.
+        // Integers with nulls, which NumPy turned into floats.
         "f" if !array.is(object) && object.hasattr(intern!(py, "isna"))? => of_nullable(object),
         _ => Err(PyTypeError::new_err(format!(
             "an array of {dtype} holds no keys: pass integers of 8 to 64 bits (`.astype`), the bits of other numbers \
@@ -166,7 +165,7 @@ fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> P
     }
 }
 
-/// The keys in an array or index of pandas that may have nulls.
+/// Reads the keys of an array or index of pandas that may have nulls.
 fn of_nullable(object: &Bound<'_, PyAny>) -> PyResult<ArrayKeys> {
     let py = object.py();
     let dtype = object.getattr(intern!(py, "dtype"))?.getattr_opt(intern!(py, "numpy_dtype"))?;
@@ -187,7 +186,7 @@ fn of_nullable(object: &Bound<'_, PyAny>) -> PyResult<ArrayKeys> {
     Ok(of_buffer(PyUntypedBuffer::get(&data)?)?.shown(&unset(&hidden)?))
 }
 
-/// The type of a buffer's items; unknown if their bytes are in another order than the machine's.
+/// Returns the type of a buffer's items; unknown for the other byte order.
 pub fn element_type(buffer: &PyUntypedBuffer) -> ElementType {
     let other_order = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<', b'<'] };
     match buffer.format().to_bytes() {
@@ -196,7 +195,7 @@ pub fn element_type(buffer: &PyUntypedBuffer) -> ElementType {
     }
 }
 
-/// The keys in a buffer.
+/// Reads the keys of a buffer.
 fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<ArrayKeys> {
     if buffer.dimensions() != 1 {
         let shape = buffer.shape();
@@ -211,18 +210,18 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<ArrayKeys> {
         ElementType::SignedInteger { .. } => true,
         ElementType::UnsignedInteger { .. } => false,
         _ if format.ends_with(['s', 'x']) && format[..format.len() - 1].bytes().all(|b| b.is_ascii_digit()) => {
-            // NumPy fills shorter strings of `S` with zeros; items of `V` have all their bytes.
+            // NumPy pads items of `S` with zeros; items of `V` have all their bytes.
             let is_filled = format.ends_with('s');
             let strings = (0..len)
                 .map(|place| {
-                    // SAFETY: item `place` of the buffer, which the part holds.
+                    // SAFETY: item `place` of the buffer, `place < len`, by the range; the result keeps the buffer.
                     let item = unsafe { slice::from_raw_parts(address.offset(stride * place as isize), size) };
                     let last = || item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                     if is_filled { &item[..last()] } else { item }
                 })
                 .collect();
-            // SAFETY: the buffer stays where it is; Python code that writes it meanwhile changes which keys there are,
-            // as with NumPy's own functions.
+            // SAFETY: the buffer stays in place while the result keeps it. Python code that writes it meanwhile changes
+            // keys, as with NumPy's own functions.
             return Ok(unsafe { ArrayKeys::strings(strings, Owner::Buffer(buffer), None) });
         }
         _ => {
@@ -236,16 +235,16 @@ fn of_buffer(buffer: PyUntypedBuffer) -> PyResult<ArrayKeys> {
         return Err(PyTypeError::new_err(format!("integers of {size} bytes: pass ones of 8 to 64 bits")));
     }
     let memory = Integers { address, len, size, stride, is_signed };
-    // SAFETY: the buffer keeps its memory where it is; Python code that writes it meanwhile changes which keys there
-    // are, as with NumPy's own functions.
+    // SAFETY: the buffer stays in place while the result keeps it. Python code that writes it meanwhile changes keys,
+    // as with NumPy's own functions.
     Ok(unsafe { ArrayKeys::integers(&memory, Owner::Buffer(buffer), None) })
 }
 
-/// Bytes that Python gives, such as `bytes` or a mapped file.
+/// Bytes from Python, such as `bytes` or a mapped file.
 pub struct Bytes(PyUntypedBuffer);
 
 impl Bytes {
-    /// The bytes of a buffer.
+    /// Opens the buffer of an object.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() {
@@ -254,12 +253,12 @@ impl Bytes {
         Ok(Bytes(buffer))
     }
 
-    /// All of them.
+    /// Returns all bytes.
     pub fn get(&self) -> &[u8] {
         match self.0.len_bytes() {
             0 => &[],
-            // SAFETY: contiguous bytes, which the buffer keeps; Python code that writes them meanwhile damages what is
-            // read, which every reader of saved forms takes for damaged or for others.
+            // SAFETY: `of` checked that the bytes are contiguous, and the buffer keeps them. Python code that writes
+            // them meanwhile changes what is read; readers of saved forms check their input.
             len => unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), len) },
         }
     }

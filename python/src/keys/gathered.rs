@@ -8,7 +8,7 @@ use super::one::word_of;
 use super::{ArrayKeys, OneKey, Sign, is_null, one_key};
 use crate::arrow;
 
-/// Keys that come one by one.
+/// Keys collected one by one.
 #[derive(Default)]
 pub struct Gathered {
     words: Vec<u64>,
@@ -26,7 +26,7 @@ impl Gathered {
         if (self.len() + 1).is_multiple_of(1 << 16) {
             object.py().check_signals()?;
         }
-        // The most frequent, at once.
+        // Fast path of the most frequent type.
         if object.is_instance_of::<PyInt>() && self.ends.is_empty() {
             let (word, is_negative) = word_of(object)?;
             self.words.push(word);
@@ -72,12 +72,12 @@ impl Gathered {
         Ok(())
     }
 
-    /// How many keys and nulls there are.
+    /// Returns the number of keys and nulls.
     pub fn len(&self) -> usize {
         self.words.len() + self.ends.len() + self.nulls.len()
     }
 
-    /// All of them; none is left.
+    /// Returns all keys and nulls, and starts again.
     pub fn take(&mut self) -> ArrayKeys {
         let mut present = vec![true; self.len()];
         let nulls = std::mem::take(&mut self.nulls);

@@ -1,4 +1,4 @@
-//! One key, as an object of Python.
+//! One key as a Python object.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::arrow;
 
 /// One key.
 pub enum OneKey<'py> {
-    /// An integer, as its word of 64 bits.
+    /// An integer as its word of 64 bits.
     Word(u64),
     /// The bytes of a `bytes` or `str`.
     Bytes(Cow<'py, [u8]>),
@@ -33,10 +33,10 @@ macro_rules! with_key {
     };
 }
 
-/// The word of an `int`, and whether it is negative: such ones count as their two's complement, as in columns of 64
-/// bits.
+/// Returns the word of an `int`, and whether it is negative. Negative numbers are their two's complement, as in columns
+/// of 64 bits.
 pub(super) fn word_of(int: &Bound<'_, PyAny>) -> PyResult<(u64, bool)> {
-    // SAFETY: an object, of any type; the interpreter is attached.
+    // SAFETY: the function takes any object, and the interpreter is attached.
     let word = unsafe { ffi::PyLong_AsUnsignedLongLong(int.as_ptr()) };
     if word < u64::MAX || !PyErr::occurred(int.py()) {
         return Ok((word, false));
@@ -53,7 +53,7 @@ pub(super) fn wrong_key(object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("a key is an `int`, `str` or `bytes`, not `{name}`"))
 }
 
-/// The key that an object is.
+/// Reads one key.
 pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
     if object.is_instance_of::<PyInt>() {
         return Ok(OneKey::Word(word_of(object)?.0));
@@ -70,19 +70,19 @@ pub fn one_key<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<OneKey<'a>> {
             OneKey::Bytes(bytes) => Ok(OneKey::Bytes(bytes.into_owned().into())),
         };
     }
-    // Integers of NumPy and others; those of a float have no index.
+    // Integers of NumPy and others; floats have no index.
     match object.call_method0(intern!(object.py(), "__index__")) {
         Ok(int) => Ok(OneKey::Word(word_of(&int)?.0)),
         Err(_) => Err(wrong_key(object)),
     }
 }
 
-/// Whether an object is one key, and no batch of them.
+/// Whether an object is a single key, of the types that are never batches.
 pub fn is_one_key(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyInt>() || object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>()
 }
 
-/// Whether an object among others is a null: `None`, the float `nan`, what pandas and Arrow have for it.
+/// Whether an item is a null: `None`, the float `nan`, or a null of pandas or Arrow.
 pub fn is_null(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     if is_one_key(item) {
         return Ok(false); // the most frequent, at once
