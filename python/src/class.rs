@@ -21,7 +21,7 @@ macro_rules! class {
             ///
             /// Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
             /// a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
-            /// number of threads; by default all of the machine work.
+            /// number of threads (default: all of the machine).
             #[pyo3(signature = (keys, /, *, threads=None))]
             fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<$crate::threads::Threads>) -> PyResult<()> {
                 $crate::filter::update::<$family>(&self.0, py, keys, threads)

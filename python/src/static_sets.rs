@@ -33,22 +33,22 @@ structure!(Map32To64: Host<u32, u64>, MappedStaticMap<u32, u64>, static_sets::gp
 structure!(Map64To32: Host<u64, u32>, MappedStaticMap<u64, u32>, static_sets::gpu::StaticMap<u64, u32>);
 structure!(Map32To32: Host<u32, u32>, MappedStaticMap<u32, u32>, static_sets::gpu::StaticMap<u32, u32>);
 
-/// The types of sets, by their keys.
+/// Types of sets, by their keys.
 pub type Set = Kinds<Set64, Set32>;
-/// The types of maps, by their values and then by their keys.
+/// Types of maps, by their values and then by their keys.
 pub type Map = Kinds<Kinds<Map64To64, Map32To64>, Kinds<Map64To32, Map32To32>>;
 
-/// The names of the types of keys and values.
+/// Names of the types of keys and values.
 const TYPES: [&str; 2] = ["uint64", "uint32"];
 
-/// Which of [`TYPES`] an argument names.
+/// Returns the index in [`TYPES`] of the type that an argument names.
 fn type_of(argument: &str, name: &TypeName) -> Result<usize> {
     let name = name.0.as_str();
     let wrong = || Failure::value(format!("{argument}={name:?}: there are \"uint64\" and \"uint32\""));
     TYPES.iter().position(|known| *known == name).ok_or_else(wrong)
 }
 
-/// Which of the types keys have.
+/// Returns the name of the type of keys.
 fn key_type<A, B>(either: &Either<A, B>) -> &'static str {
     TYPES[usize::from(matches!(either, Either::Second(_)))]
 }
@@ -74,12 +74,12 @@ impl Structure for Map {
     }
 }
 
-/// The parts of an array as one column of keys, without its nulls.
+/// Returns all keys of a batch, without its nulls.
 fn all<C: Cell>(batch: &Batch) -> Result<Cow<'_, [C]>> {
     column(&host_pieces(batch)?)
 }
 
-/// A set, in its place.
+/// Builds a set in its place.
 fn build_set<K: SetKey, A: Forms<Host = HostSet<K>, Device = static_sets::gpu::StaticSet<K>>>(
     seed: Option<u64>,
     place: &Location,
@@ -96,7 +96,7 @@ fn build_set<K: SetKey, A: Forms<Host = HostSet<K>, Device = static_sets::gpu::S
     })
 }
 
-/// A map, in its place.
+/// Builds a map in its place.
 fn build_map<K, V, A>(seed: Option<u64>, place: &Location, keys: &Batch, values: &Batch) -> Result<Where<A>>
 where
     K: SetKey,
@@ -122,37 +122,37 @@ where
     })
 }
 
-/// What both classes have.
+/// Class of a set or map: shared methods, with the class's own.
 macro_rules! over_integers {
     ($(#[$doc:meta])* $class:ident($family:ty), $typed:ident { $($own:tt)* }) => {
         class! {
             $(#[$doc])*
             $class($family), static_filter {
-                /// How many keys there are.
+                /// Returns the number of keys.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
                     let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| $typed!(value, |it| it.len()))))?;
                     Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
                 }
 
-                /// Bytes of memory that keys and values take.
+                /// Returns the bytes of memory of keys and values.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.memory_bytes()))
                 }
 
-                /// Bits of memory for each key.
+                /// Returns the bits of memory per key.
                 #[getter]
                 fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.bits_per_key()))
                 }
 
-                /// The bound that all numbers are below: the places for keys, of which some are free.
+                /// Returns the bound of the numbers: the number of slots for keys, some of them empty.
                 #[getter]
                 fn slots(&self, py: Python<'_>) -> PyResult<u64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.slots()))
                 }
 
-                /// All keys, in the order of their numbers, as an array of the set's or map's type.
+                /// Returns all keys, in the order of their numbers, as an array of the type of keys.
                 fn keys(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
                     elements(&self.0, py)?.keys.object(py)
                 }
@@ -162,8 +162,8 @@ macro_rules! over_integers {
                     PyMemoryView::from(self.keys(py)?.bind(py))?.try_iter()
                 }
 
-                /// The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
-                /// and keys that are not there, have `2**64 - 1`.
+                /// Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
+                /// Nulls and absent keys have `2**64 - 1`.
                 #[pyo3(signature = (keys, /, *, out=None, threads=None))]
                 fn index(
                     &self,
@@ -177,7 +177,7 @@ macro_rules! over_integers {
                     }, |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
                 }
 
-                /// The number of one key, or `None` if it is not there.
+                /// Returns the number of one key, or `None` if it is absent.
                 fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
                     let (OneKey::Word(key), mut number) = (one_key(key)?, [0]) else { return Ok(None) };
                     self.0.read(py, None, 1, |value| {
@@ -192,7 +192,7 @@ macro_rules! over_integers {
     };
 }
 
-/// [`either!`] of maps, whose kinds have two kinds each.
+/// Match over both levels of the kinds of a map, as [`either!`].
 macro_rules! either_map {
     ($either:expr, |$it:ident| $body:expr) => {
         either!($either, |by_key| either!(by_key, |$it| $body))
@@ -200,16 +200,16 @@ macro_rules! either_map {
 }
 
 over_integers! {
-    /// An exact set of integers that never changes: a lookup reads a byte and one cache line, and is never wrong.
+    /// Exact set of integers that never changes. A lookup reads a byte and one cache line, and has no false positives.
     ///
-    /// `keys` are integers from 0 to `2**64 - 1` in an array or a list, in any order; equal ones count once.
+    /// `keys` is an array or a list of integers from 0 to `2**64 - 1` in any order; equal keys count once.
     ///
     /// - `key`: `"uint64"`, 72.4 bits per key, or `"uint32"`, 36.2 bits per key.
-    /// - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
-    ///   that build.
+    /// - `seed` changes the numbers. `device` is the place of the build and the lookups. `threads` limits the number of
+    ///   threads of the build.
     ///
-    /// Each key has a number of its own below `slots`, so values may lie in an array. Keys of any integer type may be
-    /// asked for: those that the set's type has no value for are not in it.
+    /// Each key has its own number below `slots`, so values can be stored in an array. Lookups take keys of any integer
+    /// type; numbers out of the range of the set's type are not in it.
     ///
     /// >>> import warpset
     /// >>> primes = warpset.StaticSet([2, 3, 5, 7])
@@ -242,14 +242,14 @@ over_integers! {
 }
 
 over_integers! {
-    /// An exact map from integers to integers that never changes: a lookup reads a byte, one cache line and the value.
+    /// Exact map from integers to integers that never changes. A lookup reads a byte, one cache line and the value.
     ///
-    /// `keys` are integers from 0 to `2**64 - 1` in an array or a list, `values` as many; of equal keys the last one
-    /// counts.
+    /// `keys` is an array or a list of integers from 0 to `2**64 - 1`, with one of `values` per key; of equal keys the
+    /// last one counts.
     ///
     /// - `key` and `value`: `"uint64"` or `"uint32"`.
-    /// - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
-    ///   that build.
+    /// - `seed` changes the numbers. `device` is the place of the build and the lookups. `threads` limits the number of
+    ///   threads of the build.
     ///
     /// >>> import warpset
     /// >>> squares = warpset.StaticMap([2, 3, 4], [4, 9, 16])
@@ -297,8 +297,8 @@ over_integers! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// The values of keys, `default` for those that are not there, and an array of booleans that says which are:
-        /// new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        /// Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        /// and `found`, filled. For keys on a device the answers are on the device.
         #[pyo3(signature = (keys, /, default=0, *, out=None, found=None, threads=None))]
         fn get_many(
             &self,
@@ -328,7 +328,7 @@ over_integers! {
             if is_wide { of!(u64, Either::First) } else { of!(u32, Either::Second) }
         }
 
-        /// The value of a key, or `default` if it is not there.
+        /// Returns the value of a key, or `default` if it is absent.
         #[pyo3(signature = (key, /, default=None))]
         fn get(
             &self,
@@ -359,7 +359,7 @@ over_integers! {
             }
         }
 
-        /// All values, in the order of their keys' numbers, as an array of the map's type.
+        /// Returns all values, in the order of their keys' numbers, as an array of the type of values.
         fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
             elements(&self.0, py)?.values.object(py)
         }

@@ -46,11 +46,11 @@ impl Listed for u32 {
 /// All keys of a set or map with their values, in the order of their numbers.
 pub struct Elements {
     pub keys: Column,
-    /// None of sets.
+    /// Empty for sets.
     pub values: Column,
 }
 
-/// What lists its elements.
+/// Set or map that lists its elements.
 pub trait Lists {
     fn listed(&self) -> Elements;
 }
@@ -82,7 +82,7 @@ impl<A: Lists, B: Lists> Lists for Either<A, B> {
     }
 }
 
-/// All elements, wherever they are.
+/// Returns all elements of a set or map in any place.
 pub fn elements<S: Structure<Host: Lists, Mapped: Lists>>(object: &Object<S>, py: Python<'_>) -> Result<Elements> {
     object.read(py, None, ALL_OF_IT, |value| {
         Ok(match value {

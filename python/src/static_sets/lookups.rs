@@ -1,4 +1,4 @@
-//! Lookups in static sets and maps, by keys of any integer type.
+//! Lookups in static sets and maps by keys of any integer type.
 
 use std::borrow::Cow;
 
@@ -22,9 +22,9 @@ use crate::structure::{Forms, Object, Where};
 use crate::threads::Threads;
 use crate::{either, with_keys};
 
-/// A key of a set or map.
+/// Key of a set or map.
 pub trait SetKey: Cell + DeviceStaticKey + DeviceItem {
-    /// Keys of any type as such ones, and the places of those that have no such value, where some key stands.
+    /// Converts keys, and returns the places of those out of range, which get an arbitrary key.
     fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [Self]>, Vec<usize>)>;
 }
 
@@ -60,24 +60,24 @@ impl SetKey for u32 {
     }
 }
 
-/// The number of a null, and of a key that is not there.
+/// Number of a null, and of an absent key.
 pub const NO_NUMBER: u64 = u64::MAX;
 
-/// What gives keys their numbers.
+/// Set or map that numbers its keys.
 pub trait Numbered {
-    /// The number of each key, [`NO_NUMBER`] of one that is not there.
+    /// Writes the number of each key, [`NO_NUMBER`] for absent ones.
     fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()>;
 }
 
-/// What gives keys their values.
+/// Map with values of one type.
 pub trait Valued<V> {
-    /// The value of each key, and whether it has one, as bytes 0 and 1.
+    /// Writes the value of each key, and whether it is present, as bytes 0 and 1.
     fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()>;
 }
 
-/// What gives keys on a device their values.
+/// Map on a device with values of one type.
 pub trait DeviceValued<V> {
-    /// The value of each key, zero of one without; and whether it has one, as bytes 0 and 1.
+    /// Writes the value of each key, zero for absent ones; returns whether each key is present, as bytes 0 and 1.
     fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray>;
 }
 
@@ -138,7 +138,7 @@ impl<V, A: DeviceValued<V>, B: DeviceValued<V>> DeviceValued<V> for Either<A, B>
     }
 }
 
-/// A call for the value of each key, and which keys have one.
+/// Call for the values of keys, and which keys are present.
 pub struct Values<'a, 'py> {
     pub map: &'a Object<Map>,
     pub py: Python<'py>,
@@ -192,7 +192,7 @@ impl Values<'_, '_> {
     }
 }
 
-/// Gives `work` the keys of each piece, with the places of their answers.
+/// Calls `work` with the keys of each piece, and the places of their answers.
 fn each_piece<V: Cell>(
     pieces: &[Piece<'_>],
     mut values: &mut [V],
@@ -202,7 +202,7 @@ fn each_piece<V: Cell>(
     for piece in pieces {
         let (here, after) = values.split_at_mut(piece.len());
         let (flags_here, flags_after) = flags.split_at_mut(piece.len());
-        // The caller may give one array as keys and as answers.
+        // The caller may pass the same array for keys and answers.
         let is_apart = !with_keys!(piece.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here));
         if piece.has_nulls() || !is_apart {
             let (mut found, mut flags) = (vec![V::default(); piece.count()], vec![0; piece.count()]);
