@@ -115,6 +115,11 @@ use sized::SizedFilter;
 use spark_agg::SparkFilter;
 use statics::StaticOfKeys;
 
+/// The first program of the page, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/engines.md")]
+struct Page;
+
 /// Returns all aggregates.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![
