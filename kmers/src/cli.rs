@@ -1,8 +1,11 @@
 //! Command line of the program.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use warpset_kmers::BackendChoice;
 
 /// Counts the k-mers of genomes and reads exactly, and screens reads by them
@@ -39,6 +42,9 @@ pub enum Command {
     /// Print all k-mers with their numbers of copies, in no order
     #[command(after_help = examples::LIST)]
     List(List),
+    /// Write man pages and shell completions
+    #[command(hide = true, after_help = examples::GENERATE)]
+    Generate(Generate),
 }
 
 #[derive(Args)]
@@ -227,6 +233,46 @@ pub struct List {
     pub min_count: u64,
 }
 
+#[derive(Args)]
+pub struct Generate {
+    /// Folder to write to, as /usr/share or ~/.local/share
+    pub folder: PathBuf,
+}
+
+/// Writes the man pages of all commands, and completions for bash, zsh and fish, to the places below a `share` folder
+/// where these programs look for them. Returns the files.
+pub fn generate(share: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut files = Vec::new();
+    let mut write = |name: &str, bytes: Vec<u8>| {
+        let path = share.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(&path, bytes)?;
+        files.push(path);
+        io::Result::Ok(())
+    };
+    for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+        if command.is_hide_set() || command.get_name() == "help" {
+            continue;
+        }
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command.clone().display_name(&name)).render(&mut page)?;
+        write(&format!("man/man1/{name}.1"), page)?;
+    }
+    for (shell, name) in [
+        (Shell::Bash, "bash-completion/completions/kmers"),
+        (Shell::Zsh, "zsh/site-functions/_kmers"),
+        (Shell::Fish, "fish/vendor_completions.d/kmers.fish"),
+    ] {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut cli, "kmers", &mut script);
+        write(name, script)?;
+    }
+    Ok(files)
+}
+
 /// Reads a number of bytes.
 fn bytes(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -285,12 +331,13 @@ Examples:
 Examples:
   kmers list genome.kmers | sort > sorted.tsv
   kmers list reads.kmers --min-count 10";
+    pub const GENERATE: &str = "\
+Examples:
+  kmers generate ~/.local/share";
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// Each command, too, ends its help with examples.
@@ -304,6 +351,25 @@ mod tests {
             let help = command.clone().render_help().to_string();
             assert!(help.contains("Examples:\n  kmers "), "{help}");
         }
+    }
+
+    /// Each command has a man page with its options and examples, and completions know all commands.
+    #[test]
+    fn man_pages_and_completions_are_written() {
+        let share = std::env::temp_dir().join(format!("kmers-share-{}", std::process::id()));
+        let files = generate(&share).unwrap();
+        let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
+        let (pages, scripts): (Vec<_>, Vec<_>) = files.iter().partition(|path| path.extension() == Some("1".as_ref()));
+        let names = ["kmers", "kmers-count", "kmers-index", "kmers-screen", "kmers-info", "kmers-merge"];
+        for name in names.into_iter().chain(["kmers-histogram", "kmers-list"]) {
+            let page = text(pages.iter().find(|path| path.file_stem() == Some(name.as_ref())).unwrap());
+            assert!(page.contains(&format!(".TH {name} 1")) && page.contains("Examples:"), "{page}");
+        }
+        assert_eq!((pages.len(), scripts.len()), (8, 3));
+        for script in scripts.into_iter().map(text) {
+            assert!(["count", "screen", "unmatched-mates"].iter().all(|word| script.contains(word)), "{script}");
+        }
+        fs::remove_dir_all(share).unwrap();
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge(&args, voice),
         Command::Histogram(args) => histogram(&args),
         Command::List(args) => list(&args),
+        Command::Generate(args) => generate(&args, voice),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -317,11 +318,19 @@ fn merge(args: &cli::Merge, voice: Voice) -> Done {
     let (first, rest) = args.tables.split_first().ok_or(Error::NoInput)?;
     let mut sum = load_table(first)?;
     for path in rest {
-        sum.merge(&load_table(path)?)?;
+        let table = load_table(path)?;
+        let failed = |error| Failure::Usage(format!("cannot add {} to the tables before it: {error}", path.display()));
+        sum.merge(&table).map_err(failed)?;
     }
     sum.keep(args.min_count)?;
     sum.save(output)?;
     voice.say(of_table(&sum, &args.output));
+    Ok(())
+}
+
+fn generate(args: &cli::Generate, voice: Voice) -> Done {
+    let failed = |source| Error::Write { path: args.folder.clone(), source };
+    cli::generate(&args.folder).map_err(failed)?.iter().for_each(|file| voice.say(file.display()));
     Ok(())
 }
 

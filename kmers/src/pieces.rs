@@ -205,13 +205,15 @@ mod tests {
             line in prop::sample::select(vec![1usize, 7, 31, 61, 1000]),
             end in prop::sample::select(vec!["\n", "\r\n"]),
             ends in 0usize..3,
+            comments in prop::sample::select(vec!["", ";", ";ACGT>", ";ACGTTGCA;>ACGTTTTTGCACCATGAGGGATCC"]),
             size in prop::sample::select(vec![1u64, 2, 13, 64, 255, 256, 1000]),
         ) {
-            let mut text = String::new();
+            let comment = if comments.is_empty() { String::new() } else { format!("{comments}{end}") };
+            let mut text = comment.clone();
             for (name, sequence) in &records {
                 text += &format!(">{name}{end}");
                 let lines: Vec<&str> = sequence.as_bytes().chunks(line).map(|line| std::str::from_utf8(line).unwrap()).collect();
-                text += &(lines.join(end) + end);
+                text += &(lines.join(&format!("{end}{comment}")) + end);
             }
             let text = text.trim_end_matches(['\r', '\n']).to_owned() + &end.repeat(ends);
             same(text.as_bytes(), size)?;

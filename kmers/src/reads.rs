@@ -1,8 +1,10 @@
 //! FASTA and FASTQ, plain or compressed, as batches of letters.
 
+use std::borrow::Cow;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
+use memchr::memchr;
 use needletail::FastxReader;
 use needletail::errors::{ParseError, ParseErrorKind};
 
@@ -50,7 +52,9 @@ impl<'a> Records<'a> {
         }
         let reader = match mark_of(&head).and_then(Format::of).ok_or_else(|| no_sequences(path, &head))? {
             Format::Fasta => {
-                let input = Ended { text: Cursor::new(head).chain(input), last: 0, end: None };
+                // Comments before the first record become those of a record without letters.
+                let mark: &[u8] = if head.first() == Some(&b';') { b">\n" } else { b"" };
+                let input = Ended { text: mark.chain(Cursor::new(head)).chain(input), last: 0, end: None };
                 Reader::Fasta(needletail::parse_fastx_reader(input).map_err(|error| broken(path, error))?)
             }
             format => Reader::Fastq(Input::new(path, input, format, head)),
@@ -68,8 +72,9 @@ impl<'a> Records<'a> {
                 while let Some(record) = reader.next() {
                     match record {
                         Ok(record) => {
-                            seen.add(record.raw_seq());
-                            visit(record.all(), record.raw_seq())?;
+                            let letters = without_comments(record.raw_seq());
+                            seen.add(&letters);
+                            visit(record.all(), &letters)?;
                         }
                         Err(end) if end.kind == ParseErrorKind::UnexpectedEnd => break,
                         Err(error) => return Err(broken(self.path, error)),
@@ -115,6 +120,19 @@ impl<R: Read> Read for Ended<R> {
         }
         self.end.get_or_insert(if self.last == b'\n' { b">" } else { b"\n>" }).read(buffer)
     }
+}
+
+/// Replaces the lines that begin with `;` by spaces.
+fn without_comments(letters: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b';', letters).is_none() {
+        return letters.into();
+    }
+    let mut letters = letters.to_vec();
+    letters
+        .split_mut(|&byte| byte == b'\n')
+        .filter(|line| line.first() == Some(&b';'))
+        .for_each(|line| line.fill(b' '));
+    letters.into()
 }
 
 /// The error of the parser of FASTA, which takes any text.

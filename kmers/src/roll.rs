@@ -32,7 +32,8 @@ const BREAK: u8 = 4;
 /// White space within a sequence: nothing.
 const SKIP: u8 = 5;
 
-/// Class of each byte: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above. U is T.
+/// Class of each byte: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above. U is
+/// T.
 const CODES: [u8; 256] = {
     let mut codes = [BREAK; 256];
     let mut base = 0;

@@ -110,8 +110,8 @@ impl Settings {
         self
     }
 
-    /// What counts. Default: [`BackendChoice::Auto`]. A device that was opened for a count is closed on a thread of its own,
-    /// which has ended when all clones of these settings are gone.
+    /// What counts. Default: [`BackendChoice::Auto`]. A device that was opened for a count is closed on a thread of its
+    /// own, which has ended when all clones of these settings are gone.
     pub fn backend(mut self, backend: BackendChoice) -> Self {
         self.place = Executor::Backend(backend);
         self

@@ -167,9 +167,8 @@ impl Indexing {
         index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
     }
 
-    /// Hands parts of all sequences, letters without white space and with T for U, to the threads of the pool, each with
-    /// what it gathers.
-    /// Every window of the index is whole in one of the parts.
+    /// Hands parts of all sequences, letters without white space and with T for U, to the threads of the pool, each
+    /// with what it gathers. Every window of the index is whole in one of the parts.
     pub(super) fn each_part<T: Default + Send>(
         &self,
         files: &[PathBuf],

@@ -27,7 +27,9 @@ enum State {
     Letters,
     /// In the name of a record.
     Name,
-    /// After the lines of the piece; that many letters more, and whether a line begins.
+    /// In a comment, which begins with `;`, after the lines of the piece if a number of letters is still to be read.
+    Comment(Option<usize>),
+    /// After the lines of the piece: letters still to be read, and whether a line begins.
     Beyond(usize, bool),
 }
 
@@ -60,8 +62,9 @@ impl<'a> Lines<'a> {
         self.text.resize(self.kept + block, 0);
         let read = fill(&mut *self.input, &mut self.text[self.kept..])?;
         self.text.truncate(self.kept + read);
-        let text = &self.text[..];
-        let place = |i: usize| self.at + (i - self.kept) as u64;
+        let (at, kept) = (self.at, self.kept);
+        let text = &mut self.text[..];
+        let place = |i: usize| at + (i - kept) as u64;
         // The next byte, and where the sequence's letters begin.
         let (mut i, mut begin, mut state, mut is_done) = (self.kept, 0, self.state, read < block);
         while i < text.len() {
@@ -86,6 +89,17 @@ impl<'a> Lines<'a> {
                     }
                 }
                 State::Line if place(i) >= self.end => state = State::Beyond(self.overlap, true),
+                State::Line if text[i] == b';' => state = State::Comment(None),
+                State::Comment(beyond) => {
+                    let next = line();
+                    let end = next.unwrap_or(text.len());
+                    // White space within a sequence is skipped.
+                    text[i..end].fill(b' ');
+                    i = end;
+                    if next.is_some() {
+                        state = beyond.map_or(State::Line, |letters| State::Beyond(letters, true));
+                    }
+                }
                 State::Line => state = State::Letters,
                 State::Letters => {
                     let begin = i;
@@ -100,6 +114,10 @@ impl<'a> Lines<'a> {
                         visit(&text[begin..i]);
                         return Ok(false);
                     }
+                    if is_line && text[i] == b';' {
+                        state = State::Comment(Some(letters));
+                        continue;
+                    }
                     state = State::Beyond(letters - usize::from(!is_white(text[i])), text[i] == b'\n');
                     i += 1;
                 }
@@ -108,7 +126,7 @@ impl<'a> Lines<'a> {
         match state {
             State::Before => is_done |= place(text.len()) > self.end,
             State::Name => {}
-            State::Line | State::Letters | State::Beyond(..) => visit(&text[begin..]),
+            State::Line | State::Letters | State::Comment(_) | State::Beyond(..) => visit(&text[begin..]),
         }
         let kept = if matches!(state, State::Before | State::Name) { Vec::new() } else { self.last_letters(begin) };
         self.at += read as u64;

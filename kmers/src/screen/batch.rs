@@ -58,7 +58,7 @@ impl Format {
     /// By the first byte of a text.
     pub(crate) fn of(first: u8) -> Option<Format> {
         match first {
-            b'>' => Some(Format::Fasta),
+            b'>' | b';' => Some(Format::Fasta),
             b'@' => Some(Format::Fastq),
             _ => None,
         }
@@ -188,6 +188,14 @@ impl Batch {
     }
 
     fn parse_fasta(&mut self, mut at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
+        // Comments before the first record.
+        while self.text.get(at) == Some(&b';') {
+            match memchr(b'\n', &self.text[at..]) {
+                Some(len) => at += len + 1,
+                None if is_end => at = self.text.len(),
+                None => return Ok(at),
+            }
+        }
         for _ in 0..most {
             let Some(record) = fasta(&self.text, at, is_end, &mut self.joined)? else { break };
             at = record.bytes.1;
@@ -397,12 +405,12 @@ fn fasta(text: &[u8], at: usize, is_end: bool, joined: &mut Vec<u8>) -> Result<O
     let name = memchr(b'\n', &text[at..end]).map_or(end, |len| at + len + 1);
     let line = memchr(b'\n', &text[name..end]).map_or(end, |len| name + len);
     let rest = &text[line..end];
-    if rest.iter().all(|&byte| is_white(byte)) {
+    if rest.iter().all(|&byte| is_white(byte)) && text.get(name) != Some(&b';') {
         let letters = (name, without_white(text, name, line));
         return Ok(Some(Record { bytes: (at, end), letters, is_joined: false }));
     }
     let begin = joined.len();
-    let lines = text[name..end].split(|&byte| byte == b'\n');
+    let lines = text[name..end].split(|&byte| byte == b'\n').filter(|line| line.first() != Some(&b';'));
     lines.for_each(|line| joined.extend_from_slice(&line[..without_white(line, 0, line.len())]));
     Ok(Some(Record { bytes: (at, end), letters: (begin, joined.len()), is_joined: true }))
 }

@@ -13,8 +13,8 @@ pub fn refused(path: &Path, bytes: &[u8]) -> Error {
     error
 }
 
-/// The saved index at `path` is refused if it ends early, goes on, or has a byte changed anywhere in its first 256 or at
-/// many places after them; a mapped one may answer anything, and does not panic. Leaves a damaged file.
+/// The saved index at `path` is refused if it ends early, goes on, or has a byte changed anywhere in its first 256 or
+/// at many places after them; a mapped one may answer anything, and does not panic. Leaves a damaged file.
 pub fn is_refused_when_damaged(path: &Path) {
     let bytes = fs::read(path).unwrap();
     for len in [0, 1, 10, 127, 128, 200, 256, bytes.len() / 2, bytes.len() - 1] {

@@ -68,11 +68,11 @@ fn files_without_reads_are_samples() {
     }
 }
 
-/// Records without letters are none: a file whose lines end in CR alone is one name.
+/// Records without letters are no sample without reads.
 #[test]
 fn records_without_letters_are_no_empty_sample() {
     let files = Files::new();
-    for text in [">a\n", ">a\rACGTACGT\r", "@a\n\n+\n\n"] {
+    for text in [">a\n", ";ACGTACGT\n>a\n;ACGTACGT\n", "@a\n\n+\n\n"] {
         for path in [files.write("a", text), files.write("a.gz", gzip(text.as_bytes()))] {
             for threads in [1, 3] {
                 let counted = count_files(&[path.clone()], &Settings::new(3).unwrap().threads(threads));
@@ -130,6 +130,38 @@ fn white_space_and_uracil_change_nothing() {
             Screening::by_index(&index).matched(&all).run(&[files.path("r.fq")]).unwrap();
             assert!(fs::read(all).unwrap() == fastq);
         }
+    }
+}
+
+/// Lines of FASTA that begin with `;` are comments: before the first record, after a name, and between letters.
+#[test]
+fn comments_change_nothing() {
+    let files = Files::new();
+    let (index, genome, reads) = prepared(&files);
+    let settings = |threads| Settings::new(21).unwrap().threads(threads);
+    let plain: Vec<u8> = reads.iter().flat_map(|read| [&b">r\n"[..], read, b"\n"].concat()).collect();
+    let wanted = count_files(&[files.path("genome.fa"), files.write("plain.fa", plain)], &settings(1)).unwrap();
+    let comment = format!(";GATTACA>{}\n", "ACGT".repeat(40));
+    let mut text = comment.repeat(3) + ">g x\n" + &comment;
+    for (i, line) in genome.chunks(37).enumerate() {
+        text += std::str::from_utf8(line).unwrap();
+        text += "\n";
+        text += &comment.repeat(i % 3);
+    }
+    for read in &reads {
+        text += &format!(">r\n{comment}{}\n", String::from_utf8_lossy(read));
+    }
+    text += comment.trim_end();
+    for path in [files.write("c.fa", &text), files.write("c.fa.gz", gzip(text.as_bytes()))] {
+        for threads in [1, 3] {
+            let progress = Progress::hidden();
+            let counted = count_files(&[path.clone()], &settings(threads).progress(progress.clone())).unwrap();
+            assert!(counted == wanted && progress.odd_letters() == OddLetters::default(), "{path:?}");
+            let screened = Screening::by_index(&index).threads(threads).run(&[path.clone()]).unwrap();
+            assert_eq!((screened.matched, screened.matched_bases), (31, 2000 + 30 * 160));
+            assert_eq!(screened.odd_letters, OddLetters::default());
+        }
+        assert_eq!(Indexing::new(31, 15).unwrap().run(&[path]).unwrap().len(), index.len());
     }
 }
 
@@ -223,7 +255,8 @@ fn other_kinds_of_files_are_named() {
     let utf16: Vec<u8> = "\u{feff}>a\nACGT\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     index.save(files.path("index")).unwrap();
     let index_bytes = fs::read(files.path("index")).unwrap();
-    let cases: [(&str, Vec<u8>, &str); 9] = [
+    let protein = b">sp|P0AEX9|MALE_ECOLI\nMKIKTGARILALSALTTMMFSASALAKIEEGKLVIWINGDKGYNGLAEVGKKFEKDTGIK\n".to_vec();
+    let cases: [(&str, Vec<u8>, &str); 12] = [
         ("a.bam", gzip(b"BAM\x01\0\0\0\0@HD\tVN:1.6\n"), "samtools fastq"),
         ("a.cram", b"CRAM\x03\0abc".to_vec(), "samtools fastq"),
         ("a.sam", b"@HD\tVN:1.6\n@SQ\tSN:x\tLN:5\n".to_vec(), "samtools fastq"),
@@ -233,6 +266,9 @@ fn other_kinds_of_files_are_named() {
         ("a.fa", b"\xef\xbb\xbf>a\nACGT\n".to_vec(), "byte-order mark"),
         ("b.fa", utf16, "UTF-16"),
         ("c.fa", index_bytes, "is an index"),
+        ("d.fa", b">a\rACGTACGT\r>b\rAC\r".to_vec(), "CR alone; FASTA or FASTQ is needed: convert it"),
+        ("e.fq", b"@a\rACGT\r+\rIIII\r".to_vec(), "CR alone"),
+        ("f.faa", protein, "a file of proteins; FASTA or FASTQ is needed: pass sequences of DNA or RNA"),
     ];
     for (name, bytes, said) in cases {
         let packed = if name == "a.bam" { bytes.clone() } else { gzip(&bytes) };
@@ -350,6 +386,14 @@ fn messages_are_the_programs_own() {
     }
     assert_eq!(summary(&index, &[])["index_checksum"], summary(&index, &["--map"])["index_checksum"]);
     assert_ne!(summary(&index, &[])["index_checksum"], summary(&deacon, &[])["index_checksum"]);
+    // Tables that cannot be added up are named.
+    let other = name("other.kmers");
+    assert!(kmers(&["count", "-k", "21", &genome, "-o", &other]).status.success());
+    let error = String::from_utf8(kmers(&["merge", &table, &other, "-o", &out]).stderr).unwrap();
+    assert!(
+        error.contains("cannot add ") && error.contains("other.kmers to the tables before it: one table"),
+        "{error}"
+    );
     let version = String::from_utf8(kmers(&["--version"]).stdout).unwrap();
     assert_eq!(version.trim_end(), format!("kmers {}", env!("CARGO_PKG_VERSION")));
 }
