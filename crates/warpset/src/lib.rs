@@ -124,11 +124,10 @@ pub mod prelude {
     pub use crate::lsm::{MappedLsm, MappedSortedArray};
     #[cfg(feature = "mphf")]
     pub use crate::mphf::{
-        Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, RecSplit, RecSplitView, StaticFilter,
-        StaticFilterView,
+        Consensus, ConsensusKind, ConsensusView, RecSplit, RecSplitKind, RecSplitView, StaticFilter, StaticFilterView,
     };
     #[cfg(all(feature = "mphf", feature = "mmap"))]
-    pub use crate::mphf::{MappedConsensus, MappedConsensusFilter, MappedRecSplit, MappedStaticFilter};
+    pub use crate::mphf::{MappedConsensus, MappedRecSplit, MappedStaticFilter};
     #[cfg(feature = "gpu")]
     pub use crate::primitives::{DeviceFilter, DeviceInsert};
     #[cfg(feature = "quotient")]

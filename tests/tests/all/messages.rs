@@ -190,7 +190,6 @@ fn primitives(messages: &mut Messages) {
         E::InvalidBitRange { begin: 5, end: 70, width: 64 },
         E::Overlap { what: "input and output of a scan" },
         E::TooLong { len: 1 << 40, max: 1 << 30 },
-        E::InvalidOffsets { offset: 7, limit: 5 },
         E::TooManyRuns { runs: 100, max: 32 },
         E::Gpu(GpuError::NoDevice),
     ];

@@ -10,8 +10,8 @@ use super::lists::Sums;
 use super::plan::{AttemptError, Plan, part_of};
 use super::source::Source;
 #[cfg(feature = "papers")]
-use super::watch::Watch;
-use super::{DeviceHashKind, FoundCodes, PerfectHash};
+use super::stage_timer::StageTimer;
+use super::{DeviceHashKind, EncodedBuckets, PerfectHash};
 use crate::build::Settings;
 use crate::progress::{Interrupted, Meter, Reporter};
 use crate::{Error, Stage};
@@ -28,7 +28,7 @@ pub(super) struct SeedAttempt<'a, M: DeviceHashKind, K> {
     store: KeyStore<'a, K>,
     meter: Meter<'a>,
     #[cfg(feature = "papers")]
-    watch: Option<&'a Watch>,
+    timer: Option<&'a StageTimer>,
 }
 
 impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
@@ -54,23 +54,23 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
             store,
             meter: reporter.meter(Stage::Building, n, number),
             #[cfg(feature = "papers")]
-            watch: None,
+            timer: None,
         }
     }
 
     /// Times the stages on the first device.
     #[cfg(feature = "papers")]
-    pub(super) fn time(&mut self, watch: Option<&'a Watch>) {
-        self.watch = watch;
+    pub(super) fn time(&mut self, timer: Option<&'a StageTimer>) {
+        self.timer = timer;
     }
 
     /// Ends a stage where the stream is now, if stages are timed there.
     fn mark(&self, stream: &Stream, stage: &'static str) -> Result<(), Error> {
         #[cfg(feature = "papers")]
-        if let Some(watch) = self.watch
+        if let Some(timer) = self.timer
             && stream.device() == self.devices.first()
         {
-            watch.mark(stream, stage)?;
+            timer.mark(stream, stage)?;
         }
         let _ = (stream, stage);
         Ok(())
@@ -129,7 +129,7 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
             self.mark(stream, "sorting")?;
             let keys_before = sums.keys.slice_mut(part.start + 1..part.end + 1);
             let mark = &|stage| self.mark(stream, stage);
-            let mut reported = Reported { meter: &self.meter, keys: count as u64, told: 0, mark };
+            let mut reported = SearchProgress { meter: &self.meter, keys: count as u64, told: 0, mark };
             let codes = M::find(&search, stream, sorted, keys, keys_before, &mut reported)?;
             reported.finish()?;
             largest = largest.max(codes.largest());
@@ -164,14 +164,14 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
 }
 
 /// What is told of the search for the codes of some keys.
-pub struct Reported<'a> {
+pub struct SearchProgress<'a> {
     meter: &'a Meter<'a>,
     keys: u64,
     told: u64,
     mark: &'a dyn Fn(&'static str) -> Result<(), Error>,
 }
 
-impl Reported<'_> {
+impl SearchProgress<'_> {
     /// Whether anything is told.
     pub(crate) fn is_asked(&self) -> bool {
         self.meter.is_asked()

@@ -5,8 +5,8 @@
 
 use warpset_core::lsm::{filter_mask, filter_word};
 
+use super::tree::prefetch;
 use crate::OrderedKey;
-use crate::fences::prefetch;
 
 /// Bytes of a node.
 const NODE_BYTES: usize = 64;
@@ -62,7 +62,7 @@ macro_rules! by_best {
             (Some($by), _) => $by.run(|| $work),
             (None, Some($by)) => $by.run(|| $work),
             (None, None) => {
-                let $by = $crate::node::Portable;
+                let $by = $crate::search_tree::Portable;
                 $work
             }
         }

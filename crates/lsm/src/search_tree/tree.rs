@@ -7,24 +7,24 @@
 
 use warpset_base::words::AlignedWords;
 
+use super::node::{Compare, Portable, by_best, node};
 use crate::OrderedKey;
-use crate::node::{Compare, Portable, by_best, node};
 
 /// The tiers above the keys.
-pub(crate) struct Fences<K> {
+pub(crate) struct SearchTree<K> {
     /// The coarsest first; each filled up to whole nodes with the largest key.
     tiers: Vec<AlignedWords<K>>,
 }
 
-impl<K: OrderedKey> Fences<K> {
+impl<K: OrderedKey> SearchTree<K> {
     /// Over these keys. Where there is no memory for a tier, searches below it halve.
-    pub(crate) fn new(keys: &[K]) -> Fences<K> {
+    pub(crate) fn new(keys: &[K]) -> SearchTree<K> {
         let mut tiers = Vec::new();
         let mut stride = node::<K>();
         while keys.len() > stride {
             let len = keys.len().div_ceil(stride);
             let Ok(mut tier) = AlignedWords::<K>::zeroed(len.next_multiple_of(node::<K>()) as u64) else {
-                return Fences { tiers: Vec::new() };
+                return SearchTree { tiers: Vec::new() };
             };
             let (first, padding) = tier.as_mut_slice().split_at_mut(len);
             first.iter_mut().zip(keys.iter().step_by(stride)).for_each(|(fence, &key)| *fence = key);
@@ -33,7 +33,7 @@ impl<K: OrderedKey> Fences<K> {
             stride *= node::<K>();
         }
         tiers.reverse();
-        Fences { tiers }
+        SearchTree { tiers }
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -45,7 +45,7 @@ impl<K: OrderedKey> Fences<K> {
         self.lower_bound_ahead(keys, key, |_| {})
     }
 
-    /// [`Fences::lower_bound`] that says where the last node begins before it waits for the keys there.
+    /// [`SearchTree::lower_bound`] that says where the last node begins before it waits for the keys there.
     #[inline]
     pub(crate) fn lower_bound_ahead(&self, keys: &[K], key: K, ahead: impl FnOnce(usize)) -> usize {
         by_best!(|by| self.lower_bound_by(by, keys, key, ahead))
@@ -68,26 +68,31 @@ impl<K: OrderedKey> Fences<K> {
 
     /// How many keys are below `key` in each of several levels, into `places`, of which there are as many: all levels
     /// are gone down together, and reach their keys at the same step, so that their accesses to memory overlap. A level
-    /// without fences is halved.
-    pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
+    /// without tree is halved.
+    pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&SearchTree<K>>)], key: K, places: &mut [usize]) {
         by_best!(|by| Self::lower_bounds_in_all_by(by, levels, key, places));
     }
 
     #[inline(always)]
-    fn lower_bounds_in_all_by(by: impl Compare, levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
-        let tiers = |fences: Option<&Fences<K>>| fences.map_or(0, |fences| fences.tiers.len());
-        let deepest = levels.iter().map(|&(_, fences)| tiers(fences)).max().unwrap_or(0);
+    fn lower_bounds_in_all_by(
+        by: impl Compare,
+        levels: &[(&[K], Option<&SearchTree<K>>)],
+        key: K,
+        places: &mut [usize],
+    ) {
+        let tiers = |tree: Option<&SearchTree<K>>| tree.map_or(0, |tree| tree.tiers.len());
+        let deepest = levels.iter().map(|&(_, tree)| tiers(tree)).max().unwrap_or(0);
         places.fill(0);
         for left in (1..=deepest).rev() {
-            for (place, &(keys, fences)) in places.iter_mut().zip(levels) {
-                let Some(fences) = fences.filter(|fences| fences.tiers.len() >= left) else { continue };
-                let at = fences.tiers.len() - left;
-                let next = fences.tiers.get(at + 1).map_or(keys, AlignedWords::as_slice);
-                *place = down(by, fences.tiers[at].as_slice(), next, *place, key);
+            for (place, &(keys, tree)) in places.iter_mut().zip(levels) {
+                let Some(tree) = tree.filter(|tree| tree.tiers.len() >= left) else { continue };
+                let at = tree.tiers.len() - left;
+                let next = tree.tiers.get(at + 1).map_or(keys, AlignedWords::as_slice);
+                *place = down(by, tree.tiers[at].as_slice(), next, *place, key);
             }
         }
-        for (place, &(keys, fences)) in places.iter_mut().zip(levels) {
-            *place = match tiers(fences) {
+        for (place, &(keys, tree)) in places.iter_mut().zip(levels) {
+            *place = match tiers(tree) {
                 0 => keys.partition_point(|&other| other < key),
                 _ => in_last_node(by, keys, *place, key),
             };
@@ -156,19 +161,19 @@ mod tests {
     use super::*;
 
     fn agrees<K: OrderedKey>(keys: &[K], asked: &[K]) {
-        let fences = Fences::new(keys);
+        let tree = SearchTree::new(keys);
         let mut places = vec![0; asked.len()];
-        by_best!(|by| fences.lower_bounds_by(by, keys, asked, &mut places));
+        by_best!(|by| tree.lower_bounds_by(by, keys, asked, &mut places));
         for (&key, place) in asked.iter().zip(places) {
             assert_eq!(place, keys.partition_point(|&other| other < key), "{key:?} among {}", keys.len());
         }
-        // Levels of other heights beside, some without fences.
+        // Levels of other heights beside, some without tree.
         let parts = [&keys[..keys.len() / 20], keys, &keys[..keys.len() / 3], &keys[..keys.len() / 300]];
-        let built = parts.map(Fences::new);
+        let built = parts.map(SearchTree::new);
         let levels: Vec<_> = (0..4).map(|i| (parts[i], (i != 2).then_some(&built[i]))).collect();
         let mut places = [7; 4];
         for &key in asked.iter().step_by(asked.len().div_ceil(500).max(1)) {
-            Fences::lower_bounds_in_all(&levels, key, &mut places);
+            SearchTree::lower_bounds_in_all(&levels, key, &mut places);
             assert_eq!(places, parts.map(|keys| keys.partition_point(|&other| other < key)), "{key:?}");
         }
     }

@@ -11,9 +11,9 @@ pub(super) type Stages = Vec<(&'static str, f64)>;
 
 /// The stages of a build, each with its end.
 #[derive(Default)]
-pub(super) struct Watch(Mutex<Vec<(&'static str, Event)>>);
+pub(super) struct StageTimer(Mutex<Vec<(&'static str, Event)>>);
 
-impl Watch {
+impl StageTimer {
     /// Ends a stage where the stream is now.
     pub(super) fn mark(&self, stream: &Stream, stage: &'static str) -> Result<(), Error> {
         let event = stream.device().new_event()?;
