@@ -30,13 +30,13 @@ pub enum Command {
     /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table has
     #[command(after_help = examples::SCREEN)]
     Screen(Screen),
-    /// Say what an index or a table has
+    /// Describe an index or a table
     #[command(after_help = examples::INFO)]
     Info(Info),
     /// Add up tables
     #[command(after_help = examples::MERGE)]
     Merge(Merge),
-    /// Print how many different k-mers there are with each number of copies
+    /// Print the number of different k-mers for each number of copies
     #[command(after_help = examples::HISTOGRAM)]
     Histogram(Histogram),
     /// Print all k-mers with their numbers of copies, in no order
@@ -55,13 +55,13 @@ pub struct Count {
     /// Bases per k-mer, 1 to 32
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
-    /// The file for the table; `-` is the standard output
+    /// File for the table; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Leave out k-mers of which there are fewer copies
+    /// Leave out k-mers with fewer copies
     #[arg(long, default_value_t = 1)]
     pub min_count: u64,
-    /// Memory that may be used, in bytes or as 800M or 1.5G (K, M, G: 2^10, 2^20, 2^30); default: no limit
+    /// Largest memory, in bytes or as 800M or 1.5G (K, M, G: 2^10, 2^20, 2^30); default: no limit
     #[arg(long, value_parser = bytes)]
     pub max_memory: Option<u64>,
     /// Threads; default: all
@@ -97,13 +97,13 @@ pub struct IndexArgs {
     /// Sequences (`-` is the standard input), and exact indexes of this program or of Deacon
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// The file for the index; `-` is the standard output
+    /// File for the index; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
     /// Bases per k-mer, odd, 1 to 31
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
-    /// K-mers per window, of which one is taken: odd, 1 to 63; not for an index of kind sequences [default: 15]
+    /// K-mers per window, one of which is selected: odd, 1 to 63; not for an index of kind sequences [default: 15]
     #[arg(short, long)]
     pub w: Option<u32>,
     /// Kind of answers that the index gives
@@ -143,32 +143,32 @@ pub struct Screen {
     /// Files of reads; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// The file for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
+    /// File for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
     #[arg(long)]
     pub matched: Option<PathBuf>,
-    /// The file for second mates that match; default: they follow the first ones
+    /// File for second mates that match; default: they follow the first mates
     #[arg(long, requires = "matched")]
     pub matched_mates: Option<PathBuf>,
-    /// The file for reads that do not match; for all outputs, names and `-` mean the same as for --matched
+    /// File for reads that do not match; all outputs take the names and `-` of --matched
     #[arg(long)]
     pub unmatched: Option<PathBuf>,
-    /// The file for second mates that do not; default: they follow the first ones
+    /// File for second mates that do not match; default: they follow the first mates
     #[arg(long, requires = "unmatched")]
     pub unmatched_mates: Option<PathBuf>,
-    /// The file for the hits of each read: name, hits, all that was looked up, whether it matches
+    /// File for the hits of each read: name, hits, lookups, 1 if it matches, else 0
     #[arg(long)]
     pub counts: Option<PathBuf>,
-    /// The file for a summary as JSON
+    /// File for a summary as JSON
     #[arg(long)]
     pub summary: Option<PathBuf>,
-    /// Least hits of a read that matches: different minimizers that the index has, or k-mers that the table or an index
-    /// of kind sequences has [default: 2; tables: 1]
+    /// Least hits of a read that matches: different minimizers in the index, or k-mers in the table or in an index of
+    /// kind sequences [default: 2; tables: 1]
     #[arg(long)]
     pub min_hits: Option<u64>,
-    /// Least share of its minimizers, or k-mers, that are hits [default: 0.01; tables: 0]
+    /// Least share of hits among its minimizers, or k-mers [default: 0.01; tables: 0]
     #[arg(long)]
     pub min_share: Option<f64>,
-    /// Bases of each read that are looked at, from its start; 0 for all
+    /// Number of bases of each read to look at, from its start; 0 for all
     #[arg(long, default_value_t = 0)]
     pub prefix: usize,
     /// Files are named two by two, with mates in both
@@ -177,15 +177,15 @@ pub struct Screen {
     /// Mates follow one another in each file
     #[arg(long, group = "pairs")]
     pub interleaved: bool,
-    /// Take any two reads for mates, whatever their names; default: names of mates are equal, but for a 1 and a 2 at
-    /// their ends
+    /// Accept any two reads as mates; default: names of mates are equal, except for a 1 and a 2 at their ends
     #[arg(long, requires = "pairs")]
     pub any_mates: bool,
-    /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
+    /// Map the index into memory instead of reading and checking it: for small inputs; the file must not change
+    /// meanwhile
     #[arg(long)]
     pub map: bool,
-    /// Device that decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and
-    /// more, if the index fits into its memory
+    /// Device that decides, for an index; all devices decide alike. Auto takes a GPU for at least a gigabyte of files,
+    /// if the index fits into its memory
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub backend: On,
     /// Effort of gzip, 1 to 9 [default: 2]
@@ -207,10 +207,10 @@ pub struct Merge {
     /// Tables of the same k
     #[arg(required = true)]
     pub tables: Vec<PathBuf>,
-    /// The file for their sum; `-` is the standard output
+    /// File for the sum; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Leave out k-mers of which there are fewer copies in all
+    /// Leave out k-mers with fewer copies in all
     #[arg(long, default_value_t = 1)]
     pub min_count: u64,
 }
@@ -219,7 +219,7 @@ pub struct Merge {
 pub struct Histogram {
     /// A table
     pub table: PathBuf,
-    /// The last line counts k-mers with that many copies and more
+    /// Number of copies of the last line, which counts k-mers with at least as many
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub most: u32,
 }
@@ -228,18 +228,18 @@ pub struct Histogram {
 pub struct List {
     /// A table
     pub table: PathBuf,
-    /// Leave out k-mers of which there are fewer copies
+    /// Leave out k-mers with fewer copies
     #[arg(long, default_value_t = 1)]
     pub min_count: u64,
 }
 
 #[derive(Args)]
 pub struct Generate {
-    /// Folder to write to, as /usr/share or ~/.local/share
+    /// Folder to write to, such as /usr/share or ~/.local/share
     pub folder: PathBuf,
 }
 
-/// Writes the man pages of all commands, and completions for bash, zsh and fish, to the places below a `share` folder
+/// Writes the man pages of all commands, and completions for bash, zsh and fish, below a `share` folder, to the places
 /// where these programs look for them. Returns the files.
 pub fn generate(share: &Path) -> io::Result<Vec<PathBuf>> {
     let mut cli = Cli::command();
@@ -273,7 +273,7 @@ pub fn generate(share: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Reads a number of bytes.
+/// Parses a number of bytes.
 fn bytes(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[number.len()..].to_ascii_uppercase().trim_end_matches(['B', 'I']) {
@@ -293,7 +293,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Ends of help texts.
+/// Examples at the ends of help texts.
 mod examples {
     pub const ALL: &str = "\
 Examples:
@@ -340,7 +340,7 @@ Examples:
 mod tests {
     use super::*;
 
-    /// Each command, too, ends its help with examples.
+    /// Checks the command line, and that the help of each command ends with examples.
     #[test]
     fn the_command_line_is_sound() {
         let mut cli = Cli::command();
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Each command has a man page with its options and examples, and completions know all commands.
+    /// Checks that each command has a man page with its examples, and that completions contain all commands.
     #[test]
     fn man_pages_and_completions_are_written() {
         let share = std::env::temp_dir().join(format!("kmers-share-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Kinds of files, known by their first bytes, and checksums of tables and indexes.
+//! Kinds of files by their first bytes, and checksums of tables and indexes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use crate::roll::is_white;
 /// Bytes at the begin of a file that show its kind.
 pub(crate) const HEAD: usize = 1 << 12;
 
-/// Kinds of files that are no sequences: first bytes, a name with its article, what to do where sequences are needed.
+/// Kinds of files by first bytes, with a name and its article, and a remedy if sequences are needed.
 const KINDS: [(&[u8], &str, &str); 23] = [
     (b"BAM\x01", "BAM", "pass the output of `samtools fastq` as the standard input"),
     (b"CRAM", "CRAM", "pass the output of `samtools fastq` as the standard input"),
@@ -68,8 +68,8 @@ fn is_sequence_text(head: &[u8]) -> bool {
     matches!(head.first(), Some(b'>' | b';' | b'@'))
 }
 
-/// Whether FASTA begins with proteins: more than a tenth of the letters are E, F, I, L, P or Q, which no code of a base
-/// has; among amino acids they are a third.
+/// Whether FASTA begins with proteins: more than a tenth of the letters are E, F, I, L, P or Q, which are no codes of
+/// bases; among amino acids they are a third.
 fn are_proteins(head: &[u8]) -> bool {
     let lines = head.split(|&byte| byte == b'\n').filter(|line| !matches!(line.first(), Some(b'>' | b';')));
     let letters = lines.flatten().filter(|letter| letter.is_ascii_alphabetic());
@@ -78,17 +78,17 @@ fn are_proteins(head: &[u8]) -> bool {
     head.first() != Some(&b'@') && amino >= 2 && 10 * amino > all
 }
 
-/// The mark that records begin with, if these are the first bytes of FASTA or FASTQ.
+/// Returns the first byte of FASTA or FASTQ; `None` for other texts.
 pub(crate) fn mark_of(head: &[u8]) -> Option<u8> {
     recognise(head).filter(|(what, _)| what.starts_with("FAST")).and_then(|_| head.first().copied())
 }
 
-/// Whether a text whose first [`HEAD`] bytes these are has nothing in it.
+/// Whether a text with these first [`HEAD`] bytes contains nothing.
 pub(crate) fn is_empty(head: &[u8]) -> bool {
     head.len() < HEAD && head.iter().all(|&byte| is_white(byte))
 }
 
-/// The error for what begins with these bytes and is no FASTA or FASTQ.
+/// Returns the error for a file with this begin that is no FASTA or FASTQ.
 pub(crate) fn no_sequences(path: &Path, head: &[u8]) -> Error {
     let path = path.to_owned();
     match (recognise(head), head.first()) {
@@ -102,15 +102,15 @@ pub(crate) fn no_sequences(path: &Path, head: &[u8]) -> Error {
     }
 }
 
-/// The first bytes of a file.
+/// Reads the first bytes of a file.
 pub(crate) fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Returns what tells a table or an index from others of its kind: the checksums in the headers of our own files, which
-/// are not computed again, or XXH3-64 of all bytes of another file.
+/// Returns a checksum that identifies a table or an index: the checksums in the headers of our own files, which are not
+/// computed again, or XXH3-64 of all bytes of another file.
 ///
 /// # Errors
 /// [`Error::Read`].

@@ -1,10 +1,12 @@
-//! Input that is empty or unusual: samples without reads, white space, U, padding after gzip, files of other kinds,
+//! Empty or unusual input: samples without reads, white space, U, comments, padding after gzip, files of other kinds,
 //! mates of other names.
 
 use std::fs;
 use std::io::Write;
 
-use warpset_kmers::{Error, Index, Indexing, OddLetters, Pairing, Progress, Screening, Settings, Table, count_files};
+use warpset_kmers::{
+    Error, Index, Indexing, OddLetters, Pairing, Progress, Screening, Settings, Table, count_files, count_sequences,
+};
 
 use crate::files::{Files, bases, kmers};
 use crate::reads::fastq;
@@ -15,7 +17,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// An index of a genome, the genome, and reads that match.
+/// Returns an index of a genome, the genome, and reads that match.
 fn prepared(files: &Files) -> (Index, Vec<u8>, Vec<Vec<u8>>) {
     let genome = bases(3, 2000);
     let path = files.write("genome.fa", [b">g\n", &genome[..], b"\n"].concat());
@@ -23,7 +25,7 @@ fn prepared(files: &Files) -> (Index, Vec<u8>, Vec<Vec<u8>>) {
     (Indexing::new(31, 15).unwrap().run(&[path]).unwrap(), genome, reads)
 }
 
-/// Files without reads, of every form, alone, among others and in pairs, are samples of no reads.
+/// Checks that files without reads, of every form, alone, among others and in pairs, are samples of no reads.
 #[test]
 fn files_without_reads_are_samples() {
     let files = Files::new();
@@ -68,7 +70,7 @@ fn files_without_reads_are_samples() {
     }
 }
 
-/// Records without letters are no sample without reads.
+/// Checks that records without letters are not taken for a sample without reads.
 #[test]
 fn records_without_letters_are_no_empty_sample() {
     let files = Files::new();
@@ -82,7 +84,7 @@ fn records_without_letters_are_no_empty_sample() {
     }
 }
 
-/// White space at line ends, and U for T, change no answer, in any form of file, for all commands.
+/// Checks that white space at line ends, and U for T, change no answer, in any form of file, for all commands.
 #[test]
 fn white_space_and_uracil_change_nothing() {
     let files = Files::new();
@@ -125,7 +127,7 @@ fn white_space_and_uracil_change_nothing() {
                     }
                 }
             }
-            // Reads are written as they came.
+            // Reads are written unchanged.
             let all = files.path("all");
             Screening::by_index(&index).matched(&all).run(&[files.path("r.fq")]).unwrap();
             assert!(fs::read(all).unwrap() == fastq);
@@ -133,7 +135,8 @@ fn white_space_and_uracil_change_nothing() {
     }
 }
 
-/// Lines of FASTA that begin with `;` are comments: before the first record, after a name, and between letters.
+/// Checks that lines of FASTA that begin with `;` are comments: before the first record, after a name, and between
+/// letters.
 #[test]
 fn comments_change_nothing() {
     let files = Files::new();
@@ -163,9 +166,11 @@ fn comments_change_nothing() {
         }
         assert_eq!(Indexing::new(31, 15).unwrap().run(&[path]).unwrap().len(), index.len());
     }
+    // Sequences in memory have no comments.
+    assert_eq!(count_sequences([";ACGTA\n;CGT"], &Settings::new(3).unwrap()).unwrap().total(), 4);
 }
 
-/// Blanks after letters and not after qualities, or the other way round.
+/// Checks blanks after letters and not after qualities, and the other way round.
 #[test]
 fn white_space_is_none_of_the_qualities() {
     let files = Files::new();
@@ -190,7 +195,7 @@ fn white_space_is_none_of_the_qualities() {
     }
 }
 
-/// The summary says how many letters ended k-mers, each once, wherever batches and pieces end.
+/// Checks that the summary counts letters that ended k-mers, each once, wherever batches and pieces end.
 #[test]
 fn letters_that_end_kmers_are_counted() {
     let files = Files::new();
@@ -219,7 +224,7 @@ fn letters_that_end_kmers_are_counted() {
     assert_eq!(screening.run(&[pairs]).unwrap().odd_letters.others, 4000);
 }
 
-/// Zeros may follow gzip; other bytes are an error after all records before them.
+/// Checks that zeros may follow gzip, and that other bytes are an error after all records before them.
 #[test]
 fn what_follows_gzip_is_told() {
     let files = Files::new();
@@ -247,7 +252,7 @@ fn what_follows_gzip_is_told() {
     }
 }
 
-/// Kinds of files that are no FASTA or FASTQ are named, packed or not, for all commands.
+/// Checks that kinds of files that are no FASTA or FASTQ are named, packed or not, for all commands.
 #[test]
 fn other_kinds_of_files_are_named() {
     let files = Files::new();
@@ -293,7 +298,7 @@ fn other_kinds_of_files_are_named() {
     }
 }
 
-/// Reads of other names are no mates unless the call says so, in two files and in one.
+/// Checks that reads of other names are no mates unless the call allows it, in two files and in one.
 #[test]
 fn mates_have_equal_names() {
     let files = Files::new();
@@ -324,7 +329,7 @@ fn mates_have_equal_names() {
     assert_eq!(interleaved.any_mates(true).run(&[first]).unwrap().matched, 30);
 }
 
-/// Messages name files by what they are, and options that would do nothing.
+/// Checks that messages name the kinds of files, and options without effect.
 #[test]
 fn messages_are_the_programs_own() {
     let files = Files::new();
@@ -367,7 +372,7 @@ fn messages_are_the_programs_own() {
     }
     assert!(!files.path("out").exists());
 
-    // The summary tells which index it was.
+    // The summary identifies the index.
     let summary = |index: &str, more: &[&str]| -> serde_json::Value {
         let output = kmers(&[&["screen", index, &read, "--summary", "-"], more].concat());
         assert!(output.status.success());
