@@ -108,12 +108,16 @@ impl SequenceFilter {
     /// Inserts the k-mers of a sequence: of each window of `k` letters that are all bases. A long sequence is shared
     /// among the threads of the current rayon pool.
     pub fn insert(&mut self, letters: &[u8]) {
-        self.insert_bulk(&[letters]);
+        insert::insert(&self.layout, self.words.as_mut_slice(), &[letters]);
     }
 
     /// Inserts the k-mers of many sequences, on all threads of the current rayon pool.
-    pub fn insert_bulk<S: Sequences + ?Sized>(&mut self, sequences: &S) {
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn insert_bulk<S: Sequences + ?Sized>(&mut self, sequences: &S) -> Result<(), Error> {
         insert::insert(&self.layout, self.words.as_mut_slice(), sequences);
+        Ok(())
     }
 
     /// Adds all k-mers of `other`, a filter with the same parameters. The result equals a filter of both inputs.
@@ -214,7 +218,10 @@ macro_rules! queries {
 
             /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
             /// sequence.
-            pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
+            ///
+            /// # Errors
+            /// None on the host.
+            pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Bitmap>, Error> {
                 self.view().contains_windows_bulk(sequences)
             }
 
@@ -224,7 +231,10 @@ macro_rules! queries {
             }
 
             /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order.
-            pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
+            ///
+            /// # Errors
+            /// None on the host.
+            pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Hits>, Error> {
                 self.view().count_bulk(sequences)
             }
 
@@ -234,7 +244,14 @@ macro_rules! queries {
             }
 
             /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
-            pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Bitmap {
+            ///
+            /// # Errors
+            /// None on the host.
+            pub fn matches_bulk<S: Sequences + ?Sized>(
+                &self,
+                sequences: &S,
+                threshold: Threshold,
+            ) -> Result<Bitmap, Error> {
                 self.view().matches_bulk(sequences, threshold)
             }
 

@@ -207,12 +207,20 @@ impl<'a> SequenceFilterView<'a> {
     ///
     /// Like all methods for one sequence, this one shares a long sequence among the threads of the current rayon pool.
     pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
-        self.contains_windows_bulk(&[letters]).pop().unwrap_or_default()
+        self.windows(&[letters]).pop().unwrap_or_default()
     }
 
     /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
     /// sequence.
-    pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Bitmap>, Error> {
+        Ok(self.windows(sequences))
+    }
+
+    /// Tests the windows of many sequences.
+    fn windows<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
         let (pieces, bits) = self.by_piece(sequences, |piece, found, _| bits_from(found, piece.end - piece.first));
         let mut bitmaps = vec![Bitmap::default(); sequences.count()];
         let mut bits = pieces.iter().zip(bits).peekable();
@@ -230,11 +238,19 @@ impl<'a> SequenceFilterView<'a> {
 
     /// Counts the k-mers of a sequence, and those that may be in the filter.
     pub fn count(&self, letters: &[u8]) -> Hits {
-        self.count_bulk(&[letters]).pop().unwrap_or_default()
+        self.counts(&[letters]).pop().unwrap_or_default()
     }
 
     /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order.
-    pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Hits>, Error> {
+        Ok(self.counts(sequences))
+    }
+
+    /// Counts the k-mers of many sequences, and those that may be in the filter.
+    fn counts<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
         let ones = |words: &[u32], len: usize| {
             let whole: u32 = words[..len / 32].iter().map(|word| word.count_ones()).sum();
             let rest = if len.is_multiple_of(32) { 0 } else { (words[len / 32] & !(!0 << (len % 32))).count_ones() };
@@ -258,8 +274,11 @@ impl<'a> SequenceFilterView<'a> {
     }
 
     /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
-    pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Bitmap {
-        matching(&self.count_bulk(sequences), threshold)
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Result<Bitmap, Error> {
+        Ok(matching(&self.counts(sequences), threshold))
     }
 
     /// Whether one k-mer may be in the filter, in either case and on either strand. An inserted k-mer is always found.
