@@ -32,7 +32,7 @@ impl<K: StaticKey, V: Value> MappedStaticMap<K, V> {
     /// # Safety
     /// No process changes or cuts the file until the map is dropped.
     unsafe fn open(path: &Path, verified: bool) -> Result<Self, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let (layout, words) = unsafe { file::map::<StaticMap<K, V>>(path, verified)? };
         Ok(MappedStaticMap { layout, words })
     }
@@ -62,7 +62,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
     ///   remove it is allowed: the map keeps the old one.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<MappedStaticMap<K, V>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { MappedStaticMap::open(path.as_ref(), true) }
     }
 
@@ -75,7 +75,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// # Safety
     /// - As for [`map`](Self::map).
     pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<MappedStaticMap<K, V>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { MappedStaticMap::open(path.as_ref(), false) }
     }
 }
