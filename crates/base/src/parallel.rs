@@ -53,9 +53,12 @@ fn wake<'s>(scope: &rayon::Scope<'s>, caller: usize, helpers: usize, task: &'s (
 
 /// Runs `task` with each part, in no order.
 pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
-    let parts: Vec<Mutex<Option<T>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-    numbers(parts.len(), &|number| {
-        if let Some(part) = take(&parts[number]) {
+    let mut waiting = Vec::new();
+    for part in parts {
+        waiting.push(Mutex::new(Some(part)));
+    }
+    numbers(waiting.len(), &|number| {
+        if let Some(part) = take(&waiting[number]) {
             task(part);
         }
     });
@@ -89,16 +92,26 @@ pub fn sum<Q: Sync>(items: &[Q], task: usize, count: impl Fn(&[Q]) -> usize + Sy
 
 /// What `task` makes of each part, in the order of the parts.
 pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let places: Vec<Mutex<(Option<T>, Option<R>)>> =
-        parts.into_iter().map(|part| Mutex::new((Some(part), None))).collect();
+    let mut places = Vec::new();
+    for part in parts {
+        places.push((Mutex::new(Some(part)), Mutex::new(None)));
+    }
     numbers(places.len(), &|number| {
-        let part = places[number].lock().ok().and_then(|mut place| place.0.take());
-        let result = part.map(&task);
-        if let Ok(mut place) = places[number].lock() {
-            place.1 = result;
+        let (part, result) = &places[number];
+        if let Some(part) = take(part) {
+            let made = task(part);
+            if let Ok(mut result) = result.lock() {
+                *result = Some(made);
+            }
         }
     });
-    places.into_iter().filter_map(|place| place.into_inner().ok().and_then(|(_, result)| result)).collect()
+    let mut results = Vec::with_capacity(places.len());
+    for (_, result) in places {
+        if let Ok(Some(result)) = result.into_inner() {
+            results.push(result);
+        }
+    }
+    results
 }
 
 /// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any

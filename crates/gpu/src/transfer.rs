@@ -56,7 +56,31 @@ pub fn upload_parts<'d, T: Pod, E: From<GpuError>>(
     then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let bytes: usize = parts.iter().flatten().map(|(from, _)| size_of_val(*from)).sum();
-    upload(stream, parts, Shape { piece: PIECE, slots: SLOTS, threads: uploading(bytes) }, then)
+    upload_in_shape(stream, parts, Shape { piece: PIECE, slots: SLOTS, threads: uploading(bytes) }, then)
+}
+
+/// Calls [`upload`] for the bytes of the items, and passes on the error of `then`.
+fn upload_in_shape<'d, T: Pod, E: From<GpuError>>(
+    stream: &Stream,
+    parts: Vec<Vec<(&[T], DeviceSliceMut<'d, T>)>>,
+    shape: Shape,
+    mut then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut bytes = Vec::new();
+    for moves in parts {
+        let mut part = Vec::new();
+        for (from, to) in moves {
+            part.push((bytemuck::cast_slice(from), to.cast()?));
+        }
+        bytes.push(part);
+    }
+    let mut done = Ok(());
+    upload(stream, bytes, shape, &mut |places| {
+        let places: Result<_> = places.into_iter().map(DeviceSliceMut::cast).collect();
+        done = places.map_err(E::from).and_then(&mut then);
+        done.is_ok()
+    })?;
+    done
 }
 
 /// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.
@@ -182,7 +206,7 @@ mod tests {
                             arrived.push(place.as_slice().to_vec()?);
                             Ok::<_, GpuError>(())
                         };
-                        upload(&stream, parts, shape, then).unwrap();
+                        upload_in_shape(&stream, parts, shape, then).unwrap();
                         assert!(arrived == items, "{lens:?} {shape:?}");
                         assert!(there.to_vec().unwrap() == all, "{lens:?} {shape:?}");
                         let mut back = vec![0u32; all.len()];

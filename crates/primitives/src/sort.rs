@@ -37,7 +37,7 @@ pub(crate) use operands::{SortInput, SortOutput};
 #[cfg(test)]
 pub(crate) use words::key_of;
 pub use words::{Payload, SortKey};
-pub(crate) use words::{Widths, by_widths, sealed};
+pub(crate) use words::{Widths, by_key_width, by_widths, sealed};
 
 /// The most items that one block sorts in one launch.
 pub const ONE_BLOCK: usize = SMALL_ITEMS;
