@@ -272,9 +272,9 @@ impl From<warpset_kmers::Error> for Failure {
         Failure::of(kind, &error)
     }
 }
-impl From<recsplit::Error> for Failure {
-    fn from(error: recsplit::Error) -> Failure {
-        use recsplit::Error;
+impl From<mphf::Error> for Failure {
+    fn from(error: mphf::Error) -> Failure {
+        use mphf::Error;
         let error = match error {
             Error::File(cause) => return cause.into(),
             error => error,

@@ -14,10 +14,11 @@ use crate::structure::{Structure, Where, keys_elsewhere};
 use crate::threads::{Shared, Watch, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_key, with_keys};
 
-structure!(RecSplitFunction: recsplit::RecSplit, recsplit::MappedRecSplit, recsplit::gpu::RecSplit);
-structure!(ConsensusFunction: recsplit::Consensus, recsplit::MappedConsensus, recsplit::gpu::Consensus);
-structure!(RecSplitFilter: recsplit::StaticFilter, recsplit::MappedStaticFilter, recsplit::gpu::StaticFilter);
-structure!(ConsensusFilter: recsplit::ConsensusFilter, recsplit::MappedConsensusFilter, recsplit::gpu::ConsensusFilter);
+structure!(RecSplitFunction: mphf::RecSplit, mphf::MappedRecSplit, mphf::gpu::RecSplit);
+structure!(ConsensusFunction: mphf::Consensus, mphf::MappedConsensus, mphf::gpu::Consensus);
+structure!(RecSplitFilter:
+    mphf::StaticFilter<RecSplitKind>, mphf::MappedStaticFilter<RecSplitKind>, mphf::gpu::StaticFilter<RecSplitKind>);
+structure!(ConsensusFilter: mphf::StaticFilter, mphf::MappedStaticFilter, mphf::gpu::StaticFilter);
 
 /// The types of functions.
 pub type Function = Kinds<RecSplitFunction, ConsensusFunction>;
@@ -257,7 +258,7 @@ over_a_function! {
             let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
             settings.only_of("recsplit", "load_factor", load_factor.is_some())?;
             settings.only_of("recsplit", "keys_per_value", keys_per_value.is_some())?;
-            let (mut builder, mut consensus) = (recsplit::RecSplit::builder(), recsplit::Consensus::builder());
+            let (mut builder, mut consensus) = (mphf::RecSplit::builder(), mphf::Consensus::builder());
             if let Some(bits) = bits_per_key {
                 let (option, least) = if settings.is_consensus { ("overhead", 1.46) } else { ("leaf_size", 1.53) };
                 if leaf_size.is_some() || overhead.is_some() || bucket_size.is_some() {
@@ -344,8 +345,8 @@ over_a_function! {
     ///
     /// - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
     ///   stored of each key, for a rate of `2**-bits`.
-    /// - `kind`, `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of
-    ///   `PerfectHash`.
+    /// - `kind`: `"consensus"`, which is smaller and built in less time, or `"recsplit"`, which is asked in less.
+    /// - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
     ///
     /// >>> import warpset
     /// >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -356,7 +357,7 @@ over_a_function! {
     StaticFilter(Static), static_filter {
         #[new]
         #[pyo3(signature = (
-            keys, *, fpr=None, bits=None, kind="recsplit", leaf_size=None, bucket_size=None, overhead=None, seed=None,
+            keys, *, fpr=None, bits=None, kind="consensus", leaf_size=None, bucket_size=None, overhead=None, seed=None,
             device=None, threads=None, progress=None
         ))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -376,7 +377,7 @@ over_a_function! {
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
             let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
-            let (builder, consensus) = (recsplit::StaticFilter::builder(), recsplit::ConsensusFilter::builder());
+            let (builder, consensus) = (mphf::StaticFilter::builder_of_kind(RecSplitKind), mphf::StaticFilter::builder());
             let (builder, consensus) = match (fpr, bits) {
                 (Some(_), Some(_)) => {
                     return Err(Failure::value("fpr and bits both say how much is stored of a key: give one").into());

@@ -1394,8 +1394,8 @@ class StaticFilter:
 
     - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
       stored of each key, for a rate of `2**-bits`.
-    - `kind`, `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of
-      `PerfectHash`.
+    - `kind`: `"consensus"`, which is smaller and built in less time, or `"recsplit"`, which is asked in less.
+    - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
 
     >>> import warpset
     >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -1413,7 +1413,7 @@ class StaticFilter:
         """
         How many keys there are.
         """
-    def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus"] = "recsplit", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
+    def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus"] = "consensus", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property

@@ -3,7 +3,7 @@
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test lsm_format` writes the fixtures of a new version.
 
 use warpset::lsm::cpu::Dictionary;
-use warpset::lsm::{CleanupPolicy, Error, FileError, Lsm, OrderedKey, SortedArray, Value, View, units};
+use warpset::lsm::{CleanupPolicy, Error, FileError, Lsm, OrderedKey, SortedArray, Value, View};
 use warpset_base::file::{self, HEADER_BYTES, Saved};
 use warpset_tests::files::{self, fixture, resealed, to_words};
 
@@ -21,7 +21,7 @@ fn tree() -> Lsm<u32, u64> {
 }
 
 fn set() -> Lsm<u64, ()> {
-    let mut lsm = Lsm::builder().build_from(&[5, u64::MAX, 0, 5], units(4)).unwrap();
+    let mut lsm = Lsm::builder().build_from(&[5, u64::MAX, 0, 5], &[(); 4]).unwrap();
     lsm.remove(5).unwrap();
     lsm
 }

@@ -15,10 +15,10 @@ use warpset_fuse::BinaryFuse16;
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, DeviceVec, EmulatorOptions, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray, Sum};
+use warpset_mphf::{Consensus, RecSplit, StaticFilter};
 use warpset_primitives::DeviceFilter;
 use warpset_primitives::sort::{self, By};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_mphf::{Consensus, RecSplit, StaticFilter};
 use warpset_sequence::SequenceFilter;
 use warpset_static::StaticMap;
 

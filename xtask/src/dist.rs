@@ -131,8 +131,11 @@ struct Workspace {
 }
 
 /// The workspaces whose programs are packed.
-const WORKSPACES: [Workspace; 2] =
-    [Workspace { folder: ".", tested: true }, Workspace { folder: "benches", tested: false }];
+const WORKSPACES: [Workspace; 3] = [
+    Workspace { folder: ".", tested: true },
+    Workspace { folder: "kmers", tested: true },
+    Workspace { folder: "benches", tested: false },
+];
 
 /// The executables of a workspace that go into the pack: of the packages that were asked for, in release mode. One
 /// command builds programs and tests, so that they share all libraries.

@@ -36,11 +36,19 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let root = crate::workspace_root();
     let folder = root.join("target/package");
-    let packages = published(&root)?;
-    let foreign = licences(&root, &packages)?;
-    println!("licences: {foreign} crates of others, all permissive");
+    let kmers = root.join("kmers");
+    let (packages, programs) = (published(&root)?, published(&kmers)?);
+    let mut foreign = licences(&root, &packages)?;
+    foreign.append(&mut licences(&kmers, &programs)?);
+    println!("licences: {} crates of others, all permissive", foreign.len());
+    let unpacked = folder.join("unpacked");
+    if unpacked.exists() {
+        fs::remove_dir_all(&unpacked)?;
+    }
+    fs::create_dir_all(&unpacked)?;
     pack(&root, &folder, &packages, args.allow_dirty)?;
-    println!("{} crates packed and unpacked under {}", packages.len(), folder.display());
+    pack(&kmers, &folder, &programs, args.allow_dirty)?;
+    println!("{} crates packed and unpacked under {}", packages.len() + programs.len(), folder.display());
 
     let facade = Program::new(&folder, &packages, "facade")?;
     facade.write("src/lib.rs", "//! Uses every structure.\npub use warpset::prelude::*;\n")?;
@@ -102,9 +110,9 @@ fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
 const PERMISSIVE: [&str; 8] =
     ["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "ISC", "MIT", "Unicode-3.0", "Zlib"];
 
-/// How many crates of others a program holds that depends on all of `packages` with all features; fails where the
-/// licence of one is not permissive.
-fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<usize> {
+/// Lists the crates of others in a program that depends on all of `packages` with all features; fails where the licence
+/// of one is not permissive.
+fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<BTreeSet<String>> {
     let mut command = cargo(None);
     command.current_dir(root).args(["tree", "--edges", "normal,build", "--all-features", "--target", "all"]);
     command.args(["--prefix", "none", "--format", "{p}|{l}"]);
@@ -113,13 +121,13 @@ fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<usize> {
     ensure!(output.status.success(), "cargo tree has failed");
     let lines = String::from_utf8(output.stdout)?;
     // What was printed before is marked.
-    let lines = lines.lines().map(|line| line.trim_end_matches(" (*)"));
+    let lines = lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
     let foreign: BTreeSet<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("warpset")).collect();
     for line in &foreign {
         let (name, licence) = line.split_once('|').context("cargo tree prints another format")?;
         ensure!(is_permissive(licence)?, "{name} has the licence \"{licence}\"");
     }
-    Ok(foreign.len())
+    Ok(foreign)
 }
 
 /// Whether a licence, as crates name it, leaves a choice that is permissive.
@@ -134,10 +142,14 @@ fn is_permissive(licence: &str) -> anyhow::Result<bool> {
     }))
 }
 
-/// Packs `packages` and unpacks them into `folder`, as `NAME-VERSION`.
+/// Packs `packages` of the workspace in `root` and unpacks them into `folder`, as `NAME-VERSION`.
 fn pack(root: &Path, folder: &Path, packages: &[Package], allow_dirty: bool) -> anyhow::Result<()> {
     let mut command = cargo(None);
-    command.current_dir(root).args(["package", "--quiet", "--no-verify", "--target-dir"]).arg(folder);
+    // A lock file would name Warpset's other crates in the registry, which does not have them before the release.
+    command
+        .current_dir(root)
+        .args(["package", "--quiet", "--no-verify", "--exclude-lockfile", "--target-dir"])
+        .arg(folder);
     if allow_dirty {
         command.arg("--allow-dirty");
     }
@@ -145,17 +157,12 @@ fn pack(root: &Path, folder: &Path, packages: &[Package], allow_dirty: bool) -> 
         command.args(["-p", &package.name]);
     }
     ensure!(command.status().context("cannot start cargo")?.success(), "the crates cannot be packed");
-    let unpacked = folder.join("unpacked");
-    if unpacked.exists() {
-        fs::remove_dir_all(&unpacked)?;
-    }
-    fs::create_dir_all(&unpacked)?;
     for package in packages {
         let archive = folder.join("package").join(format!("{}-{}.crate", package.name, package.version));
         let bytes = fs::metadata(&archive).with_context(|| format!("no {}", archive.display()))?.len();
         ensure!(bytes <= MOST_PACKED, "{} has {bytes} bytes; the registry takes {MOST_PACKED}", archive.display());
         // With the time of now: Cargo looks at times to see what has changed since an earlier run.
-        let status = Command::new("tar").arg("-xmzf").arg(&archive).arg("-C").arg(&unpacked).status();
+        let status = Command::new("tar").arg("-xmzf").arg(&archive).arg("-C").arg(folder.join("unpacked")).status();
         ensure!(status.context("cannot start tar")?.success(), "cannot unpack {}", archive.display());
     }
     Ok(())
@@ -321,8 +328,9 @@ mod tests {
 
     #[test]
     fn what_users_depend_on_is_published_and_what_measures_is_not() {
-        let packages = published(&crate::workspace_root()).expect("cargo's metadata");
-        let names: Vec<_> = packages.iter().map(|package| package.name.as_str()).collect();
+        let root = crate::workspace_root();
+        let packages = [root.clone(), root.join("kmers")].map(|folder| published(&folder).expect("cargo's metadata"));
+        let names: Vec<_> = packages.iter().flatten().map(|package| package.name.as_str()).collect();
         for name in ["warpset", "warpset-core", "warpset-kernels", "warpset-kmers", "warpset-cust"] {
             assert!(names.contains(&name), "{name} is not published");
         }

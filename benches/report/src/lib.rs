@@ -8,6 +8,7 @@ mod choice;
 pub mod headline;
 mod lsm;
 mod page;
+mod pages;
 mod papers;
 mod primitives;
 mod quotient;
@@ -35,6 +36,9 @@ pub struct Args {
     /// Also write each figure to a file of its own in this folder, as the documentation shows them
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// Also write the rates of the first file as Markdown, a page per structure, as `docs/performance` has them
+    #[arg(long, value_name = "FOLDER")]
+    pages: Option<PathBuf>,
     /// Leave the list of all rows out: the page is smaller by half
     #[arg(long)]
     without_rows: bool,
@@ -107,6 +111,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // Files of earlier versions were compared by other rules.
     runs.iter_mut().for_each(|run| bench_record::compare_with_peers(&mut run.rows));
     let rows: usize = runs.iter().map(|run| run.rows.len()).sum();
+    if let Some(folder) = &args.pages {
+        pages::write(&runs[0], folder)?;
+    }
     let page = Page::of(runs);
     let written = |path: &PathBuf, text: String| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::cpu::{self, Lsm, SortedArray};
-use crate::policy::{Array, Tree};
+use crate::policy::{ArrayPolicy, TreePolicy};
 use crate::settings::{CleanupPolicy, Settings};
 use crate::{Error, OrderedKey, Value};
 
@@ -48,7 +48,7 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
     /// # Errors
     /// [`Error::InvalidBatchSize`], [`Error::InvalidStaleShare`], [`Error::NoBatches`].
     pub fn build(&self) -> Result<Lsm<K, V>, Error> {
-        Ok(cpu::Dictionary::empty(Tree::new(self.settings.check()?)))
+        Ok(cpu::Dictionary::empty(TreePolicy::new(self.settings.check()?)))
     }
 
     /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys
@@ -57,7 +57,7 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
     /// # Errors
     /// The errors of [`Builder::build`]; [`Error::LengthMismatch`], [`Error::OutOfMemory`].
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Lsm<K, V>, Error> {
-        cpu::Dictionary::from_pairs(Tree::new(self.settings.check()?), keys, values)
+        cpu::Dictionary::from_pairs(TreePolicy::new(self.settings.check()?), keys, values)
     }
 }
 
@@ -85,7 +85,7 @@ impl<K: OrderedKey, V: Value> SortedArrayBuilder<K, V> {
     /// # Errors
     /// None: the signature is that of [`Builder::build`].
     pub fn build(&self) -> Result<SortedArray<K, V>, Error> {
-        Ok(cpu::Dictionary::empty(Array))
+        Ok(cpu::Dictionary::empty(ArrayPolicy))
     }
 
     /// An array of these keys and values, of which there are as many. Of equal keys the last one counts.
@@ -93,6 +93,6 @@ impl<K: OrderedKey, V: Value> SortedArrayBuilder<K, V> {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::OutOfMemory`].
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<SortedArray<K, V>, Error> {
-        cpu::Dictionary::from_pairs(Array, keys, values)
+        cpu::Dictionary::from_pairs(ArrayPolicy, keys, values)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::element::are_same;
 use crate::level::{Level, Sorted};
-use crate::policy::{MergePolicy, ReadOnly, Tree};
+use crate::policy::{MergePolicy, ReadOnlyPolicy, TreePolicy};
 use crate::{OrderedKey, Value};
 
 mod array;
@@ -50,7 +50,7 @@ pub struct Dictionary<K, V, P, L = Arc<Level<K, V>>> {
 ///
 /// `save`, `write_to` and `to_bytes` write the file that the dictionary itself would have written then: a backup while
 /// updates go on.
-pub type Snapshot<K, V, P = Tree> = Dictionary<K, V, ReadOnly<P>>;
+pub type Snapshot<K, V, P = TreePolicy> = Dictionary<K, V, ReadOnlyPolicy<P>>;
 
 impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
     /// Levels that keep the invariants of this policy.
@@ -65,7 +65,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
     /// The dictionary as it is now, to be asked and saved while this one changes. Costs a few words; the levels are
     /// shared.
     pub fn snapshot(&self) -> Snapshot<K, V, P> {
-        self.with_policy(ReadOnly(self.policy))
+        self.with_policy(ReadOnlyPolicy(self.policy))
     }
 }
 

@@ -78,6 +78,16 @@ pub(crate) const MOST_VALUE_BYTES: usize = 32;
 /// and structs that derive `Pod`; larger values can stand in a `Vec`, with their places as values. Values of no size,
 /// `()`, take no memory and make an ordered set.
 ///
+/// ```
+/// use warpset_lsm::Lsm;
+///
+/// let mut set = Lsm::<u64, ()>::builder().build()?;
+/// let keys = [7, 5, 7];
+/// set.insert_bulk(&keys, &vec![(); keys.len()])?; // a `Vec` of `()` takes no memory
+/// assert_eq!(set.iter().map(|(key, ())| key).collect::<Vec<_>>(), [5, 7]);
+/// # Ok::<(), warpset_lsm::Error>(())
+/// ```
+///
 /// A type that has more bytes does not compile.
 ///
 /// ```
@@ -214,17 +224,8 @@ byte_strings!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
 /// Items of no size cost nothing, however many there are.
 static UNITS: [(); usize::MAX] = [(); usize::MAX];
 
-/// `len` values of an ordered set, which take no memory.
-///
-/// ```
-/// use warpset_lsm::{Lsm, units};
-///
-/// let mut set = Lsm::<u64, ()>::builder().build()?;
-/// set.insert_bulk(&[7, 5, 7], units(3))?;
-/// assert_eq!(set.iter().map(|(key, ())| key).collect::<Vec<_>>(), [5, 7]);
-/// # Ok::<(), warpset_lsm::Error>(())
-/// ```
-pub fn units(len: usize) -> &'static [()] {
+/// Returns `len` values of an ordered set, which take no memory.
+pub(crate) fn units(len: usize) -> &'static [()] {
     &UNITS[..len]
 }
 

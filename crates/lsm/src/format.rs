@@ -18,7 +18,7 @@ use crate::cpu::{Dictionary, Snapshot};
 use crate::element::MOST_VALUE_BYTES;
 use crate::invariants::check_run;
 use crate::level::{Level, LevelIndex};
-use crate::policy::{Array, Tree};
+use crate::policy::{ArrayPolicy, TreePolicy};
 use crate::run::{Elements, Run};
 use crate::{Error, OrderedKey, Value};
 
@@ -334,9 +334,9 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
     if alignment > align_of::<u64>() && !bytes.as_ptr().addr().is_multiple_of(alignment) {
         return Err(FileError::Misaligned { alignment }.into());
     }
-    match words_of::<Dictionary<K, V, Tree>>(bytes, verified) {
+    match words_of::<Dictionary<K, V, TreePolicy>>(bytes, verified) {
         Err(Error::File(FileError::WrongStructure { found, .. })) if found.number == Structure::SORTED_ARRAY.number => {
-            words_of::<Dictionary<K, V, Array>>(bytes, verified)
+            words_of::<Dictionary<K, V, ArrayPolicy>>(bytes, verified)
         }
         result => result,
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::{Device, DeviceVec, Event, Stream};
 
 use crate::level::LevelIndex;
-use crate::policy::ReadOnly;
+use crate::policy::ReadOnlyPolicy;
 use crate::{Error, Value};
 
 mod array;
@@ -75,7 +75,7 @@ pub struct Dictionary<K: DeviceKey, V: DeviceValue, P> {
 /// assert_eq!(lsm.get_bulk(&[1, 2])?, [None, Some(20)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Snapshot<K, V> = Dictionary<K, V, ReadOnly>;
+pub type Snapshot<K, V> = Dictionary<K, V, ReadOnlyPolicy>;
 
 /// A level at its place.
 type Placed<K, V> = (LevelIndex, Arc<DeviceElements<K, V>>);
@@ -111,7 +111,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// The dictionary as it is now, to be asked while this one changes. The levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V> {
         Dictionary {
-            policy: ReadOnly(()),
+            policy: ReadOnlyPolicy(()),
             device: self.device.clone(),
             levels: self.levels.clone(),
             table: self.table.clone(),

@@ -38,7 +38,6 @@ mod builder;
 pub mod cpu;
 mod element;
 mod error;
-mod fences;
 mod format;
 #[cfg(feature = "gpu")]
 pub mod gpu;
@@ -47,7 +46,6 @@ mod level;
 #[cfg(feature = "mmap")]
 mod mapped;
 mod merge;
-mod node;
 mod ordered_map;
 mod policy;
 #[cfg(feature = "papers")]
@@ -55,6 +53,7 @@ pub mod published;
 mod query;
 mod run;
 mod search_index;
+mod search_tree;
 mod settings;
 mod upsert;
 mod view;
@@ -64,12 +63,12 @@ compile_error!("saved dictionaries are little-endian, and this crate reads them 
 
 pub use builder::{Builder, SortedArrayBuilder};
 pub use cpu::{Lsm, Snapshot, SortedArray};
-pub use element::{OrderedKey, Value, units};
+pub use element::{OrderedKey, Value};
 pub use error::Error;
 #[cfg(feature = "mmap")]
 pub use mapped::{Mapped, MappedLsm, MappedSortedArray};
 pub use ordered_map::OrderedMap;
-pub use policy::{Array, MergePolicy, ReadOnly, Tree};
+pub use policy::{ArrayPolicy, MergePolicy, ReadOnlyPolicy, TreePolicy};
 pub use query::range::Ranges;
 pub use query::scan::Range;
 pub use settings::{CleanupPolicy, DEFAULT_BATCH_SIZE};

@@ -8,14 +8,14 @@ use warpset_base::file::{self, MappedWords, at_path};
 use crate::cpu::Dictionary;
 use crate::format::{LevelExtent, SavedPolicy, directory};
 use crate::level::Sorted;
-use crate::policy::ReadOnly;
+use crate::policy::ReadOnlyPolicy;
 use crate::run::Run;
 use crate::search_index::SearchIndex;
 use crate::{Error, OrderedKey, Value};
 
 /// A dictionary in a memory-mapped file, opened by [`Dictionary::map`]: answers every query, and processes that map the
 /// same file share its memory.
-pub type Mapped<K, V> = Dictionary<K, V, ReadOnly, InFile<K>>;
+pub type Mapped<K, V> = Dictionary<K, V, ReadOnlyPolicy, InFile<K>>;
 /// An [`Lsm`](crate::Lsm) in a memory-mapped file.
 pub type MappedLsm<K, V> = Mapped<K, V>;
 /// A [`SortedArray`](crate::SortedArray) in a memory-mapped file.
@@ -88,6 +88,6 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Dictionary<K, V, P> {
         let words = Arc::new(words);
         let places = at_path(path, "map", || directory::<K, V>((*words).as_ref()))?;
         let level = |place| InFile { words: words.clone(), place, search_index: SearchIndex::default() };
-        Ok(Dictionary::from_levels(ReadOnly(()), places.into_iter().map(level).collect()))
+        Ok(Dictionary::from_levels(ReadOnlyPolicy(()), places.into_iter().map(level).collect()))
     }
 }

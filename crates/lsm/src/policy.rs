@@ -7,12 +7,12 @@ use crate::Error;
 use crate::level::{LevelIndex, place_for};
 use crate::settings::Settings;
 
-/// Which levels a batch is merged with, and when what does not live is dropped: [`Tree`] or [`Array`]. Sealed.
+/// Which levels a batch is merged with, and when what does not live is dropped: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
 pub trait MergePolicy: fmt::Debug + Copy + PartialEq + rules::Rules {}
 
 /// The policy of an [`Lsm`](crate::Lsm): each level is twice as large as the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tree {
+pub struct TreePolicy {
     pub(crate) settings: Settings,
     /// What the automatic cleanup goes by.
     pub(crate) history: History,
@@ -21,12 +21,12 @@ pub struct Tree {
 /// The policy of a [`SortedArray`](crate::SortedArray): one level, which a call that waits leaves with live elements
 /// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Array;
+pub struct ArrayPolicy;
 
 /// The policy of what takes no updates: a [`Snapshot`](crate::Snapshot), with the policy `P` of its dictionary, or a
 /// [`View`](crate::View).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReadOnly<P = ()>(pub(crate) P);
+pub struct ReadOnlyPolicy<P = ()>(pub(crate) P);
 
 /// What has happened since the last cleanup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,10 @@ pub(crate) struct History {
     pub updates: u64,
 }
 
-impl Tree {
+impl TreePolicy {
     /// With settings that have not been checked yet.
     pub(crate) fn new(settings: Settings) -> Self {
-        Tree { settings, history: History::default() }
+        TreePolicy { settings, history: History::default() }
     }
 }
 
@@ -73,13 +73,13 @@ pub(crate) mod rules {
     }
 }
 
-impl MergePolicy for Tree {}
+impl MergePolicy for TreePolicy {}
 
-impl rules::Rules for Tree {
+impl rules::Rules for TreePolicy {
     const ALWAYS_CLEAN: bool = false;
 
     fn checked(self) -> Result<Self, Error> {
-        Ok(Tree { settings: self.settings.check()?, ..self })
+        Ok(TreePolicy { settings: self.settings.check()?, ..self })
     }
 
     fn place_for(&self, len: usize, levels: impl Iterator<Item = (LevelIndex, usize)>) -> (LevelIndex, usize) {
@@ -105,9 +105,9 @@ impl rules::Rules for Tree {
     }
 }
 
-impl MergePolicy for Array {}
+impl MergePolicy for ArrayPolicy {}
 
-impl rules::Rules for Array {
+impl rules::Rules for ArrayPolicy {
     const ALWAYS_CLEAN: bool = true;
 
     fn checked(self) -> Result<Self, Error> {

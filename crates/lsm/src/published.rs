@@ -15,7 +15,7 @@
 //!   cleanup that pads with *placebos* and cuts what is left into levels again.
 //!
 //! The algorithms are written once, over steps that the host and devices take each in their way: sorts, merges, scans,
-//! searches and compactions are those of `warpset-primitives`.
+//! searches and compactions are those of `warpset-primitives` on devices, and of `primitives` on the host.
 //!
 //! Where it departs from the text:
 //! - The array grows by a level when all are full; the paper allocates it once. That copies nothing, because all levels
@@ -38,6 +38,7 @@ mod element;
 pub mod gpu;
 mod host;
 mod invariants;
+mod primitives;
 mod query;
 mod steps;
 mod tree;

@@ -1,4 +1,4 @@
-//! What makes lookups in a level fast and follows from its keys: fences and a filter, built when the level has been
+//! What makes lookups in a level fast and follows from its keys: tree and a filter, built when the level has been
 //! asked for enough keys, and never saved.
 
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use warpset_core::lsm::{filter_mask, filter_word, filter_words};
 
 use crate::OrderedKey;
 use crate::element::filter_hash;
-use crate::fences::Fences;
+use crate::search_tree::SearchTree;
 
 /// A level of fewer elements is small enough for the caches, and has no filter.
 const LEAST_FILTERED: usize = 1 << 10;
@@ -21,7 +21,7 @@ const PART: usize = 1 << 16;
 
 /// The search index of one level.
 pub struct SearchIndex<K> {
-    fences: OnceLock<Fences<K>>,
+    tree: OnceLock<SearchTree<K>>,
     filter: OnceLock<Filter>,
     /// Keys that lookups in batches have asked of the level so far.
     asked: AtomicU64,
@@ -32,7 +32,7 @@ pub struct SearchIndex<K> {
 impl<K> Default for SearchIndex<K> {
     fn default() -> Self {
         SearchIndex {
-            fences: OnceLock::new(),
+            tree: OnceLock::new(),
             filter: OnceLock::new(),
             asked: AtomicU64::new(0),
             distinct: OnceLock::new(),
@@ -41,9 +41,9 @@ impl<K> Default for SearchIndex<K> {
 }
 
 impl<K: OrderedKey> SearchIndex<K> {
-    /// The fences, if they have been built.
-    pub(crate) fn fences(&self) -> Option<&Fences<K>> {
-        self.fences.get()
+    /// The tree, if they have been built.
+    pub(crate) fn tree(&self) -> Option<&SearchTree<K>> {
+        self.tree.get()
     }
 
     /// The filter, if it has been built.
@@ -51,34 +51,39 @@ impl<K: OrderedKey> SearchIndex<K> {
         self.filter.get()
     }
 
-    /// The fences for a search for one key among `keys`. As long as there are none, each such search counts as one key
+    /// The tree for a search for one key among `keys`. As long as there are none, each such search counts as one key
     /// asked; afterwards threads that search only read.
     #[inline]
-    pub(crate) fn fences_for_one(&self, keys: &[K]) -> Option<&Fences<K>> {
-        self.fences.get().or_else(|| self.prepare(keys, 1, false).0)
+    pub(crate) fn tree_for_one(&self, keys: &[K]) -> Option<&SearchTree<K>> {
+        self.tree.get().or_else(|| self.prepare(keys, 1, false).0)
     }
 
-    /// Fences and filter for a lookup of one key among `keys`, as [`SearchIndex::fences_for_one`].
+    /// SearchTree and filter for a lookup of one key among `keys`, as [`SearchIndex::tree_for_one`].
     #[inline]
-    pub(crate) fn both_for_one(&self, keys: &[K]) -> (Option<&Fences<K>>, Option<&Filter>) {
-        match (self.fences.get(), self.filter.get()) {
-            (Some(fences), filter) if filter.is_some() || keys.len() < LEAST_FILTERED => (Some(fences), filter),
+    pub(crate) fn both_for_one(&self, keys: &[K]) -> (Option<&SearchTree<K>>, Option<&Filter>) {
+        match (self.tree.get(), self.filter.get()) {
+            (Some(tree), filter) if filter.is_some() || keys.len() < LEAST_FILTERED => (Some(tree), filter),
             _ => self.prepare(keys, 1, true),
         }
     }
 
-    /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: fences
+    /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: tree
     /// after a sixty-fourth of as many keys as there are, a filter after a quarter.
-    pub(crate) fn prepare(&self, keys: &[K], asked: usize, with_filter: bool) -> (Option<&Fences<K>>, Option<&Filter>) {
+    pub(crate) fn prepare(
+        &self,
+        keys: &[K],
+        asked: usize,
+        with_filter: bool,
+    ) -> (Option<&SearchTree<K>>, Option<&Filter>) {
         let asked = self.asked.fetch_add(asked as u64, Ordering::Relaxed) + asked as u64;
         let len = keys.len() as u64;
         if asked >= len / 64 {
-            self.fences.get_or_init(|| Fences::new(keys));
+            self.tree.get_or_init(|| SearchTree::new(keys));
         }
         if with_filter && asked >= len / 4 && keys.len() >= LEAST_FILTERED {
             self.filter.get_or_init(|| Filter::new(keys));
         }
-        (self.fences.get(), if with_filter { self.filter.get() } else { None })
+        (self.tree.get(), if with_filter { self.filter.get() } else { None })
     }
 
     /// Whether no two of the keys, which are the level's, are equal.
@@ -99,8 +104,8 @@ impl<K: OrderedKey> SearchIndex<K> {
 
     /// Bytes of what has been built.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let fences = self.fences.get().map_or(0, Fences::memory_bytes);
-        fences + self.filter.get().map_or(0, |filter| 8 * filter.words.len() as u64)
+        let tree = self.tree.get().map_or(0, SearchTree::memory_bytes);
+        tree + self.filter.get().map_or(0, |filter| 8 * filter.words.len() as u64)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::cpu::Dictionary;
 use crate::format::{directory, view};
 use crate::level::Sorted;
-use crate::policy::ReadOnly;
+use crate::policy::ReadOnlyPolicy;
 use crate::run::Run;
 use crate::search_index::SearchIndex;
 use crate::{Error, OrderedKey, Value};
@@ -20,7 +20,7 @@ use crate::{Error, OrderedKey, Value};
 /// assert_eq!(view.get(2), Some(20));
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type View<'a, K, V> = Dictionary<K, V, ReadOnly, Borrowed<'a, K, V>>;
+pub type View<'a, K, V> = Dictionary<K, V, ReadOnlyPolicy, Borrowed<'a, K, V>>;
 /// A saved [`Lsm`](crate::Lsm) in borrowed bytes: a [`View`].
 pub type LsmView<'a, K, V> = View<'a, K, V>;
 /// A saved [`SortedArray`](crate::SortedArray) in borrowed bytes: a [`View`].
@@ -66,6 +66,6 @@ impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
     fn open(words: &'a [u64]) -> Result<Self, Error> {
         let places = directory::<K, V>(words)?;
         let level = |run| Borrowed { run, search_index: SearchIndex::default() };
-        Ok(Dictionary::from_levels(ReadOnly(()), places.iter().map(|place| level(place.run(words))).collect()))
+        Ok(Dictionary::from_levels(ReadOnlyPolicy(()), places.iter().map(|place| level(place.run(words))).collect()))
     }
 }

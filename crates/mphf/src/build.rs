@@ -20,7 +20,7 @@ pub(crate) mod work_stealing;
 use crate::HashKind;
 use crate::elias_fano::Least;
 use crate::function::PerfectHash;
-use crate::kind::{Bucket, Part, Unsolved};
+use crate::kind::{Bucket, Part, SearchFailure};
 use crate::progress::{Interrupted, Meter};
 use bucket_sort::BucketSort;
 use huge_vec::HugeVec;
@@ -32,8 +32,8 @@ use warpset_core::recsplit::shape::MAX_BUCKET;
 /// The settings of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<M: HashKind> {
-    pub(crate) code: M::Code,
-    pub(crate) options: M::Options,
+    pub(crate) code: M::CodeParameters,
+    pub(crate) options: M::KindOptions,
     pub(crate) bucket_size: u32,
     pub(crate) seed: u64,
 }
@@ -220,7 +220,7 @@ impl<M: HashKind> Construction<M> {
 
 /// Why a bucket has no code, or too many keys. The first of the sorted buckets is `first`.
 #[cold]
-fn explain(sort: &mut BucketSort, first: u64, Unsolved { bucket }: Unsolved) -> Failure {
+fn explain(sort: &mut BucketSort, first: u64, SearchFailure { bucket }: SearchFailure) -> Failure {
     let keys = sort.keys_of(bucket);
     keys.sort_unstable();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -4,7 +4,7 @@ use crate::build::duplicates::{check_duplicates, positions_of};
 use crate::build::huge_vec::HugeVec;
 use crate::build::{self, Failure, Settings};
 use crate::function::PerfectHash;
-use crate::progress::{self, Callback, Progress, Reporter, Stage, Verdict};
+use crate::progress::{self, Callback, Progress, ProgressAction, Reporter, Stage};
 use crate::{Error, Estimate, HashKind, RecSplitKind};
 use std::marker::PhantomData;
 use warpset_base::key::{Hash128, Key};
@@ -20,7 +20,7 @@ use warpset_core::recsplit::shape::MAX_BUCKET;
 #[must_use = "a builder does nothing until `build_from`"]
 pub struct Builder<M: HashKind = RecSplitKind, S = PerfectHash<M>> {
     /// What only this kind has.
-    pub(crate) options: M::Options,
+    pub(crate) options: M::KindOptions,
     pub(crate) bucket_size: u32,
     /// The bits per key that were asked for in vain, and the fewest that there are.
     unreachable: Option<(f64, f64)>,
@@ -57,7 +57,7 @@ impl<M: HashKind, S> Builder<M, S> {
     /// The default settings of this kind.
     pub(crate) fn new() -> Self {
         Self {
-            options: M::Options::default(),
+            options: M::KindOptions::default(),
             bucket_size: M::BUCKET_SIZE,
             unreachable: None,
             seed: 0,
@@ -108,7 +108,7 @@ impl<M: HashKind, S> Builder<M, S> {
     ///     Err(error) => assert!(matches!(error, Error::Interrupted { .. })),
     /// }
     /// ```
-    pub fn progress<V: Verdict>(mut self, callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Self {
+    pub fn progress<V: ProgressAction>(mut self, callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Self {
         self.progress = Some(progress::callback(callback));
         self
     }

@@ -90,7 +90,7 @@ pub struct Header<M: HashKind> {
     pub(crate) keys: u64,
     pub(crate) seed: u64,
     /// What the kind has to say.
-    pub(crate) code: M::Code,
+    pub(crate) code: M::CodeParameters,
     pub(crate) largest_bucket: u32,
     pub(crate) bucket_size: u32,
     /// Bits of the codes of all buckets.

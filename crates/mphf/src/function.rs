@@ -6,7 +6,7 @@
 use crate::bulk::in_chunks;
 use crate::elias_fano::Lists;
 use crate::format::{self, Header};
-use crate::stored::{self, Stored, Structure};
+use crate::stored::{self, StoredFunction, StoredParts};
 use crate::{Error, HashKind, Number};
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ pub struct Function<M>(PhantomData<M>);
 ///
 /// Other keys map to any of the numbers: the function does not know its keys. See [`StaticFilter`](crate::StaticFilter)
 /// for that. [`RecSplit`](crate::RecSplit) is one that has its words.
-pub type PerfectHash<M, W = Vec<u64>> = Stored<Function<M>, W>;
+pub type PerfectHash<M, W = Vec<u64>> = StoredFunction<Function<M>, W>;
 
 /// What a function's header says, and what follows from it.
 #[derive(Clone)]
@@ -45,9 +45,9 @@ impl<M: HashKind> Parameters<M> {
     }
 }
 
-impl<M: HashKind> Structure for Function<M> {}
+impl<M: HashKind> StoredParts for Function<M> {}
 
-impl<M: HashKind> stored::sealed::Structure for Function<M> {
+impl<M: HashKind> stored::sealed::StoredParts for Function<M> {
     const STRUCTURE: file::Structure = M::KIND.structure();
     const NAME: &'static str = M::NAME;
     type Parameters = Parameters<M>;

@@ -128,9 +128,9 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     const BUCKET_SIZE: u32;
 
     /// What the setters of a builder set, besides what all kinds have.
-    type Options: Copy + Debug + Default + Send + Sync;
+    type KindOptions: Copy + Debug + Default + Send + Sync;
     /// The parameters of the codes, as headers have them.
-    type Code: Copy + Debug + Eq + Send + Sync;
+    type CodeParameters: Copy + Debug + Eq + Send + Sync;
     /// What follows from a header and makes lookups fast.
     type Tables: Clone + Send + Sync;
     /// What the search for the codes of all buckets has in common.
@@ -142,31 +142,31 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     ///
     /// # Errors
     /// There are no functions with these options.
-    fn code(options: &Self::Options, bucket_size: u32) -> Result<Self::Code, Error>;
+    fn code(options: &Self::KindOptions, bucket_size: u32) -> Result<Self::CodeParameters, Error>;
 
     /// What functions with these parameters are predicted to cost.
-    fn estimate(code: &Self::Code, bucket_size: u32) -> Estimate;
+    fn estimate(code: &Self::CodeParameters, bucket_size: u32) -> Estimate;
 
     /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
     ///
     /// # Errors
     /// The fewest bits per key, where no functions are so small.
-    fn choose_for_space(options: &mut Self::Options, bits_per_key: f64) -> Result<u32, f64>;
+    fn choose_for_space(options: &mut Self::KindOptions, bits_per_key: f64) -> Result<u32, f64>;
 
     /// The parameters for the header: five bytes and a word.
-    fn to_fields(code: &Self::Code) -> ([u8; 5], u64);
+    fn to_fields(code: &Self::CodeParameters) -> ([u8; 5], u64);
 
     /// The parameters of a header; `bytes` is the whole field that begins with the five, for messages.
     ///
     /// # Errors
     /// [`FileError`] for fields that no function has.
-    fn from_fields(fields: [u8; 5], word: u64, bytes: u64) -> Result<Self::Code, FileError>;
+    fn from_fields(fields: [u8; 5], word: u64, bytes: u64) -> Result<Self::CodeParameters, FileError>;
 
     /// Whether there can be a function with this header, of which all that the kinds have in common was checked.
     fn is_possible(header: &Header<Self>) -> bool;
 
     /// Whether the functions map `n` keys to `0..n`.
-    fn is_minimal(code: &Self::Code) -> bool;
+    fn is_minimal(code: &Self::CodeParameters) -> bool;
 
     /// All values of a function are below.
     fn values(header: &Header<Self>) -> u64;
@@ -187,13 +187,13 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
     fn is_slow(search: &Self::Search, keys: u32) -> bool;
 
     /// Whether [`HashKind::encode`] wants the keys of a bucket in the order of their lowest byte.
-    fn wants_lowest_byte_first(code: &Self::Code) -> bool;
+    fn wants_lowest_byte_first(code: &Self::CodeParameters) -> bool;
 
     /// Finds the codes of consecutive buckets, and says in `found` what each bucket has. If `are_few`, there are few
     /// partitions left, and idle threads may help with one bucket.
     ///
     /// # Errors
-    /// `Unsolved` names a bucket without a code.
+    /// `SearchFailure` names a bucket without a code.
     fn encode(
         search: &Self::Search,
         are_few: bool,
@@ -201,7 +201,7 @@ pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
         found: &mut [Bucket],
         least: &mut Least,
         scratch: &mut Self::Scratch,
-    ) -> Result<Part, Unsolved>;
+    ) -> Result<Part, SearchFailure>;
 }
 
 pub(crate) mod sealed {
@@ -219,7 +219,7 @@ pub struct Buckets<'a> {
 /// A bucket, counted from the first one, that is too large or has no code: two keys have the same hash, or the hashes
 /// are against us, which is far less likely than any hardware fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsolved {
+pub struct SearchFailure {
     /// The number of the bucket.
     pub bucket: usize,
 }

@@ -32,25 +32,25 @@ pub struct Progress {
 
 /// What a progress callback may answer: nothing, so that the build goes on, or a [`ControlFlow`], whose
 /// [`Break`](ControlFlow::Break) stops it. Sealed.
-pub trait Verdict: sealed::Verdict {}
+pub trait ProgressAction: sealed::ProgressAction {}
 
-impl Verdict for () {}
-impl Verdict for ControlFlow<()> {}
+impl ProgressAction for () {}
+impl ProgressAction for ControlFlow<()> {}
 
 mod sealed {
     use std::ops::ControlFlow;
 
-    pub trait Verdict {
+    pub trait ProgressAction {
         fn flow(self) -> ControlFlow<()>;
     }
 
-    impl Verdict for () {
+    impl ProgressAction for () {
         fn flow(self) -> ControlFlow<()> {
             ControlFlow::Continue(())
         }
     }
 
-    impl Verdict for ControlFlow<()> {
+    impl ProgressAction for ControlFlow<()> {
         fn flow(self) -> ControlFlow<()> {
             self
         }
@@ -62,7 +62,7 @@ type Report = dyn Fn(Progress) -> ControlFlow<()> + Send + Sync;
 /// A callback, whatever it answers.
 pub(crate) type Callback = Arc<Report>;
 
-pub(crate) fn callback<V: Verdict>(callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Callback {
+pub(crate) fn callback<V: ProgressAction>(callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Callback {
     Arc::new(move |progress| callback(progress).flow())
 }
 

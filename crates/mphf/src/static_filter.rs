@@ -8,8 +8,10 @@ mod format;
 mod lookup;
 
 use crate::function::PerfectHash;
-use crate::stored::{self, Stored, Structure};
-use crate::{Bitmap, Error, HashKind, Key, Number};
+#[cfg(feature = "mmap")]
+use crate::stored::Mapped;
+use crate::stored::{self, StoredFunction, StoredParts};
+use crate::{Bitmap, ConsensusKind, Error, HashKind, Key, Number};
 #[cfg(feature = "gpu")]
 pub(crate) use format::fingerprint_words;
 use lookup::Lookup;
@@ -19,16 +21,45 @@ use std::marker::PhantomData;
 use warpset_base::file::{self, FileError};
 use warpset_base::filter::{Filter, Take, same_length};
 
-/// The structure of [`StaticFilterOf`]: fingerprints next to a function of the kind `M`.
+/// Parts of a [`StaticFilter`]: fingerprints next to a function of the kind `M`.
 pub struct Fingerprints<M>(PhantomData<M>);
 
-/// A static filter around a function of the kind `M`, in `W`. [`StaticFilter`](crate::StaticFilter) is the one around
-/// RecSplit that has its words.
-pub type StaticFilterOf<M, W = Vec<u64>> = Stored<Fingerprints<M>, W>;
+/// Immutable set on top of a perfect hash function of the kind `M`: gives each member its number, and rejects every
+/// other key with probability `1 - 2^-w`.
+///
+/// ```
+/// use warpset_mphf::{RecSplitKind, StaticFilter};
+///
+/// let keys = ["one", "two", "three"];
+/// let filter = StaticFilter::builder().width(16).build_from(&keys)?;
+/// assert!(filter.contains("one") && filter.contains("three"));
+/// assert!(filter.get("two").is_some_and(|number| number < 3));
+///
+/// // `load`, `from_bytes` and their like read the kind that the type says.
+/// let copy: StaticFilter = StaticFilter::from_bytes(&filter.to_bytes())?;
+/// assert!(copy == filter);
+///
+/// // The same on a function of the other kind, with faster lookups and more bits per key.
+/// let filter = StaticFilter::builder_of_kind(RecSplitKind).width(16).leaf_size(8).build_from(&keys)?;
+/// assert!(filter.contains("two"));
+/// # Ok::<(), warpset_mphf::Error>(())
+/// ```
+///
+/// Space: `w` bits per key, and the function's: 1.46 to 1.7 for the default kind,
+/// [`ConsensusKind`](crate::ConsensusKind); 1.5 to 3 for [`RecSplitKind`](crate::RecSplitKind). Lookups: one in the
+/// function, and one more cache miss in large filters.
+pub type StaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>>;
 
-impl<M: HashKind> Structure for Fingerprints<M> {}
+/// Static filter that borrows its words: lent by [`StaticFilter::view`], or opened in bytes without a copy.
+pub type StaticFilterView<'a, M = ConsensusKind> = StoredFunction<Fingerprints<M>, &'a [u64]>;
 
-impl<M: HashKind> stored::sealed::Structure for Fingerprints<M> {
+/// Static filter in a memory-mapped file, made by [`StaticFilter::map`].
+#[cfg(feature = "mmap")]
+pub type MappedStaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>, Mapped>;
+
+impl<M: HashKind> StoredParts for Fingerprints<M> {}
+
+impl<M: HashKind> stored::sealed::StoredParts for Fingerprints<M> {
     const STRUCTURE: file::Structure = format::STRUCTURE;
     const NAME: &'static str = "static filter";
     type Parameters = Parameters<M>;
@@ -50,7 +81,7 @@ impl<M: HashKind> stored::sealed::Structure for Fingerprints<M> {
     }
 }
 
-impl<M: HashKind, W: AsRef<[u64]>> StaticFilterOf<M, W> {
+impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Fingerprints<M>, W> {
     #[inline(always)]
     fn lookup(&self) -> Lookup<'_, M> {
         Lookup { words: self.words(), parameters: self.parameters() }
@@ -153,7 +184,7 @@ impl<M: HashKind, W: AsRef<[u64]>> StaticFilterOf<M, W> {
     }
 }
 
-impl<M: HashKind, W: AsRef<[u64]>> Filter for StaticFilterOf<M, W> {
+impl<M: HashKind, W: AsRef<[u64]>> Filter for StoredFunction<Fingerprints<M>, W> {
     type Error = Error;
 
     fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {

@@ -12,12 +12,12 @@ use warpset_base::file::MappedWords;
 use warpset_base::file::{self, FileError, HEADER_BYTES};
 
 /// What is stored: a [`Function`](crate::Function), or [`Fingerprints`](crate::Fingerprints) next to one. Sealed.
-pub trait Structure: sealed::Structure {}
+pub trait StoredParts: sealed::StoredParts {}
 
 pub(crate) mod sealed {
     use super::*;
 
-    pub trait Structure: 'static {
+    pub trait StoredParts: 'static {
         /// Its number in headers, with the version of its format.
         const STRUCTURE: file::Structure;
         /// For messages: "static filter".
@@ -43,8 +43,8 @@ pub(crate) mod sealed {
 /// A structure that never changes, as the words of its saved form in `W`: `Vec<u64>` has them, `&[u64]` borrows them,
 /// and `Mapped` is a memory-mapped file. All answer the same questions.
 ///
-/// [`PerfectHash`](crate::PerfectHash) and [`StaticFilterOf`](crate::StaticFilterOf) are the structures.
-pub struct Stored<S: Structure, W = Vec<u64>> {
+/// [`PerfectHash`](crate::PerfectHash) and [`StaticFilter`](crate::StaticFilter) are the structures.
+pub struct StoredFunction<S: StoredParts, W = Vec<u64>> {
     words: W,
     parameters: S::Parameters,
 }
@@ -53,7 +53,7 @@ pub struct Stored<S: Structure, W = Vec<u64>> {
 #[cfg(feature = "mmap")]
 pub type Mapped = MappedWords<u64>;
 
-impl<S: Structure, W: AsRef<[u64]>> Stored<S, W> {
+impl<S: StoredParts, W: AsRef<[u64]>> StoredFunction<S, W> {
     /// Takes words that [`words`](Self::words) of any storage gave, without copying them. They are checked: damaged or
     /// foreign words are an error, and even words that were made to pass the checks can only give wrong numbers,
     /// below those that are possible. (Words in device memory may lack their checksums, which do not pass either:
@@ -93,8 +93,8 @@ impl<S: Structure, W: AsRef<[u64]>> Stored<S, W> {
     }
 
     /// The structure, borrowed.
-    pub fn view(&self) -> Stored<S, &[u64]> {
-        Stored { words: self.words(), parameters: self.parameters.clone() }
+    pub fn view(&self) -> StoredFunction<S, &[u64]> {
+        StoredFunction { words: self.words(), parameters: self.parameters.clone() }
     }
 
     /// The words, in the saved form.
@@ -152,7 +152,7 @@ impl<S: Structure, W: AsRef<[u64]>> Stored<S, W> {
     }
 }
 
-impl<S: Structure> Stored<S> {
+impl<S: StoredParts> StoredFunction<S> {
     pub(crate) fn into_parts(self) -> (Vec<u64>, S::Parameters) {
         (self.words, self.parameters)
     }
@@ -189,7 +189,7 @@ impl<S: Structure> Stored<S> {
 
 /// Saved structures in memory-mapped files.
 #[cfg(feature = "mmap")]
-impl<S: Structure> Stored<S> {
+impl<S: StoredParts> StoredFunction<S> {
     /// Maps a saved structure into memory: nothing is copied, and processes share the memory. The whole file is read
     /// once, for its checksum.
     ///
@@ -212,9 +212,9 @@ impl<S: Structure> Stored<S> {
     /// # Safety
     /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
     ///   remove it is allowed: the map keeps the old one.
-    pub unsafe fn map(path: impl AsRef<Path>) -> Result<Stored<S, Mapped>, Error> {
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<StoredFunction<S, Mapped>, Error> {
         // SAFETY: the caller's promise.
-        unsafe { Self::map_as(path.as_ref(), Stored::verified) }
+        unsafe { Self::map_as(path.as_ref(), StoredFunction::verified) }
     }
 
     /// [`map`](Self::map) without the checksum: opens in constant time and reads the header only. Damaged words make
@@ -225,17 +225,17 @@ impl<S: Structure> Stored<S> {
     ///
     /// # Safety
     /// - As for [`map`](Self::map).
-    pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Stored<S, Mapped>, Error> {
+    pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<StoredFunction<S, Mapped>, Error> {
         // SAFETY: the caller's promise.
-        unsafe { Self::map_as(path.as_ref(), Stored::unverified) }
+        unsafe { Self::map_as(path.as_ref(), StoredFunction::unverified) }
     }
 
     /// # Safety
     /// No process changes or cuts the file until the structure is dropped.
     unsafe fn map_as(
         path: &Path,
-        stored: fn(Mapped) -> Result<Stored<S, Mapped>, FileError>,
-    ) -> Result<Stored<S, Mapped>, Error> {
+        stored: fn(Mapped) -> Result<StoredFunction<S, Mapped>, FileError>,
+    ) -> Result<StoredFunction<S, Mapped>, Error> {
         Ok(file::at_path(path, "map", || {
             // SAFETY: the caller's promise.
             let map = unsafe { Mapped::open(path)? };
@@ -245,7 +245,7 @@ impl<S: Structure> Stored<S> {
     }
 }
 
-impl<'a, S: Structure> Stored<S, &'a [u64]> {
+impl<'a, S: StoredParts> StoredFunction<S, &'a [u64]> {
     /// Opens the bytes of the saved form without copying them; they are checked as in [`from_words`](Self::from_words).
     /// They must lie at an address that is a multiple of 8.
     ///
@@ -265,20 +265,20 @@ impl<'a, S: Structure> Stored<S, &'a [u64]> {
     }
 }
 
-impl<S: Structure, W: Clone> Clone for Stored<S, W> {
+impl<S: StoredParts, W: Clone> Clone for StoredFunction<S, W> {
     fn clone(&self) -> Self {
         Self { words: self.words.clone(), parameters: self.parameters.clone() }
     }
 }
 
 /// Whether both are the same, bit for bit.
-impl<S: Structure, W: AsRef<[u64]>> PartialEq for Stored<S, W> {
+impl<S: StoredParts, W: AsRef<[u64]>> PartialEq for StoredFunction<S, W> {
     fn eq(&self, other: &Self) -> bool {
         self.words() == other.words()
     }
 }
 
-impl<S: Structure, W: AsRef<[u64]>> fmt::Debug for Stored<S, W> {
+impl<S: StoredParts, W: AsRef<[u64]>> fmt::Debug for StoredFunction<S, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct(S::NAME);
         f.field("len", &self.len());
@@ -288,7 +288,7 @@ impl<S: Structure, W: AsRef<[u64]>> fmt::Debug for Stored<S, W> {
 }
 
 #[cfg(feature = "serde")]
-impl<S: Structure, W: AsRef<[u64]>> serde::Serialize for Stored<S, W> {
+impl<S: StoredParts, W: AsRef<[u64]>> serde::Serialize for StoredFunction<S, W> {
     /// The saved form as bytes.
     fn serialize<T: serde::Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_bytes(cast_slice(self.words()))
@@ -296,7 +296,7 @@ impl<S: Structure, W: AsRef<[u64]>> serde::Serialize for Stored<S, W> {
 }
 
 #[cfg(feature = "serde")]
-impl<'de, S: Structure> serde::Deserialize<'de> for Stored<S> {
+impl<'de, S: StoredParts> serde::Deserialize<'de> for StoredFunction<S> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         file::deserialize_with(deserializer, S::NAME, |bytes| Self::read_from(bytes))
     }

@@ -48,16 +48,6 @@ pub enum Error {
         /// How many there may be.
         max: usize,
     },
-    /// Offsets of segments that do not ascend, or end past the items.
-    #[error(
-        "offset {offset}, where the one before it or the number of items is {limit}: pass ascending offsets within the items"
-    )]
-    InvalidOffsets {
-        /// The offset.
-        offset: u64,
-        /// What it is less or more than.
-        limit: u64,
-    },
     /// More sorted runs than are merged in one pass.
     #[error("{runs} sorted runs, where {max} are merged at once: merge groups of them first")]
     TooManyRuns {

@@ -17,12 +17,11 @@
 //! another device than the stream's is refused before anything is queued. Nothing is copied to the host, and nothing is
 //! waited for (but by three methods of [`non_associative`] and by [`select::select_keys_device`], which say so).
 //! Scratch memory is allocated and freed in the order of the stream, from the device's pool; each module says how many
-//! bytes. All of it runs on the emulator too. The same operations on host slices, without the suffix, are in [`cpu`].
+//! bytes. All of it runs on the emulator too.
 
 #![warn(clippy::missing_errors_doc)]
 
 mod check;
-pub mod cpu;
 mod device_filter;
 mod error;
 mod key;

@@ -5,7 +5,6 @@
 //! [`merge_newest_keys_async`] and [`merge_newest_pairs_async`] leave out what is stale. Keys are compared by the bits
 //! of a [`KeyMask`], and the runs are sorted by those bits; keys that are not (what sorting by other bits gives) come
 //! out in some order, all of them, and nothing else is touched. Any length will do, also beyond 2^32.
-//! [`cpu::merge`](crate::cpu::merge) has the same functions for host slices.
 //!
 //! Scratch, allocated and freed in the order of the stream: for two runs none up to 2^22 items, beyond 8 bytes for each
 //! tile of some thousands of items; for more runs 64 to 256 bytes for each tile, and a kilobyte.

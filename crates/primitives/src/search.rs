@@ -2,7 +2,6 @@
 //!
 //! A needle's *lower bound* is the number of keys below it, its *upper bound* the number of keys not above it. Keys are
 //! compared by the bits of a [`KeyMask`], and sorted by them; among keys that are not, some place comes out.
-//! [`cpu::search`](crate::cpu::search) has the same functions for host slices.
 //!
 //! [`lower_bound_async`] and [`upper_bound_async`] take needles in any order. [`lower_bound_sorted_async`] and
 //! [`upper_bound_sorted_async`] take needles that are sorted too, and merge them with the keys where that is faster:
@@ -137,8 +136,8 @@ unsafe fn search<K: SortKey>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use crate::sort::key_of;
-    use crate::{Error, cpu};
     use std::fmt::Debug;
     use warpset_base::filter::LengthMismatch;
     use warpset_core::hash::mix;
@@ -162,17 +161,6 @@ mod tests {
             };
             let lower: Vec<u64> = needles.iter().map(|&needle| place(false, needle)).collect();
             let upper: Vec<u64> = needles.iter().map(|&needle| place(true, needle)).collect();
-            let mut out = vec![7; count];
-            cpu::search::lower_bound(&haystack, &needles, mask, &mut out).unwrap();
-            assert_eq!(out, lower);
-            cpu::search::upper_bound(&haystack, &needles, mask, &mut out).unwrap();
-            assert_eq!(out, upper);
-            if sorted {
-                cpu::search::lower_bound_sorted(&haystack, &needles, mask, &mut out).unwrap();
-                assert_eq!(out, lower);
-                cpu::search::upper_bound_sorted(&haystack, &needles, mask, &mut out).unwrap();
-                assert_eq!(out, upper);
-            }
             for device in devices((n + count) as u64) {
                 let stream = device.new_stream().unwrap();
                 let (haystack, needles) = (device.from_slice(&haystack).unwrap(), device.from_slice(&needles).unwrap());

@@ -3,7 +3,7 @@
 //! Segments are given by ascending offsets on the device: segment `s` holds the items `offsets[s]..offsets[s + 1]`.
 //! They may be empty, or as long as everything. How they are cut decides the way (see
 //! [`warpset_kernels::primitives::segmented_sort`]), which the device finds out without the host: nothing is waited
-//! for. [`cpu::segmented_sort`](crate::cpu::segmented_sort) has the same functions for host slices.
+//! for.
 //!
 //! Scratch, allocated and freed in the order of the stream: an eighth of a byte per item; beyond 2048 items also the
 //! items' own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.

@@ -1,8 +1,7 @@
 //! Selection and partition, in order: by a bitmap, by flags, by a predicate, and the first of equal neighbours.
 //!
 //! One launch reads everything once and writes what is kept once (see [`warpset_kernels::primitives::select`]); how
-//! many items that are goes to device memory. [`cpu::select`](crate::cpu::select) has the same functions for host
-//! slices.
+//! many items that are goes to device memory.
 //!
 //! Scratch, allocated and freed in the order of the stream: 8 bytes for each 4096 items, and 8 more.
 

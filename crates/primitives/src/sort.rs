@@ -1,8 +1,7 @@
 //! Radix sort: stable, by any range of bits, of keys or of keys with payloads.
 //!
 //! [`sort_keys_async`] and [`sort_pairs_async`] leave their input as it is; [`sort_keys_in_place_async`] and
-//! [`sort_pairs_in_place_async`] sort where the items are. [`cpu::sort`](crate::cpu::sort) has the same functions for
-//! host slices.
+//! [`sort_pairs_in_place_async`] sort where the items are.
 //!
 //! Each digit of at most 8 bits takes one read and one write of the items; a digit that is the same in all keys takes
 //! none. How that is launched depends on how many items there are:
@@ -34,10 +33,10 @@ use passes::{LIMITS, Passes, sort_in_passes};
 
 pub use by::By;
 pub(crate) use operands::{SortInput, SortOutput};
-#[cfg(test)]
-pub(crate) use words::key_of;
 pub use words::{Payload, SortKey};
 pub(crate) use words::{Widths, by_key_width, by_widths, sealed};
+#[cfg(test)]
+pub(crate) use words::{key_of, sorted};
 
 /// The most items that one block sorts in one launch.
 pub const ONE_BLOCK: usize = SMALL_ITEMS;

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use warpset::gpu::{DeviceSlice, DeviceVec};
 use warpset::lsm::gpu::{DeviceKey, DeviceValue};
-use warpset::lsm::units;
 
 use super::call::{Any, Call, Combined, shared};
 use super::types::Types;
@@ -260,7 +259,7 @@ impl Cell for () {
     }
 
     fn column(piece: Piece<'_>) -> Result<Cow<'_, [()]>> {
-        Ok(units(piece.count()).into())
+        Ok(vec![(); piece.count()].into())
     }
 
     fn array(

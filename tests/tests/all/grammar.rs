@@ -13,8 +13,8 @@ use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
+use warpset_mphf::{RecSplitKind, StaticFilter};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset_mphf::{ConsensusFilter, StaticFilter};
 use warpset_static::StaticSet;
 
 /// Keys that a filter holds, and other ones.
@@ -337,13 +337,13 @@ fn binary_fuse_filters() {
 #[test]
 fn filters_that_never_change() {
     let present = keys(1000, 1);
-    let filter = StaticFilter::builder().width(16).build_from(&present).unwrap();
+    let filter = StaticFilter::builder_of_kind(RecSplitKind).width(16).build_from(&present).unwrap();
     answers_agree(&filter, &present);
     answers_under_stencils(&filter, &present);
     for device in testing::devices(1) {
         answers_agree(&filter.to_device(&device).unwrap(), &present);
         answers_under_stencils(&filter.to_device(&device).unwrap(), &present);
-        let second_kind = ConsensusFilter::builder().width(16).on(&device).build_from(&present).unwrap();
+        let second_kind = StaticFilter::builder().width(16).on(&device).build_from(&present).unwrap();
         answers_agree(&second_kind, &present);
         answers_under_stencils(&second_kind, &present);
     }
@@ -367,9 +367,9 @@ fn views_answer_as_what_they_borrow() {
     answers_agree(&quotient.view(), &present);
     let quotient = RankSelectQuotientFilter::builder(2000).fpr(1e-6).build_from(&present).unwrap();
     answers_agree(&quotient.view(), &present);
-    let fixed = StaticFilter::builder().width(16).build_from(&present).unwrap();
+    let fixed = StaticFilter::builder_of_kind(RecSplitKind).width(16).build_from(&present).unwrap();
     answers_agree(&fixed.view(), &present);
-    let fixed = ConsensusFilter::builder().width(16).build_from(&present).unwrap();
+    let fixed = StaticFilter::builder().width(16).build_from(&present).unwrap();
     answers_agree(&fixed, &present);
     answers_agree(&fixed.view(), &present);
     let set = StaticSet::<u64>::builder().build_from(&present).unwrap();

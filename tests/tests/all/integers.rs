@@ -6,9 +6,9 @@ use warpset_bloom::{
     BlockedBloom, BucketShape, Builder, FirstLevel, PhysicalType, RaoLayout, SplitBlockBloom, StringHash,
 };
 use warpset_gpu::{DeviceSlice, testing};
+use warpset_mphf::{RecSplit, StaticFilter};
 use warpset_primitives::DeviceFilter;
 use warpset_quotient::StandardQuotientFilter;
-use warpset_mphf::{RecSplit, StaticFilter};
 
 /// Values that every signed type has; more than one word of answers.
 const VALUES: [i8; 7] = [5, 0, -1, -7, i8::MAX, i8::MIN, 100];

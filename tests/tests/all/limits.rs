@@ -18,12 +18,12 @@ use warpset_bloom::{
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, Devices, EmulatorOptions};
 use warpset_lsm::{CleanupPolicy, Lsm, published};
+use warpset_mphf::{Consensus, KeyFile, RecSplit, RecSplitKind, StaticFilter, TreeShape};
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
     Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
-use warpset_mphf::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
 use warpset_static::{StaticMap, StaticSet};
 
 /// What a child process is to do: the name of a case, and a number.
@@ -214,15 +214,15 @@ const CASES: &[Case] = cases! {
         Consensus::builder().overhead(n as f64).build_from(&keys()),
         Consensus::builder().overhead(1.0 / n as f64).build_from(&keys()),
         Consensus::builder().for_space(n as f64).build_from(&keys()),
-        ConsensusFilter::builder().width(narrow(n)).build_from(&keys());
+        StaticFilter::builder().width(narrow(n)).build_from(&keys());
     "RecSplit settings on a device": |n|
         RecSplit::builder().leaf_size(4).bucket_size(narrow(n)).on(&emulator()).build_from(&keys()),
         RecSplit::builder().leaf_size(narrow(n)).bucket_size(20).on(&emulator()).build_from(&keys());
     "static filters": |n|
-        StaticFilter::builder().width(narrow(n)).build_from(&keys()),
+        StaticFilter::builder_of_kind(RecSplitKind).width(narrow(n)).build_from(&keys()),
         StaticFilter::builder().fpr(n as f64).build_from(&keys()),
         StaticFilter::builder().fpr(1.0 / n as f64).build_from(&keys()),
-        StaticFilter::builder().width(narrow(n)).leaf_size(4).on(&emulator()).build_from(&keys());
+        StaticFilter::builder_of_kind(RecSplitKind).width(narrow(n)).leaf_size(4).on(&emulator()).build_from(&keys());
     "files of keys": |n| {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; 1000]).unwrap();

@@ -2,7 +2,7 @@
 //! RecSplit, the search beside its code.
 
 use proptest::prelude::*;
-use warpset_mphf::{Consensus, ConsensusFilter, ConsensusView, Error, Key, Kind, PerfectHash, Simd};
+use warpset_mphf::{Consensus, ConsensusView, Error, Key, Kind, PerfectHash, Simd, StaticFilter};
 
 /// Gives words a right checksum.
 fn seal(words: &mut [u64]) {
@@ -108,7 +108,7 @@ fn version_1_stays_as_it_is() {
     let found =
         [hashes(0.02, 2400, &keys), hashes(0.2, 200, &strings), hashes(1.0, 5, &keys), hashes(0.05, 5000, &strings)];
     assert_eq!(found, HASHES_OF_VERSION_1, "{found:#x?}");
-    let filter = ConsensusFilter::builder().width(9).bucket_size(700).build_from(&strings).unwrap();
+    let filter = StaticFilter::builder().width(9).bucket_size(700).build_from(&strings).unwrap();
     let filter = xxhash_rust::xxh3::xxh3_64(&filter.to_bytes());
     assert_eq!(filter, FILTER_OF_VERSION_1, "{filter:#x}");
 }

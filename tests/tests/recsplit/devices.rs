@@ -4,17 +4,17 @@
 use warpset_base::file::FileError;
 use warpset_base::filter::Filter;
 use warpset_gpu::{Device, testing};
-use warpset_primitives::DeviceFilter;
 use warpset_mphf::gpu::{self, DeviceHashKind, StringVec};
 use warpset_mphf::{
-    Builder, Consensus, ConsensusFilter, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit,
-    RecSplitKind, Remix, StaticFilter, StaticFilterOf,
+    Builder, Consensus, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit, RecSplitKind, Remix,
+    StaticFilter,
 };
+use warpset_primitives::DeviceFilter;
 
 /// Settings of each kind, for tests.
 trait TestKind: DeviceHashKind {
     fn function(bucket_size: u32) -> Builder<Self>;
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilterOf<Self>>;
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>>;
 }
 
 impl TestKind for RecSplitKind {
@@ -22,8 +22,8 @@ impl TestKind for RecSplitKind {
         RecSplit::builder().leaf_size(8).bucket_size(bucket_size)
     }
 
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter> {
-        StaticFilter::builder().leaf_size(6).bucket_size(bucket_size)
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
+        StaticFilter::builder_of_kind(Self).leaf_size(6).bucket_size(bucket_size)
     }
 }
 
@@ -32,8 +32,8 @@ impl TestKind for ConsensusKind {
         Consensus::builder().overhead(0.1).bucket_size(bucket_size)
     }
 
-    fn filter(bucket_size: u32) -> Builder<Self, ConsensusFilter> {
-        ConsensusFilter::builder().overhead(0.2).bucket_size(bucket_size)
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter> {
+        StaticFilter::builder().overhead(0.2).bucket_size(bucket_size)
     }
 }
 
@@ -270,8 +270,7 @@ fn to_devices_and_back<M: TestKind>() {
     function.save(&a).unwrap();
     filter.save(&b).unwrap();
     // SAFETY: nothing else writes these files.
-    let (mapped, mapped_filter) =
-        unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilterOf::<M>::map(&b).unwrap()) };
+    let (mapped, mapped_filter) = unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilter::<M>::map(&b).unwrap()) };
     for device in testing::devices(8) {
         assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(gpu::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use warpset_mphf::{Error, Filter, LengthMismatch, Method, RecSplit, StaticFilter};
+use warpset_mphf::{Error, Filter, LengthMismatch, Method, RecSplit, RecSplitKind, StaticFilter};
 
 fn random(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| (i + 77).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -59,10 +59,17 @@ fn k_perfect() {
 fn filters_know_their_members_and_few_others() {
     let keys = random(50_000);
     for width in [1, 8, 13, 32] {
-        let filter = StaticFilter::builder().width(width).leaf_size(8).build_from(&keys).unwrap();
+        let filter = StaticFilter::builder_of_kind(RecSplitKind).width(width).leaf_size(8).build_from(&keys).unwrap();
         assert!(keys.iter().all(|key| filter.contains(key)));
         assert!(filter.contains_bulk(&keys).into_iter().all(|answer| answer));
-        assert!(filter == StaticFilter::builder().width(width).leaf_size(8).build_from_iter(|| keys.iter()).unwrap());
+        assert!(
+            filter
+                == StaticFilter::builder_of_kind(RecSplitKind)
+                    .width(width)
+                    .leaf_size(8)
+                    .build_from_iter(|| keys.iter())
+                    .unwrap()
+        );
         let foreign: Vec<u64> = (0..200_000).collect();
         for n in [0, 1, 63, 64, 257, 1000, foreign.len()] {
             let foreign = &foreign[..n];

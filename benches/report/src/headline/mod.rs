@@ -171,6 +171,11 @@ pub fn lines(runs: &[Run]) -> Vec<Line<'_>> {
     lines
 }
 
+/// Name and title of every structure, in the order of the table.
+pub fn structures() -> Vec<(String, String)> {
+    lines_of_file().structures.into_iter().map(|structure| (structure.name, structure.plural)).collect()
+}
+
 /// One sentence per structure that has rows: how much was timed and verified, and how it did beside other libraries.
 pub fn sentences<'a>(rows: impl Iterator<Item = &'a Record> + Clone) -> Vec<String> {
     let file = lines_of_file();

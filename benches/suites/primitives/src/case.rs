@@ -1,5 +1,5 @@
-//! One measured operation on either target: what it reads and writes in host memory, moved to the device where it runs
-//! there, and one check of the result.
+//! One measured operation on a device: its input and output in host memory, copied to the device and back, and one
+//! check of the result.
 
 use bytemuck::Pod;
 use warpset::gpu::{self, Device, DeviceVec, Stream};
@@ -77,7 +77,7 @@ pub fn blank<T: Pod>(n: usize) -> Vec<T> {
 /// A row to be measured, and the bytes that its operation has to move.
 pub struct Case<'a> {
     session: &'a mut Session,
-    target: &'a Target,
+    device: &'a Device,
     row: Record,
     bytes: usize,
     /// Memory that the operation goes over, input and output together: once or, in passes, several times.
@@ -88,13 +88,13 @@ impl<'a> Case<'a> {
     /// `operation` on `n` items of the type named `item`.
     pub fn new(
         session: &'a mut Session,
-        target: &'a Target,
+        device: &'a Device,
         operation: &str,
         item: &str,
         n: usize,
         bytes: usize,
     ) -> Self {
-        Self { session, target, row: Record::new("primitives", operation, n).param("key", item), bytes, memory: bytes }
+        Self { session, device, row: Record::new("primitives", operation, n).param("key", item), bytes, memory: bytes }
     }
 
     /// For an operation that goes over its memory in several passes: how much memory that is.
@@ -108,40 +108,29 @@ impl<'a> Case<'a> {
         self
     }
 
-    /// Measures: `on_host` with all threads, or what `on_device` queues, by events on the device's clock. `right` sees
-    /// the output of the last repeat.
+    /// Measures what `queue` queues, by events on the device's clock. `right` sees the output of the last repeat.
     ///
-    /// `on_device` may rely on this: input and output stay alive, and no other work touches them, until the stream has
+    /// `queue` may rely on this: input and output stay alive, and no other work touches them, until the stream has
     /// been waited for.
-    pub fn run<I: Input + Sync, O: Output, R, S, E: Into<anyhow::Error>>(
+    pub fn run<I: Input, O: Output, R, E: Into<anyhow::Error>>(
         self,
         input: I,
-        mut output: O,
-        mut on_host: impl FnMut(&I, &mut O) -> Result<R, E> + Send,
-        mut on_device: impl FnMut(&Stream, &I::OnDevice, &mut O::OnDevice) -> Result<S, E>,
+        output: O,
+        mut queue: impl FnMut(&Stream, &I::OnDevice, &mut O::OnDevice) -> Result<R, E>,
         right: impl FnOnce(&O) -> bool,
     ) -> anyhow::Result<()> {
-        let Self { session, target, row, bytes, memory } = self;
-        let (seconds, copied) = match target {
-            Target::Cpu => {
-                let work = |output: &mut O| on_host(&input, output).map(|_| ()).map_err(Into::into);
-                let seconds = session.time(Threads::All, &mut output, work)?;
-                (seconds, Some(session.copy_limit(Threads::All, (memory / 2).next_power_of_two())))
-            }
-            Target::Gpu(device) => {
-                let stream = device.new_stream()?;
-                let (input, mut written) = (input.upload(device)?, output.upload(device)?);
-                let work = || on_device(&stream, &input, &mut written).map(|_| ()).map_err(Into::into);
-                let seconds = gpu_limits::repeated(device, &stream, session.effort, work)?;
-                stream.synchronize()?;
-                output = O::download(&written)?;
-                (seconds, copied_per_second(session, device, memory)?)
-            }
-        };
+        let Self { session, device, row, bytes, memory } = self;
+        let stream = device.new_stream()?;
+        let (input, mut written) = (input.upload(device)?, output.upload(device)?);
+        let work = || queue(&stream, &input, &mut written).map(|_| ()).map_err(Into::into);
+        let seconds = gpu_limits::repeated(device, &stream, session.effort, work)?;
+        stream.synchronize()?;
+        let output = O::download(&written)?;
+        let copied = copied_per_second(session, device, memory)?;
         let mut row = row.time(seconds).bytes(bytes, copied);
         row.checked =
             session.verify(right(&output), || format!("{} of {} items, {}", row.operation, row.n, parameters(&row)));
-        session.push_on(target, row, Threads::All);
+        session.push_on(&Target::Gpu(device.clone()), row, Threads::All);
         Ok(())
     }
 }

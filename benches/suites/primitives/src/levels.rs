@@ -1,28 +1,28 @@
 //! Merges of the levels of an LSM dictionary: runs that double in length, the newest and shortest first.
 
 use bench_frame::input::keys::KeySpace;
-use warpset::gpu::DeviceVec;
+use warpset::gpu::{Device, DeviceVec};
+use warpset::primitives::KeyMask;
 use warpset::primitives::merge::{self, Marked, Pairs, WithStatus};
 use warpset::primitives::sort::{Payload, SortKey};
-use warpset::primitives::{KeyMask, cpu};
 
 use super::case::{Case, blank};
 use super::{MOST_WIDEST, narrow, steps_of, widest};
 use bench_frame::clock::Effort;
-use bench_frame::suite::{Session, Setup, Step, Target};
+use bench_frame::suite::{Session, Setup, Step};
 
 /// Levels of a dictionary of 2^27 items and batches of 2^16.
 const LEVELS: usize = 11;
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    steps_of(setup, "levels", |session, target, n| {
+    steps_of(setup, "levels", |session, device, n| {
         let keys = KeySpace::new(0x15e).stream(0).u64_keys(n);
-        of_pairs::<u32, u32>(session, target, "u32, u32", &narrow(&keys))?;
-        of_pairs::<u64, u64>(session, target, "u64, u64", &keys)?;
+        of_pairs::<u32, u32>(session, device, "u32, u32", &narrow(&keys))?;
+        of_pairs::<u64, u64>(session, device, "u64, u64", &keys)?;
         if session.effort == Effort::Quick {
             return Ok(());
         }
-        of_pairs::<u128, u64>(session, target, "u128, u64", &widest(&keys[..n.min(MOST_WIDEST)]))
+        of_pairs::<u128, u64>(session, device, "u128, u64", &widest(&keys[..n.min(MOST_WIDEST)]))
     })
 }
 
@@ -42,7 +42,7 @@ fn bits(n: usize) -> Vec<u32> {
 
 fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     session: &mut Session,
-    target: &Target,
+    device: &Device,
     name: &str,
     keys: &[K],
 ) -> anyhow::Result<()> {
@@ -75,13 +75,9 @@ fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
         .collect();
     let ranges: Vec<_> = ends.windows(2).map(|ends| ends[0]..ends[1]).collect();
     let (mask, bytes) = (KeyMask::all(), 2 * n * (size_of::<K>() + size_of::<V>()));
-    Case::new(session, target, "merge of levels", name, n, bytes).run(
+    Case::new(session, device, "merge of levels", name, n, bytes).run(
         (&levels[..], &values[..]),
         (blank::<K>(n), blank::<V>(n)),
-        |(keys, values), (out, out_values)| {
-            let runs: Vec<_> = ranges.iter().map(|r| (&keys[r.clone()], &values[r.clone()])).collect();
-            cpu::merge::merge_many_pairs(&runs, mask, out, out_values)
-        },
         |stream, (keys, values), (out, out_values)| {
             let runs: Vec<_> =
                 ranges.iter().map(|r| Pairs::new(keys.slice(r.clone()), values.slice(r.clone()))).collect();
@@ -90,21 +86,11 @@ fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
         },
         |out| *out == merged,
     )?;
-    let on_device: Vec<DeviceVec<u32>> = match target {
-        Target::Gpu(device) => status.iter().map(|words| device.from_slice(words)).collect::<Result<_, _>>()?,
-        Target::Cpu => Vec::new(),
-    };
-    Case::new(session, target, "cleanup of levels", name, n, bytes).run(
+    let on_device: Vec<DeviceVec<u32>> =
+        status.iter().map(|words| device.from_slice(words)).collect::<Result<_, _>>()?;
+    Case::new(session, device, "cleanup of levels", name, n, bytes).run(
         (&levels[..], &values[..]),
         (blank::<K>(n), blank::<V>(n), blank::<u64>(1)),
-        |(keys, values), (out, out_values, count)| {
-            let pairs = ranges.iter().map(|r| (&keys[r.clone()], &values[r.clone()]));
-            let bits = status.iter().map(|words| Some(&words[..]));
-            let runs: Vec<_> = pairs.zip(bits).map(|(pairs, bits)| cpu::merge::WithStatus::new(pairs, bits)).collect();
-            let kept = cpu::merge::merge_newest_pairs(&runs, mask, cpu::merge::Marked::Dropped, out, out_values)?;
-            count[0] = kept as u64;
-            Ok::<_, warpset::primitives::Error>(())
-        },
         |stream, (keys, values), (out, out_values, count)| {
             let pairs = ranges.iter().map(|r| Pairs::new(keys.slice(r.clone()), values.slice(r.clone())));
             let bits = on_device.iter().map(|words| Some(words.as_slice()));

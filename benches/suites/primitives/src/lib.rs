@@ -1,4 +1,4 @@
-//! Device-wide primitives, one file per family: on the CPU and on GPUs, verified against a plain computation, held
+//! Device-wide primitives, one file per family: on GPUs, verified against a plain computation, held
 //! against the speed at which the same machine copies as many bytes.
 
 mod case;
@@ -15,6 +15,7 @@ use warpset_core::hash::xxh64_u64;
 
 use bench_frame::clock::Effort;
 use bench_frame::suite::{Session, Setup, Step, Suite, Target};
+use warpset::gpu::Device;
 
 /// The steps of each family.
 const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[
@@ -41,33 +42,29 @@ impl Suite for Primitives {
     }
 }
 
-/// Numbers of items: for a GPU from what is mostly latency to what fills its memory system, for the CPU in and beyond
-/// its caches, for the emulator a few tiles.
-fn sizes(target: &Target, effort: Effort) -> &'static [usize] {
-    match (target, effort) {
-        (Target::Gpu(device), _) if device.is_emulator() => &[20_001],
-        (Target::Gpu(_), Effort::Quick) => &[1 << 20, 1 << 24],
-        (Target::Gpu(_), Effort::Standard) => &[1 << 16, 1 << 18, 1 << 20, 1 << 24, 1 << 28],
-        (Target::Gpu(_), Effort::Full) => {
-            &[1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 29]
-        }
-        (Target::Cpu, Effort::Quick) => &[1 << 20],
-        (Target::Cpu, Effort::Standard) => &[1 << 16, 1 << 20, 1 << 24],
-        (Target::Cpu, Effort::Full) => &[1 << 16, 1 << 20, 1 << 24, 1 << 27],
+/// Numbers of items: for a GPU from what is mostly latency to what fills its memory system, for the emulator a few
+/// tiles.
+fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
+    match effort {
+        _ if device.is_emulator() => &[20_001],
+        Effort::Quick => &[1 << 20, 1 << 24],
+        Effort::Standard => &[1 << 16, 1 << 18, 1 << 20, 1 << 24, 1 << 28],
+        Effort::Full => &[1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 29],
     }
 }
 
-/// One step per target and size: `measure` adds the rows.
+/// One step per device and size: `measure` adds the rows.
 fn steps_of(
     setup: &Setup,
     family: &'static str,
-    measure: fn(&mut Session, &Target, usize) -> anyhow::Result<()>,
+    measure: fn(&mut Session, &Device, usize) -> anyhow::Result<()>,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
-    for target in &setup.targets {
-        for &n in sizes(target, setup.effort) {
-            let (target, title) = (target.clone(), format!("primitives: {family} on {}, {n} items", target.name()));
-            steps.push(Step::new(title, move |session| measure(session, &target, n)));
+    for device in setup.devices() {
+        for &n in sizes(device, setup.effort) {
+            let name = Target::Gpu(device.clone()).name();
+            let (device, title) = (device.clone(), format!("primitives: {family} on {name}, {n} items"));
+            steps.push(Step::new(title, move |session| measure(session, &device, n)));
         }
     }
     steps

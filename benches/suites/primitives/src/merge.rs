@@ -1,58 +1,57 @@
 //! Merging sorted runs of random keys: two of half the items each, and eight.
 
 use bench_frame::input::keys::KeySpace;
-use warpset::gpu::{DeviceSlice, DeviceVec, Stream};
+use warpset::gpu::{Device, DeviceSlice, DeviceVec, Stream};
 use warpset::primitives::merge::{self, Pairs};
 use warpset::primitives::sort::{self, By, Payload, SortKey};
-use warpset::primitives::{self, KeyMask, cpu};
+use warpset::primitives::{self, KeyMask};
 
 use super::case::{Case, blank};
 use super::{MOST_WIDEST, narrow, steps_of, widest};
 use bench_frame::clock::Effort;
-use bench_frame::suite::{Session, Setup, Step, Target};
+use bench_frame::suite::{Session, Setup, Step};
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    steps_of(setup, "merge", |session, target, n| {
+    steps_of(setup, "merge", |session, device, n| {
         let keys = |stream| KeySpace::new(0x3e6).stream(stream).u64_keys(n / 2);
         let (mut a, mut b) = (keys(0), keys(1));
         rayon::join(|| a.sort_unstable(), || b.sort_unstable());
         let (narrow_a, narrow_b) = (narrow(&a), narrow(&b));
-        of_keys(session, target, "u32", &narrow_a, &narrow_b)?;
-        of_keys(session, target, "u64", &a, &b)?;
-        of_many(session, target, "u32", &narrow_a, &narrow_b)?;
-        of_many(session, target, "u64", &a, &b)?;
-        of_pairs::<u32, u32>(session, target, "u32, u32", &narrow_a, &narrow_b)?;
-        of_pairs::<u64, u32>(session, target, "u64, u32", &a, &b)?;
-        of_pairs::<u64, u64>(session, target, "u64, u64", &a, &b)?;
+        of_keys(session, device, "u32", &narrow_a, &narrow_b)?;
+        of_keys(session, device, "u64", &a, &b)?;
+        of_many(session, device, "u32", &narrow_a, &narrow_b)?;
+        of_many(session, device, "u64", &a, &b)?;
+        of_pairs::<u32, u32>(session, device, "u32, u32", &narrow_a, &narrow_b)?;
+        of_pairs::<u64, u32>(session, device, "u64, u32", &a, &b)?;
+        of_pairs::<u64, u64>(session, device, "u64, u64", &a, &b)?;
         let most = a.len().min(MOST_WIDEST / 2);
         let (widest_a, widest_b) = (widest(&a[..most]), widest(&b[..most]));
-        of_pairs::<u128, u64>(session, target, "u128, u64", &widest_a, &widest_b)?;
+        of_pairs::<u128, u64>(session, device, "u128, u64", &widest_a, &widest_b)?;
         if session.effort == Effort::Quick {
             return Ok(());
         }
-        of_keys(session, target, "u128", &widest_a, &widest_b)?;
-        of_many(session, target, "u128", &widest_a, &widest_b)
+        of_keys(session, device, "u128", &widest_a, &widest_b)?;
+        of_many(session, device, "u128", &widest_a, &widest_b)
     })
 }
 
-fn of_keys<K: SortKey>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
+fn of_keys<K: SortKey>(session: &mut Session, device: &Device, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
     let mut expected = [a, b].concat();
     expected.sort_unstable(); // equal keys are the same
     let n = expected.len();
     let mask = KeyMask::all();
-    Case::new(session, target, "merge", name, n, 2 * n * size_of::<K>()).run(
+    Case::new(session, device, "merge", name, n, 2 * n * size_of::<K>()).run(
         (a, b),
         blank::<K>(n),
-        |(a, b), out| cpu::merge::merge_keys(a, b, mask, out),
         // SAFETY: `run` keeps all of them as the merge asks.
         |stream, (a, b), out| unsafe { merge::merge_keys_async(stream, a.as_slice(), b.as_slice(), mask, out) },
         |out| *out == expected,
     )
 }
 
-/// Eight runs: every fourth key of each of the two. On a GPU also what the one pass replaces: seven merges of two, and
-/// a sort of everything.
-fn of_many<K: SortKey>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
+/// Eight runs: every fourth key of each of the two. Also what the one pass replaces: seven merges of two, and a sort of
+/// everything.
+fn of_many<K: SortKey>(session: &mut Session, device: &Device, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
     let fourth = |keys: &[K], first: usize| keys.iter().skip(first).step_by(4).copied().collect::<Vec<K>>();
     let runs: Vec<Vec<K>> = (0..8).map(|r| fourth(if r < 4 { a } else { b }, r % 4)).collect();
     let all = runs.concat();
@@ -64,7 +63,6 @@ fn of_many<K: SortKey>(session: &mut Session, target: &Target, name: &str, a: &[
         Some(*end)
     });
     let ends: Vec<usize> = [0].into_iter().chain(ends).collect();
-    let mask = KeyMask::all();
     type Queue<K> =
         fn(&Stream, &DeviceVec<K>, &[usize], &mut DeviceVec<K>, &mut DeviceVec<K>) -> primitives::Result<()>;
     let methods: [(&str, Queue<K>); 3] = [
@@ -84,16 +82,11 @@ fn of_many<K: SortKey>(session: &mut Session, target: &Target, name: &str, a: &[
             sort::sort_keys_async(stream, all.as_slice(), out, By::ascending())
         }),
     ];
-    let methods = if *target == Target::Cpu { &methods[..1] } else { &methods[..] };
     for (method, queue) in methods {
-        let case = Case::new(session, target, "merge of eight runs", name, n, 2 * n * size_of::<K>());
-        case.param("method", *method).run(
+        let case = Case::new(session, device, "merge of eight runs", name, n, 2 * n * size_of::<K>());
+        case.param("method", method).run(
             &all[..],
             (blank::<K>(n), blank::<K>(n)),
-            |all, (_, out)| {
-                let runs: Vec<&[K]> = ends.windows(2).map(|ends| &all[ends[0]..ends[1]]).collect();
-                cpu::merge::merge_many_keys(&runs, mask, out)
-            },
             |stream, all, (between, out)| queue(stream, all, &ends, between, out),
             |(_, out)| *out == expected,
         )?;
@@ -124,7 +117,7 @@ unsafe fn merge_in_twos<K: SortKey>(
 /// The values count up, so that they say where a pair came from.
 fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     session: &mut Session,
-    target: &Target,
+    device: &Device,
     name: &str,
     a: &[K],
     b: &[K],
@@ -136,10 +129,9 @@ fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     let expected: (Vec<K>, Vec<V>) = expected.into_iter().unzip();
     let n = values.len();
     let mask = KeyMask::all();
-    Case::new(session, target, "merge", name, n, 2 * n * (size_of::<K>() + size_of::<V>())).run(
+    Case::new(session, device, "merge", name, n, 2 * n * (size_of::<K>() + size_of::<V>())).run(
         ((a, a_values), (b, b_values)),
         (blank::<K>(n), blank::<V>(n)),
-        |(a, b), (keys, out)| cpu::merge::merge_pairs(*a, *b, mask, keys, out),
         |stream, (a, b), (keys, out)| {
             let (a, b) = (Pairs::new(&a.0, &a.1), Pairs::new(&b.0, &b.1));
             // SAFETY: `run` keeps all of them as the merge asks.

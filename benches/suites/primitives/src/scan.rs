@@ -2,30 +2,30 @@
 
 use bench_frame::input::keys::KeySpace;
 use bytemuck::Pod;
-use warpset::gpu::{DeviceSlice, DeviceSliceMut, Stream};
-use warpset::primitives::non_associative::{self, NextSlot};
+use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, Stream};
+use warpset::primitives;
+use warpset::primitives::non_associative::{self, NextSlot, Recurrence};
 use warpset::primitives::reduce::{self, ReduceKernels};
 use warpset::primitives::scan::{self, Max, ScanKernels, Sum};
-use warpset::primitives::{self, cpu};
 
 use super::case::{Case, blank};
 use super::steps_of;
-use bench_frame::suite::{Session, Setup, Step, Target};
+use bench_frame::suite::{Session, Setup, Step};
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    let mut steps = steps_of(setup, "scan", |session, target, n| {
+    let mut steps = steps_of(setup, "scan", |session, device, n| {
         let random = KeySpace::new(0x5ca9).stream(0).u64_keys(n);
         let narrow: Vec<u32> = random.iter().map(|&key| key as u32).collect();
-        scans::<Sum<u32>>(session, target, "u32 sum", &narrow)?;
-        runs(session, target, &narrow)?;
+        scans::<Sum<u32>>(session, device, "u32 sum", &narrow)?;
+        runs(session, device, &narrow)?;
         drop(narrow);
-        scans::<Max<i64>>(session, target, "i64 max", &random.into_iter().map(|key| key as i64).collect::<Vec<_>>())
+        scans::<Max<i64>>(session, device, "i64 max", &random.into_iter().map(|key| key as i64).collect::<Vec<_>>())
     });
-    let slots = steps_of(setup, "non-associative scan", |session, target, n| match target {
+    let slots = steps_of(setup, "non-associative scan", |session, device, n| match n {
         // Past that the methods of the paper take memory and time that teach nothing more.
-        Target::Gpu(_) if n > 1 << 24 => Ok(()),
-        Target::Gpu(device) if device.is_emulator() => slots(session, target, n, &[0.1]),
-        Target::Gpu(_) | Target::Cpu => slots(session, target, n, &[0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]),
+        _ if n > 1 << 24 => Ok(()),
+        _ if device.is_emulator() => slots(session, device, n, &[0.1]),
+        _ => slots(session, device, n, &[0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]),
     });
     steps.extend(slots.into_iter().map(Step::except_quick));
     steps
@@ -48,7 +48,7 @@ fn sequential<O: ScanKernels>(items: &[O::Value], heads: &[u64], exclusive: bool
 /// Scans and reductions by `O`.
 fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
     session: &mut Session,
-    target: &Target,
+    device: &Device,
     name: &str,
     items: &[O::Value],
 ) -> anyhow::Result<()> {
@@ -60,13 +60,9 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
 
     for (operation, exclusive) in [("inclusive scan", false), ("exclusive scan", true)] {
         let expected = sequential::<O>(items, &[], exclusive);
-        Case::new(session, target, operation, name, n, bytes).run(
+        Case::new(session, device, operation, name, n, bytes).run(
             items,
             blank::<O::Value>(n),
-            |items, out| match exclusive {
-                false => cpu::scan::inclusive::<O>(items, out),
-                true => cpu::scan::exclusive::<O>(items, out),
-            },
             |stream, items, out| {
                 let (items, out) = (items.as_slice(), out.as_mut_slice());
                 // SAFETY: `run` keeps both as the scan asks.
@@ -81,10 +77,9 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
         )?;
     }
     let expected = sequential::<O>(items, &heads, false);
-    Case::new(session, target, "scan by segments", name, n, bytes + n / 8).run(
+    Case::new(session, device, "scan by segments", name, n, bytes + n / 8).run(
         (items, &heads[..]),
         blank::<O::Value>(n),
-        |(items, heads), out| cpu::scan::segmented_inclusive::<O>(items, heads, out),
         // SAFETY: as above.
         |stream, (items, heads), out| unsafe {
             scan::segmented_inclusive_async::<O>(stream, items.as_slice(), heads.as_slice(), out.as_mut_slice())
@@ -92,13 +87,9 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
         |out| *out == expected,
     )?;
     let expected = items.iter().fold(O::IDENTITY, |sum, &item| O::combine(sum, item));
-    Case::new(session, target, "reduce", name, n, bytes / 2).run(
+    Case::new(session, device, "reduce", name, n, bytes / 2).run(
         items,
         blank::<O::Value>(1),
-        |items, out| {
-            out[0] = cpu::reduce::reduce::<O>(items);
-            primitives::Result::Ok(())
-        },
         // SAFETY: as above.
         |stream, items, out| unsafe { reduce::reduce_async::<O>(stream, items.as_slice(), out.as_mut_slice()) },
         |out| out[0] == expected,
@@ -106,7 +97,7 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
 }
 
 /// Keys in runs of four on average, with values: reduced, and encoded by their lengths.
-fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Result<()> {
+fn runs(session: &mut Session, device: &Device, values: &[u32]) -> anyhow::Result<()> {
     let n = values.len();
     let mut key = 0u32;
     let next = |value: &u32| {
@@ -126,13 +117,9 @@ fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Resul
         })
         .collect();
     let count = heads.len();
-    Case::new(session, target, "reduce by key", "u32, u32 sum", n, 8 * (n + count)).run(
+    Case::new(session, device, "reduce by key", "u32, u32 sum", n, 8 * (n + count)).run(
         (&keys[..], values),
         (blank::<u32>(n), blank::<u32>(n), blank::<u64>(1)),
-        |(keys, values), (out_keys, out_values, runs)| {
-            cpu::reduce::reduce_by_key::<Sum<u32>, u32>(keys, values, out_keys, out_values)
-                .map(|count| runs[0] = count as u64)
-        },
         |stream, (keys, values), (out_keys, out_values, runs)| {
             let (keys, values) = (keys.as_slice(), values.as_slice());
             let (out_keys, out_values, runs) = (out_keys.into(), out_values.into(), runs.into());
@@ -141,12 +128,9 @@ fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Resul
         },
         |(keys, values, runs)| runs[0] == count as u64 && keys[..count] == heads && values[..count] == sums,
     )?;
-    Case::new(session, target, "run-length encode", "u32", n, 4 * n + 12 * count).run(
+    Case::new(session, device, "run-length encode", "u32", n, 4 * n + 12 * count).run(
         &keys[..],
         (blank::<u32>(n), blank::<u64>(n), blank::<u64>(1)),
-        |keys, (out_keys, lengths, runs)| {
-            cpu::reduce::run_length_encode(keys, out_keys, lengths).map(|count| runs[0] = count as u64)
-        },
         |stream, keys, (out_keys, lengths, runs)| {
             let (out_keys, lengths, runs) = (out_keys.into(), lengths.into(), runs.into());
             // SAFETY: as above.
@@ -157,37 +141,32 @@ fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Resul
 }
 
 /// The slots of a quotient filter's items, by each method, at several fills: the fuller, the rarer a chain breaks.
-fn slots(session: &mut Session, target: &Target, n: usize, fills: &[f64]) -> anyhow::Result<()> {
+fn slots(session: &mut Session, device: &Device, n: usize, fills: &[f64]) -> anyhow::Result<()> {
     type R = NextSlot<u32>;
-    type OnHost = fn(&[u32], &mut [u32]) -> primitives::Result<()>;
-    type OnDevice = unsafe fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u32>) -> primitives::Result<usize>;
-    let on_device: [(&str, OnDevice); 4] = [
+    type Method = unsafe fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u32>) -> primitives::Result<usize>;
+    let methods: [(&str, Method); 4] = [
         // SAFETY: the caller's promise is the same.
         ("lifted", |stream, items, out| unsafe { non_associative::scan_async::<R>(stream, items, out) }.map(|()| 1)),
         ("parallel merging", non_associative::parallel_merging_async::<R>),
         ("sequential shifting", non_associative::sequential_shifting_async::<R>),
         ("segmented layouts", non_associative::segmented_layouts_async::<R>),
     ];
-    let on_host: [(&str, OnHost); 2] =
-        [("lifted", cpu::non_associative::scan::<R>), ("sequential", cpu::non_associative::scan_sequentially::<R>)];
     for &fill in fills {
         let quotients = (n as f64 / fill) as u64;
         let keys = KeySpace::new(0x107).stream(0).u64_keys(n).into_iter();
         let mut items: Vec<u32> = keys.map(|key| ((u128::from(key) * u128::from(quotients)) >> 64) as u32).collect();
         items.sort_unstable();
-        let mut expected = vec![0; n];
-        cpu::non_associative::scan_sequentially::<R>(&items, &mut expected)?;
-        let count = if *target == Target::Cpu { on_host.len() } else { on_device.len() };
-        for method in 0..count {
-            let (host, device) = (on_host[method.min(1)], on_device[method]);
-            let name = if *target == Target::Cpu { host.0 } else { device.0 };
-            let case = Case::new(session, target, "non-associative scan", "u32", n, 8 * n);
+        let mut expected: Vec<u32> = Vec::with_capacity(n);
+        for &item in &items {
+            expected.push(expected.last().map_or(item, |&before| R::step(before, item)));
+        }
+        for (name, method) in methods {
+            let case = Case::new(session, device, "non-associative scan", "u32", n, 8 * n);
             case.param("method", name).param("fill", fill).run(
                 &items[..],
                 blank::<u32>(n),
-                |items, out| host.1(items, out),
                 // SAFETY: `run` keeps both as the scan asks.
-                |stream, items, out| unsafe { device.1(stream, items.as_slice(), out.as_mut_slice()) },
+                |stream, items, out| unsafe { method(stream, items.as_slice(), out.as_mut_slice()) },
                 |out| *out == expected,
             )?;
         }

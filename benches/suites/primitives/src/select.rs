@@ -1,29 +1,28 @@
 //! Selection and partition: half of the items kept, in no pattern, and the first of equal neighbours.
 
 use bench_frame::input::keys::KeySpace;
-use warpset::gpu::DeviceVec;
+use warpset::gpu::{Device, DeviceVec};
 use warpset::primitives::select::{self, DevicePredicate, InRange, Item, Predicate};
 use warpset::primitives::sort::SortKey;
-use warpset::primitives::{self, cpu};
 
 use super::case::{Case, blank};
 use super::steps_of;
-use bench_frame::suite::{Session, Setup, Step, Target};
+use bench_frame::suite::{Session, Setup, Step};
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    steps_of(setup, "select", |session, target, n| {
+    steps_of(setup, "select", |session, device, n| {
         let keys = KeySpace::new(0x5e1).stream(0);
         let bitmap = keys.u64_keys(n.div_ceil(64));
         let flags: Vec<u8> = (0..n).map(|i| (bitmap[i / 64] >> (i % 64) & 1) as u8).collect();
         let narrow: Vec<u32> = (0..n as u32).collect();
-        by_bitmap(session, target, "u32", &narrow, &bitmap)?;
-        by_flags(session, target, "u32", &narrow, &flags)?;
+        by_bitmap(session, device, "u32", &narrow, &bitmap)?;
+        by_flags(session, device, "u32", &narrow, &flags)?;
         let wide = keys.u64_keys(n);
-        by_bitmap(session, target, "u64", &wide, &bitmap)?;
-        by_flags(session, target, "u64", &wide, &flags)?;
+        by_bitmap(session, device, "u64", &wide, &bitmap)?;
+        by_flags(session, device, "u64", &wide, &flags)?;
         drop(flags);
-        by_predicate(session, target, "u64", &wide, InRange { from: 1 << 62, to: 3 << 62 })?;
-        by_predicate(session, target, "u32", &low(&wide), InRange { from: 1 << 30, to: 3 << 30 })?;
+        by_predicate(session, device, "u64", &wide, InRange { from: 1 << 62, to: 3 << 62 })?;
+        by_predicate(session, device, "u32", &low(&wide), InRange { from: 1 << 30, to: 3 << 30 })?;
         // Sorted keys, of which three quarters are the first of their kind.
         let mut sorted: Vec<u64> = wide.iter().map(|key| key % (1 << 63) / (1 << 61) + 4 * (key >> 63)).collect();
         drop(wide);
@@ -32,9 +31,9 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
             count += u64::from(*key != 0 && *key != 4);
             *key = count;
         }
-        unique(session, target, "u64", &sorted)?;
-        unique(session, target, "u32", &low(&sorted))?;
-        unique_by_key(session, target, &low(&sorted), &narrow)
+        unique(session, device, "u64", &sorted)?;
+        unique(session, device, "u32", &low(&sorted))?;
+        unique_by_key(session, device, &low(&sorted), &narrow)
     })
 }
 
@@ -55,11 +54,6 @@ fn no_output<T: Item>(n: usize) -> Out<T> {
     (blank(n), blank(n), blank(1))
 }
 
-/// Notes how many were kept.
-fn counted<T>(out: &mut Out<T>, selected: primitives::Result<usize>) -> primitives::Result<()> {
-    selected.map(|selected| out.2[0] = selected as u64)
-}
-
 /// Whether just `kept` was kept and, where it matters, `rejected` rejected.
 fn is<T: PartialEq>(out: &Out<T>, kept: &[T], rejected: Option<&[T]>) -> bool {
     out.2[0] == kept.len() as u64
@@ -69,7 +63,7 @@ fn is<T: PartialEq>(out: &Out<T>, kept: &[T], rejected: Option<&[T]>) -> bool {
 
 fn by_bitmap<T: Item + PartialEq>(
     session: &mut Session,
-    target: &Target,
+    device: &Device,
     name: &str,
     items: &[T],
     bitmap: &[u64],
@@ -77,13 +71,9 @@ fn by_bitmap<T: Item + PartialEq>(
     let n = items.len();
     let expected = kept(items, |i| bitmap[i / 64] >> (i % 64) & 1 != 0);
     let bytes = (n + expected.len()) * size_of::<T>() + 8 * bitmap.len();
-    Case::new(session, target, "select by bitmap", name, n, bytes).run(
+    Case::new(session, device, "select by bitmap", name, n, bytes).run(
         (items, bitmap),
         no_output::<T>(n),
-        |(items, bitmap), out| {
-            let selected = cpu::select::select(items, bitmap, &mut out.0);
-            counted(out, selected)
-        },
         // SAFETY: `run` keeps all of them as the selection asks.
         |stream, (items, bitmap), (out, _, count)| unsafe {
             select::select_async(stream, items.as_slice(), bitmap.as_slice(), out.as_mut_slice(), count.as_mut_slice())
@@ -94,7 +84,7 @@ fn by_bitmap<T: Item + PartialEq>(
 
 fn by_flags<T: Item + PartialEq>(
     session: &mut Session,
-    target: &Target,
+    device: &Device,
     name: &str,
     items: &[T],
     flags: &[u8],
@@ -103,16 +93,9 @@ fn by_flags<T: Item + PartialEq>(
     let (expected, others) = (kept(items, |i| flags[i] != 0), kept(items, |i| flags[i] == 0));
     for (operation, partition) in [("select by flags", false), ("partition by flags", true)] {
         let bytes = (n + if partition { n } else { expected.len() }) * size_of::<T>() + n;
-        Case::new(session, target, operation, name, n, bytes).run(
+        Case::new(session, device, operation, name, n, bytes).run(
             (items, flags),
             no_output::<T>(n),
-            |(items, flags), out| {
-                let selected = match partition {
-                    false => cpu::select::select_flagged(items, flags, &mut out.0),
-                    true => cpu::select::partition_flagged(items, flags, &mut out.0, &mut out.1),
-                };
-                counted(out, selected)
-            },
             |stream, (items, flags), (out, rejected, count): &mut DeviceOut<T>| {
                 let (items, flags) = (items.as_slice(), flags.as_slice());
                 let (out, rejected, count) = (out.as_mut_slice(), rejected.as_mut_slice(), count.as_mut_slice());
@@ -132,7 +115,7 @@ fn by_flags<T: Item + PartialEq>(
 
 fn by_predicate<T: Item + SortKey>(
     session: &mut Session,
-    target: &Target,
+    device: &Device,
     name: &str,
     items: &[T],
     range: InRange<T>,
@@ -144,16 +127,9 @@ where
     let (expected, others) = (kept(items, |i| range.keep(items[i])), kept(items, |i| !range.keep(items[i])));
     for (operation, partition) in [("select by predicate", false), ("partition by predicate", true)] {
         let bytes = (n + if partition { n } else { expected.len() }) * size_of::<T>();
-        Case::new(session, target, operation, name, n, bytes).run(
+        Case::new(session, device, operation, name, n, bytes).run(
             items,
             no_output::<T>(n),
-            |items, out| {
-                let selected = match partition {
-                    false => cpu::select::select_if(items, range, &mut out.0),
-                    true => cpu::select::partition_if(items, range, &mut out.0, &mut out.1),
-                };
-                counted(out, selected)
-            },
             |stream, items, (out, rejected, count): &mut DeviceOut<T>| {
                 let (out, rejected, count) = (out.as_mut_slice(), rejected.as_mut_slice(), count.as_mut_slice());
                 // SAFETY: `run` keeps all of them as the selection asks.
@@ -170,16 +146,12 @@ where
     Ok(())
 }
 
-fn unique<T: Item + PartialEq>(session: &mut Session, target: &Target, name: &str, items: &[T]) -> anyhow::Result<()> {
+fn unique<T: Item + PartialEq>(session: &mut Session, device: &Device, name: &str, items: &[T]) -> anyhow::Result<()> {
     let n = items.len();
     let expected = kept(items, |i| i == 0 || items[i] != items[i - 1]);
-    Case::new(session, target, "unique", name, n, (n + expected.len()) * size_of::<T>()).run(
+    Case::new(session, device, "unique", name, n, (n + expected.len()) * size_of::<T>()).run(
         items,
         no_output::<T>(n),
-        |items, out| {
-            let selected = cpu::select::unique(items, &mut out.0);
-            counted(out, selected)
-        },
         // SAFETY: `run` keeps all of them as the selection asks.
         |stream, items, (out, _, count)| unsafe {
             select::unique_async(stream, items.as_slice(), out.as_mut_slice(), count.as_mut_slice())
@@ -188,17 +160,13 @@ fn unique<T: Item + PartialEq>(session: &mut Session, target: &Target, name: &st
     )
 }
 
-fn unique_by_key(session: &mut Session, target: &Target, keys: &[u32], values: &[u32]) -> anyhow::Result<()> {
+fn unique_by_key(session: &mut Session, device: &Device, keys: &[u32], values: &[u32]) -> anyhow::Result<()> {
     let n = keys.len();
     let first = |i: usize| i == 0 || keys[i] != keys[i - 1];
     let (expected, expected_values) = (kept(keys, first), kept(values, first));
-    Case::new(session, target, "unique by key", "u32, u32", n, 8 * (n + expected.len())).run(
+    Case::new(session, device, "unique by key", "u32, u32", n, 8 * (n + expected.len())).run(
         (keys, values),
         no_output::<u32>(n),
-        |(keys, values), out| {
-            let selected = cpu::select::unique_by_key(keys, values, &mut out.0, &mut out.1);
-            counted(out, selected)
-        },
         |stream, (keys, values), (out, out_values, count)| {
             let (out, out_values, count) = (out.as_mut_slice(), out_values.as_mut_slice(), count.as_mut_slice());
             // SAFETY: `run` keeps all of them as the selection asks.

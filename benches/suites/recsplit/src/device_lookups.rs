@@ -7,7 +7,7 @@ use std::time::Instant;
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
 use warpset::prelude::DeviceFilter;
-use warpset_mphf::{Method, gpu};
+use warpset_mphf::{Method, RecSplitKind, gpu};
 
 use super::SEED;
 use super::ours::Settings;
@@ -134,7 +134,7 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
 fn filters(
     session: &mut Session,
     rows: &Rows<'_>,
-    filter: &gpu::StaticFilter,
+    filter: &gpu::StaticFilter<RecSplitKind>,
     present: &DeviceVec<u64>,
 ) -> anyhow::Result<()> {
     let (device, n) = (rows.device, present.len());

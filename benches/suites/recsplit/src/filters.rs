@@ -4,7 +4,7 @@
 //! give each member a number besides.
 
 use bench_frame::input::keys::KeySpace;
-use warpset_mphf::{Method, StaticFilter};
+use warpset_mphf::{Method, RecSplitKind, StaticFilter};
 use xorf::{BinaryFuse8, BinaryFuse16, Filter as _};
 
 use super::variants::{SHAPES, VARIANTS};
@@ -51,9 +51,9 @@ trait Set: Send + Sync {
     }
 }
 
-impl Set for StaticFilter {
+impl Set for StaticFilter<RecSplitKind> {
     fn bits_per_key(&self, _keys: usize) -> f64 {
-        StaticFilter::bits_per_key(self)
+        self.bits_per_key()
     }
 
     fn each(&self, keys: &[u64], answers: &mut [bool]) {

@@ -78,8 +78,8 @@ impl Settings {
     }
 
     /// The builder of a filter with these settings.
-    pub fn filter_builder(self, width: u32) -> Builder<RecSplitKind, StaticFilter> {
-        self.apply(StaticFilter::builder().width(width))
+    pub fn filter_builder(self, width: u32) -> Builder<RecSplitKind, StaticFilter<RecSplitKind>> {
+        self.apply(StaticFilter::builder_of_kind(RecSplitKind).width(width))
     }
 
     fn apply<S>(self, builder: Builder<RecSplitKind, S>) -> Builder<RecSplitKind, S> {

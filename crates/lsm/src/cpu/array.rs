@@ -1,7 +1,7 @@
 //! Sorted arrays in host memory, with the operations of the tree: what the paper measures it against.
 
 use super::Dictionary;
-use crate::policy::Array;
+use crate::policy::ArrayPolicy;
 use crate::{OrderedKey, Value};
 
 /// A dictionary as one sorted array of its live elements.
@@ -21,7 +21,7 @@ use crate::{OrderedKey, Value};
 /// assert_eq!(array.count_range(2..), 2);
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type SortedArray<K, V> = Dictionary<K, V, Array>;
+pub type SortedArray<K, V> = Dictionary<K, V, ArrayPolicy>;
 
 impl<K: OrderedKey, V: Value> SortedArray<K, V> {
     /// All keys, ascending.

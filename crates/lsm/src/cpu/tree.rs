@@ -1,7 +1,7 @@
 //! Log-structured merge trees in host memory: what only trees have.
 
 use super::Dictionary;
-use crate::policy::Tree;
+use crate::policy::TreePolicy;
 use crate::{CleanupPolicy, OrderedKey, Value};
 
 /// A dictionary as a log-structured merge tree: sorted levels, each twice as large as the one before, that never change
@@ -32,7 +32,7 @@ use crate::{CleanupPolicy, OrderedKey, Value};
 /// assert_eq!((lsm.len(), lsm.resident_len()), (4095, 4095));
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
-pub type Lsm<K, V> = Dictionary<K, V, Tree>;
+pub type Lsm<K, V> = Dictionary<K, V, TreePolicy>;
 
 impl<K: OrderedKey, V: Value> Lsm<K, V> {
     /// Elements of a full batch.

@@ -5,14 +5,14 @@ use warpset_base::file::{FIELDS, FileError, Structure};
 
 use super::LevelExtent;
 use crate::invariants::check_places;
-use crate::policy::{Array, History, MergePolicy, Tree};
+use crate::policy::{ArrayPolicy, History, MergePolicy, TreePolicy};
 use crate::settings::Settings;
 use crate::{CleanupPolicy, Error, OrderedKey};
 
-/// A policy whose dictionaries can be saved: [`Tree`] or [`Array`]. Sealed.
+/// A policy whose dictionaries can be saved: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
 pub trait SavedPolicy: MergePolicy + header::Header {}
-impl SavedPolicy for Tree {}
-impl SavedPolicy for Array {}
+impl SavedPolicy for TreePolicy {}
+impl SavedPolicy for ArrayPolicy {}
 
 pub(crate) mod header {
     use super::*;
@@ -32,7 +32,7 @@ pub(crate) mod header {
     }
 }
 
-impl header::Header for Tree {
+impl header::Header for TreePolicy {
     const STRUCTURE: Structure = Structure::LSM;
     const NAME: &'static str = "log-structured merge tree";
 
@@ -59,7 +59,7 @@ impl header::Header for Tree {
             return Err(FileError::InvalidHeader { field, value }.into());
         }
         let settings = Settings { batch_size, cleanup }.check()?;
-        Ok(Tree { settings, history: History { live_at_cleanup, updates } })
+        Ok(TreePolicy { settings, history: History { live_at_cleanup, updates } })
     }
 
     fn check<K: OrderedKey>(&self, places: &[LevelExtent], _: &[K]) -> Result<(), Error> {
@@ -67,7 +67,7 @@ impl header::Header for Tree {
     }
 }
 
-impl header::Header for Array {
+impl header::Header for ArrayPolicy {
     const STRUCTURE: Structure = Structure::SORTED_ARRAY;
     const NAME: &'static str = "sorted array";
 
@@ -78,7 +78,7 @@ impl header::Header for Array {
     fn of(fields: &[u64; FIELDS]) -> Result<Self, Error> {
         match fields[2..FIELDS - 1].iter().find(|&&field| field != 0) {
             Some(&value) => Err(FileError::InvalidHeader { field: "unused parameters", value }.into()),
-            None => Ok(Array),
+            None => Ok(ArrayPolicy),
         }
     }
 

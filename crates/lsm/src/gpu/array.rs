@@ -6,7 +6,7 @@ use warpset_gpu::Device;
 
 use crate::gpu::device_run::{DeviceElements, upload_table};
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
-use crate::policy::Array;
+use crate::policy::ArrayPolicy;
 use crate::policy::rules::Rules;
 use crate::{Error, cpu};
 
@@ -29,7 +29,7 @@ use crate::{Error, cpu};
 /// assert_eq!(array.to_host()?.keys(), [1, 3, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SortedArray<K, V> = Dictionary<K, V, Array>;
+pub type SortedArray<K, V> = Dictionary<K, V, ArrayPolicy>;
 
 impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// A copy of an array in host memory.
@@ -37,12 +37,12 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn from_host(device: &Device, array: &cpu::SortedArray<K, V>) -> Result<Self, Error> {
-        let mut copy = Dictionary::empty(device, Array)?;
+        let mut copy = Dictionary::empty(device, ArrayPolicy)?;
         if let Some(level) = array.levels().first() {
             let stream = copy.ready_stream()?;
             let elements = &level.elements;
             let levels =
-                vec![(Array.level_for(elements.len()), Arc::new(DeviceElements::from_host(&stream, elements)?))];
+                vec![(ArrayPolicy.level_for(elements.len()), Arc::new(DeviceElements::from_host(&stream, elements)?))];
             let table = upload_table(&stream, &levels)?;
             stream.synchronize()?;
             (copy.levels, copy.table) = (levels, Arc::new(table));
@@ -57,7 +57,7 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
     pub fn to_host(&self) -> Result<cpu::SortedArray<K, V>, Error> {
         let stream = self.ready_stream()?;
-        Ok(cpu::Dictionary::from_live(Array, self.live_run()?.to_host(&stream)?))
+        Ok(cpu::Dictionary::from_live(ArrayPolicy, self.live_run()?.to_host(&stream)?))
     }
 }
 

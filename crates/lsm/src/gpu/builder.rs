@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use warpset_gpu::{Device, DeviceSlice};
 
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
-use crate::policy::{Array, MergePolicy, Tree};
+use crate::policy::{ArrayPolicy, MergePolicy, TreePolicy};
 use crate::{Builder, Error, SortedArrayBuilder};
 
 /// Makes a dictionary in device memory, a tree or a sorted array: made by [`Builder::on`] and
@@ -23,7 +23,7 @@ use crate::{Builder, Error, SortedArrayBuilder};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct DeviceBuilder<K, V, P = Tree> {
+pub struct DeviceBuilder<K, V, P = TreePolicy> {
     policy: P,
     device: Device,
     elements: PhantomData<(K, V)>,
@@ -32,14 +32,14 @@ pub struct DeviceBuilder<K, V, P = Tree> {
 impl<K: DeviceKey, V: DeviceValue> Builder<K, V> {
     /// Makes trees in device memory with these settings.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
-        DeviceBuilder { policy: Tree::new(self.settings), device: device.clone(), elements: PhantomData }
+        DeviceBuilder { policy: TreePolicy::new(self.settings), device: device.clone(), elements: PhantomData }
     }
 }
 
 impl<K: DeviceKey, V: DeviceValue> SortedArrayBuilder<K, V> {
     /// Makes arrays in device memory.
-    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, Array> {
-        DeviceBuilder { policy: Array, device: device.clone(), elements: PhantomData }
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, ArrayPolicy> {
+        DeviceBuilder { policy: ArrayPolicy, device: device.clone(), elements: PhantomData }
     }
 }
 

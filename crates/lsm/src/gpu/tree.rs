@@ -8,7 +8,7 @@ use crate::cpu;
 use crate::gpu::device_run::{DeviceElements, upload_table};
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::level::{Level, LevelIndex};
-use crate::policy::Tree;
+use crate::policy::TreePolicy;
 use crate::run::Elements;
 use crate::{CleanupPolicy, Error};
 
@@ -32,7 +32,7 @@ use crate::{CleanupPolicy, Error};
 /// assert!(lsm.to_host()? == on_host);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Lsm<K, V> = Dictionary<K, V, Tree>;
+pub type Lsm<K, V> = Dictionary<K, V, TreePolicy>;
 
 impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// A copy of a dictionary in host memory.

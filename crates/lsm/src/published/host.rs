@@ -5,12 +5,9 @@ use std::ops::Range;
 use bytemuck::Pod;
 use warpset_base::parallel;
 use warpset_base::words::zeroed_vec;
-use warpset_core::scan::Sum;
-use warpset_primitives::KeyMask;
-use warpset_primitives::cpu::{merge, scan, search, segmented_sort, select, sort};
-use warpset_primitives::sort::By;
 
 use super::element::{PackedKey, PairValue};
+use super::primitives;
 use super::steps::{Batch, Does, Levels, Memory, Pair, PairMut, Sorted, Steps};
 use crate::Error;
 
@@ -64,16 +61,6 @@ impl Memory for Host {
     fn word(&self, array: &Vec<u64>, place: usize) -> Result<u64, Error> {
         Ok(array[place])
     }
-}
-
-/// Key variables are compared by the original keys.
-fn original<K: PackedKey>() -> KeyMask<K> {
-    KeyMask::above(1)
-}
-
-/// By original keys.
-fn by_original<K>() -> By {
-    By::ascending().bits(1..8 * size_of::<K>() as u32)
 }
 
 /// An element of the levels by its key, the first one from the newest level on.
@@ -162,7 +149,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
-        Ok(sort::sort_pairs_in_place(keys, values, By::ascending())?)
+        primitives::sort_pairs(keys, values, 0);
+        Ok(())
     }
 
     unsafe fn merge(
@@ -171,7 +159,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         older: Pair<'_, K, V, Self>,
         (out_keys, out_values): PairMut<'_, K, V, Self>,
     ) -> Result<(), Error> {
-        Ok(merge::merge_pairs(newer, older, original(), out_keys, out_values)?)
+        primitives::merge_pairs(newer, older, out_keys, out_values);
+        Ok(())
     }
 
     unsafe fn look_up(
@@ -203,11 +192,13 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn sort_needles(&self, needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
-        Ok(sort::sort_pairs_in_place(needles, places, by_original::<K>())?)
+        primitives::sort_pairs(needles, places, 1);
+        Ok(())
     }
 
     unsafe fn sorted_search(&self, level: &[K], needles: &[K], bounds: &mut [u64]) -> Result<(), Error> {
-        Ok(search::lower_bound_sorted(level, needles, original(), bounds)?)
+        primitives::lower_bound_sorted(level, needles, bounds);
+        Ok(())
     }
 
     unsafe fn resolve(
@@ -261,7 +252,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn scanning_stage(&self, counts: &mut [u64]) -> Result<(), Error> {
-        scan::exclusive_in_place::<Sum<u64>>(counts);
+        primitives::exclusive_sum(counts);
         Ok(())
     }
 
@@ -297,7 +288,12 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     unsafe fn segmented_sort_keys(&self, from: &[K], segments: &[u64], to: &mut [K]) -> Result<(), Error> {
-        Ok(segmented_sort::sort_keys(from, segments, to, by_original::<K>())?)
+        let parts = cut(to, segments[1..].iter().copied()).into_iter().zip(segments);
+        parallel::for_each(parts, |(to, &begin)| {
+            to.copy_from_slice(&from[begin as usize..][..to.len()]);
+            primitives::sort_keys(to, 1);
+        });
+        Ok(())
     }
 
     unsafe fn segmented_sort_pairs(
@@ -306,7 +302,14 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         segments: &[u64],
         (to_keys, to_values): PairMut<'_, K, V, Self>,
     ) -> Result<(), Error> {
-        Ok(segmented_sort::sort_pairs(keys, values, segments, to_keys, to_values, by_original::<K>())?)
+        let ends = || segments[1..].iter().copied();
+        let parts = cut(to_keys, ends()).into_iter().zip(cut(to_values, ends()));
+        parallel::for_each(parts.zip(segments), |((to_keys, to_values), &begin)| {
+            to_keys.copy_from_slice(&keys[begin as usize..][..to_keys.len()]);
+            to_values.copy_from_slice(&values[begin as usize..][..to_values.len()]);
+            primitives::sort_pairs(to_keys, to_values, 1);
+        });
+        Ok(())
     }
 
     unsafe fn final_counting(&self, keys: &[K], segments: &[u64], counts: &mut [u64]) -> Result<(), Error> {
@@ -372,8 +375,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         (out_keys, out_values): PairMut<'_, K, V, Self>,
         count: &mut Vec<u64>,
     ) -> Result<(), Error> {
-        select::select(values, valid, out_values)?;
-        count[0] = select::select(keys, valid, out_keys)? as u64;
+        primitives::select(values, valid, out_values);
+        count[0] = primitives::select(keys, valid, out_keys) as u64;
         Ok(())
     }
 

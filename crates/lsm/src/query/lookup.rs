@@ -1,16 +1,16 @@
 //! Lookups: a level after the other, the newest first, until one has the key (section III-D of the paper).
 //!
 //! In batches, 64 keys go through the levels together: those that the level's filter does not rule out go down its
-//! fences, with their cache lines asked for ahead.
+//! tree, with their cache lines asked for ahead.
 
 use warpset_base::parallel;
 
 use crate::element::filter_hash;
-use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
-use crate::node::{Compare, by_best, each};
 use crate::run::Run;
 use crate::search_index::Filter;
+use crate::search_tree::{Compare, by_best, each};
+use crate::search_tree::{SearchTree, prefetch};
 use crate::{OrderedKey, Value};
 
 /// Keys that go through the levels together; one word of a bitmap.
@@ -31,8 +31,8 @@ const EACH: [u8; GROUP] = {
 /// Where the keys of a level that are not below `key` begin.
 pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
     let run = level.run();
-    match level.search_index().fences_for_one(run.keys) {
-        Some(fences) => fences.lower_bound(run.keys, key),
+    match level.search_index().tree_for_one(run.keys) {
+        Some(tree) => tree.lower_bound(run.keys, key),
         None => run.lower_bound(key),
     }
 }
@@ -50,13 +50,13 @@ pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K
     }
     for level in levels {
         let (run, index) = (level.run(), level.search_index());
-        let (fences, filter) =
-            if is_filtered { index.both_for_one(run.keys) } else { (index.fences_for_one(run.keys), None) };
+        let (tree, filter) =
+            if is_filtered { index.both_for_one(run.keys) } else { (index.tree_for_one(run.keys), None) };
         if filter.is_some_and(|filter| !filter.contains(hash)) {
             continue;
         }
-        let place = match fences {
-            Some(fences) => fences.lower_bound_ahead(run.keys, key, |node| prefetch(run.values, node)),
+        let place = match tree {
+            Some(tree) => tree.lower_bound_ahead(run.keys, key, |node| prefetch(run.values, node)),
             None => run.lower_bound(key),
         };
         if run.keys.get(place) == Some(&key) {
@@ -69,15 +69,15 @@ pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K
 /// A level as a batch sees it.
 struct Indexed<'a, K, V> {
     run: Run<'a, K, V>,
-    fences: Option<&'a Fences<K>>,
+    tree: Option<&'a SearchTree<K>>,
     filter: Option<&'a Filter>,
 }
 
 fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], asked: usize) -> Vec<Indexed<'_, K, V>> {
     let indexed = levels.iter().map(|level| {
         let run = level.run();
-        let (fences, filter) = level.search_index().prepare(run.keys, asked, levels.len() > 1);
-        Indexed { run, fences, filter }
+        let (tree, filter) = level.search_index().prepare(run.keys, asked, levels.len() > 1);
+        Indexed { run, tree, filter }
     });
     indexed.collect()
 }
@@ -125,8 +125,8 @@ fn look_up_group_by<K: OrderedKey, V: Value>(by: impl Compare, levels: &[Indexed
         let (numbers, asked_keys) =
             if is_whole { (&EACH[..keys.len()], keys) } else { (&some[..count], &some_keys[..count]) };
         let mut places = [0; GROUP];
-        match level.fences {
-            Some(fences) => fences.lower_bounds_by(by, run.keys, asked_keys, &mut places),
+        match level.tree {
+            Some(tree) => tree.lower_bounds_by(by, run.keys, asked_keys, &mut places),
             None => places.iter_mut().zip(asked_keys).for_each(|(place, &key)| *place = run.lower_bound(key)),
         }
         let mut hits = 0;

@@ -12,11 +12,11 @@ use warpset_base::words::{OutOfMemory, zeroed_vec};
 use super::few::{FEW, few_into};
 use super::lookup::lower_bound;
 use super::scan::Range;
-use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
 use crate::merge::{Folder, PART, close_gaps, count_live, merge_live_into, split};
-use crate::node::by_best;
 use crate::run::Run;
+use crate::search_tree::by_best;
+use crate::search_tree::{SearchTree, prefetch};
 use crate::{OrderedKey, Value};
 
 /// Queries of a task.
@@ -153,7 +153,7 @@ fn pieces_at<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     }
 }
 
-/// Where each level's elements of a group of ranges begin: the ranges of a task go down the fences of a level together.
+/// Where each level's elements of a group of ranges begin: the ranges of a task go down the tree of a level together.
 struct Begins {
     /// By level, then by range.
     places: Vec<usize>,
@@ -166,8 +166,8 @@ impl Begins {
         let mut places = vec![0; levels.len() * leasts.len()];
         for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
             let keys = level.run().keys;
-            match level.search_index().fences() {
-                Some(fences) => by_best!(|by| fences.lower_bounds_by(by, keys, &leasts, places)),
+            match level.search_index().tree() {
+                Some(tree) => by_best!(|by| tree.lower_bounds_by(by, keys, &leasts, places)),
                 None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
             }
         }
@@ -187,13 +187,13 @@ fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
 /// Where the elements that are not below `least` begin, in up to [`TOGETHER`] levels.
 fn begins_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], least: K) -> [usize; TOGETHER] {
     let mut begins = [0; TOGETHER];
-    let mut searched: [(&[K], Option<&Fences<K>>); TOGETHER] = [(&[], None); TOGETHER];
+    let mut searched: [(&[K], Option<&SearchTree<K>>); TOGETHER] = [(&[], None); TOGETHER];
     let count = levels.len().min(TOGETHER);
     for (searched, level) in searched.iter_mut().zip(levels) {
         let keys = level.run().keys;
-        *searched = (keys, level.search_index().fences_for_one(keys));
+        *searched = (keys, level.search_index().tree_for_one(keys));
     }
-    Fences::lower_bounds_in_all(&searched[..count], least, &mut begins[..count]);
+    SearchTree::lower_bounds_in_all(&searched[..count], least, &mut begins[..count]);
     for (&begin, level) in begins.iter().zip(levels) {
         prefetch(level.run().values, begin);
     }
@@ -358,7 +358,7 @@ fn live_into<K: OrderedKey, V: Value>(
     }
 }
 
-/// Builds the fences that this many ranges are worth.
+/// Builds the tree that this many ranges are worth.
 fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ranges: usize) {
     for level in levels {
         level.search_index().prepare(level.run().keys, ranges, false);

@@ -1,21 +1,13 @@
 //! Settings that Consensus has besides those of all kinds.
 
 use super::cost::{Costs, LEAST_OVERHEAD, MOST_OVERHEAD};
-use super::{Code, Consensus, ConsensusFilter, ConsensusKind, Options};
+use super::{CodeParameters, Consensus, ConsensusKind, KindOptions};
 use crate::{Builder, Error, Estimate, Simd};
 
 impl Consensus {
     /// Settings for building a function, the default ones; the keys come to
     /// [`build_from`](crate::Builder::build_from).
     pub fn builder() -> Builder<ConsensusKind> {
-        Builder::new()
-    }
-}
-
-impl ConsensusFilter {
-    /// Settings for building a filter, the default ones: 1 % false positives at most. The keys come to
-    /// [`build_from`](crate::Builder::build_from).
-    pub fn builder() -> Builder<ConsensusKind, Self> {
         Builder::new()
     }
 }
@@ -36,15 +28,15 @@ impl<S> Builder<ConsensusKind, S> {
     }
 }
 
-impl Default for Options {
+impl Default for KindOptions {
     fn default() -> Self {
         Self { overhead: 0.05, simd: Simd::Auto }
     }
 }
 
-impl Options {
+impl KindOptions {
     /// The code that these options give with this expected number of keys in a bucket.
-    pub(super) fn code(&self, bucket_size: u32) -> Result<Code, Error> {
+    pub(super) fn code(&self, bucket_size: u32) -> Result<CodeParameters, Error> {
         if !(LEAST_OVERHEAD..=MOST_OVERHEAD).contains(&self.overhead) {
             let (what, value, allowed) = ("overhead in bits per key", self.overhead, "0.001 to 1");
             return Err(Error::InvalidParameter { what, value, allowed });

@@ -7,7 +7,7 @@
 //! measurements.
 
 use super::budget::{Entropies, PARTS, leaf_cost, leaf_share, split_cost, split_share};
-use super::{Code, ROOT_BITS, SLACKS};
+use super::{CodeParameters, ROOT_BITS, SLACKS};
 use crate::Estimate;
 use crate::elias_fano::log_stride;
 use warpset_core::consensus::tree::depth;
@@ -102,7 +102,7 @@ impl Costs {
     }
 
     /// The code with this overhead.
-    pub(super) fn code(&self, overhead: f64) -> Code {
+    pub(super) fn code(&self, overhead: f64) -> CodeParameters {
         let keys = self.keys();
         let spare = |slack| -> f64 {
             let spare = |task: &Same| f64::from(task.count) * (task.share - task.entropy);
@@ -116,11 +116,11 @@ impl Costs {
         }
         let survival = survive(&tasks(&self.entropies, keys, low), |_, _| ());
         let root_bits = ((SOLUTIONS / survival).log2().ceil() as u32).clamp(*ROOT_BITS.start(), *ROOT_BITS.end());
-        Code { slack: low, root_bits }
+        CodeParameters { slack: low, root_bits }
     }
 
     /// The bits for each key of large functions.
-    pub(super) fn bits_per_key(&self, code: Code) -> f64 {
+    pub(super) fn bits_per_key(&self, code: CodeParameters) -> f64 {
         let codes: Vec<(f64, f64, f64)> = self
             .sizes
             .iter()
@@ -147,7 +147,7 @@ impl Costs {
     }
 
     /// Predicts the cost of functions of this code.
-    pub(super) fn estimate(&self, code: Code) -> Estimate {
+    pub(super) fn estimate(&self, code: CodeParameters) -> Estimate {
         let (mut time, mut hashes, keys) = (0.0, 0.0, self.keys());
         survive(&tasks(&self.entropies, keys, code.slack), |task, survival| {
             time += task.cost / survival;

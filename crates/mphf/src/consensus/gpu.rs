@@ -13,7 +13,7 @@ use super::{ConsensusKind, Search};
 use crate::Error;
 use crate::build::Settings;
 use crate::function::Parameters;
-use crate::gpu::{AttemptError, DeviceHashKind, Numbers, Reported, Sorted};
+use crate::gpu::{AttemptError, DeviceHashKind, Numbers, SearchProgress, Sorted};
 pub use search::{DeviceSearch, Found};
 pub use tables::Tables;
 use tables::one_thread_each;
@@ -43,7 +43,7 @@ impl DeviceHashKind for ConsensusKind {
         sorted: Sorted,
         base: u64,
         keys_before: DeviceSliceMut<'_, u64>,
-        reported: &mut Reported<'_>,
+        reported: &mut SearchProgress<'_>,
     ) -> Result<Found, AttemptError> {
         search.find(stream, sorted, base, keys_before, reported)
     }

@@ -7,7 +7,7 @@ use warpset_gpu::{Backend, Device, Devices};
 use super::build::Construction;
 use super::source::{HostKeys, KeysOnDevice, Source};
 #[cfg(feature = "papers")]
-use super::watch::{Stages, Watch};
+use super::stage_timer::{StageTimer, Stages};
 use super::{DeviceHashKind, PerfectHash};
 use crate::build::Settings;
 use crate::{Builder, Error, RecSplitKind};
@@ -123,12 +123,12 @@ impl<M: DeviceHashKind> BackendBuilder<M> {
     }
 }
 
-impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilterOf<M>> {
+impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilter<M>> {
     /// Builds the filter of `keys`, which must be distinct; its fingerprints are written by the host.
     ///
     /// # Errors
     /// The errors of the host's builder.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::StaticFilterOf<M>, Error> {
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::StaticFilter<M>, Error> {
         self.settings.filter_of(keys, |_| self.function_from(keys))
     }
 }
@@ -161,7 +161,7 @@ pub(super) fn build_from_slice<M: DeviceHashKind, S, K: Key>(
         builder,
         options: Default::default(),
         #[cfg(feature = "papers")]
-        watch: None,
+        timer: None,
     };
     construction.build(&HostKeys(keys))?.to_host()
 }
@@ -186,7 +186,7 @@ impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
             builder: &self.settings,
             options: self.options,
             #[cfg(feature = "papers")]
-            watch: None,
+            timer: None,
         };
         self.run(construction, keys)
     }
@@ -238,15 +238,15 @@ impl<M: DeviceHashKind> DeviceBuilder<M> {
     #[cfg(feature = "papers")]
     pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(PerfectHash<M>, Stages), Error> {
         self.expect_among(&keys, "building a function")?;
-        let watch = Watch::default();
+        let timer = StageTimer::default();
         let construction = Construction {
             devices: &self.devices,
             settings: self.settings.settings()?,
             builder: &self.settings,
             options: self.options,
-            watch: Some(&watch),
+            timer: Some(&timer),
         };
         let function = self.run(construction, &KeysOnDevice(keys))?;
-        Ok((function, watch.seconds()?))
+        Ok((function, timer.seconds()?))
     }
 }

@@ -9,7 +9,7 @@ use warpset_simt::GlobalMut;
 use super::buckets::covering;
 use super::lists::{Last, Sums};
 use super::plan::AttemptError;
-use super::{DeviceHashKind, FoundCodes, PerfectHash};
+use super::{DeviceHashKind, EncodedBuckets, PerfectHash};
 use crate::Error;
 use crate::build::{Failure, Settings};
 use crate::elias_fano::{self, Least};

@@ -5,8 +5,8 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::{Global, GlobalMut};
 
-use super::attempt::Reported;
 use super::buckets::Sorted;
+use super::device_build::SearchProgress;
 use super::function::Numbers;
 use super::plan::AttemptError;
 use crate::build::Settings;
@@ -22,7 +22,7 @@ pub trait DeviceHashKind: HashKind {
     /// What searches on one device have in common.
     type DeviceSearch;
     /// The codes of a range of buckets, still as they were found.
-    type Found: FoundCodes + Send;
+    type Found: EncodedBuckets + Send;
     /// What lookups need besides words.
     type DeviceTables: Send + Sync;
 
@@ -51,7 +51,7 @@ pub trait DeviceHashKind: HashKind {
         sorted: Sorted,
         base: u64,
         keys_before: DeviceSliceMut<'_, u64>,
-        reported: &mut Reported<'_>,
+        reported: &mut SearchProgress<'_>,
     ) -> Result<Self::Found, AttemptError>;
 
     /// What lookups in a function of `words` words need; `width` bits of fingerprints follow, or none.
@@ -110,7 +110,7 @@ pub trait DeviceHashKind: HashKind {
 }
 
 /// The codes of consecutive buckets, found on a device and not yet bits.
-pub trait FoundCodes {
+pub trait EncodedBuckets {
     /// Keys of the largest bucket.
     fn largest(&self) -> u32;
 
@@ -133,7 +133,7 @@ pub trait FoundCodes {
     /// Queues the writing of the bits to `words`, whose first bit is number `origin` of all.
     ///
     /// # Safety
-    /// - `bits_before` is what [`FoundCodes::queue_bits`] has made, and `words` are zero and valid for all bits from
+    /// - `bits_before` is what [`EncodedBuckets::queue_bits`] has made, and `words` are zero and valid for all bits from
     ///   `origin` on, where other bits may have been set.
     /// - All of these stay allocated until `stream` has passed this work, and nothing else accesses the words.
     ///

@@ -20,7 +20,7 @@ use super::{RecSplitKind, Search};
 use crate::Error;
 use crate::build::Settings;
 use crate::function::Parameters;
-use crate::gpu::{AttemptError, DeviceHashKind, Numbers, Reported, Sorted};
+use crate::gpu::{AttemptError, DeviceHashKind, Numbers, SearchProgress, Sorted};
 use encode::{Found, Lanes};
 use rows::Rows;
 use search::{Buckets, DeviceTrees};
@@ -63,7 +63,7 @@ impl DeviceHashKind for RecSplitKind {
         mut sorted: Sorted,
         base: u64,
         keys_before: DeviceSliceMut<'_, u64>,
-        reported: &mut Reported<'_>,
+        reported: &mut SearchProgress<'_>,
     ) -> Result<Found, AttemptError> {
         let DeviceSearch { trees, lanes, rows, strategy } = search;
         let sizes = Sizes::of(&sorted, stream, rows, base, keys_before)?;

@@ -1,19 +1,34 @@
 //! Building filters: a function, and then the fingerprint of each key at its number.
 
-use super::StaticFilterOf;
+use super::StaticFilter;
 use super::format::{WIDTHS, fingerprint_words, seal};
 use super::lookup::{BLOCK, Parameters};
 use crate::bit_vec::shared;
 use crate::builder::FingerprintWidth;
 use crate::format::COMMON_WORDS;
 use crate::function::{Lookup, PerfectHash};
-use crate::{Builder, Error, HashKind};
+use crate::{Builder, ConsensusKind, Error, HashKind};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_base::key::{Hash128, Key};
 use warpset_core::recsplit::fingerprint::fingerprint;
 
-impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
+impl StaticFilter {
+    /// Returns the default settings, for at most 1 % false positives;
+    /// [`build_from`](crate::Builder::build_from) takes the keys.
+    pub fn builder() -> Builder<ConsensusKind, Self> {
+        Builder::new()
+    }
+}
+
+impl<M: HashKind> StaticFilter<M> {
+    /// Returns the default settings of a filter on a function of this kind.
+    pub fn builder_of_kind(_: M) -> Builder<M, Self> {
+        Builder::new()
+    }
+}
+
+impl<M: HashKind> Builder<M, StaticFilter<M>> {
     /// The rate of false positives, at most: fingerprints have the fewest bits that keep it. From 2^-32 on, below 1.
     /// Replaces the width. Default: 0.01.
     ///
@@ -41,7 +56,7 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
     /// # Errors
     /// The errors of [`Builder::build_from`] for functions; [`Error::InvalidParameter`] for a width or a rate that no
     /// filter has.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilterOf<M>, Error> {
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter<M>, Error> {
         self.filter_of(keys, |builder| builder.function_from(keys))
     }
 
@@ -50,7 +65,7 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
         &self,
         keys: &[K],
         build: impl FnOnce(&Self) -> Result<PerfectHash<M>, Error>,
-    ) -> Result<StaticFilterOf<M>, Error> {
+    ) -> Result<StaticFilter<M>, Error> {
         let width = self.checked_width()?;
         let mut draft = Draft::new(build(self)?, width);
         self.run(keys.len() as u64, || {
@@ -68,7 +83,7 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
     pub fn build_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         mut source: impl FnMut() -> I,
-    ) -> Result<StaticFilterOf<M>, Error> {
+    ) -> Result<StaticFilter<M>, Error> {
         let width = self.checked_width()?;
         let mut draft = Draft::new(self.function_from_iter(&mut source)?, width);
         let mut keys = source().into_iter().peekable();
@@ -128,9 +143,9 @@ impl<M: HashKind> Draft<M> {
         Space { function, fingerprints: shared(fingerprints), width: *width }
     }
 
-    fn finish(mut self) -> StaticFilterOf<M> {
+    fn finish(mut self) -> StaticFilter<M> {
         seal(&mut self.words, &self.parameters);
-        StaticFilterOf::trusted(self.words, self.parameters)
+        StaticFilter::trusted(self.words, self.parameters)
     }
 }
 

@@ -8,7 +8,7 @@ use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
 
 use super::*;
-use crate::{Error, cpu};
+use crate::Error;
 
 trait Sample: Pod + Item + PartialEq + Debug + Send + Sync {
     fn sample(random: u64) -> Self;
@@ -33,7 +33,6 @@ fn check_reduce<O: ReduceKernels<Value: Sample>>(device: &Device, n: usize, skew
     unsafe { super::reduce_async::<O>(&stream, on_device.slice(skew..), out.as_mut_slice()) }.unwrap();
     let expected = items[skew..].iter().copied().fold(O::IDENTITY, O::combine);
     assert_eq!(out.to_vec().unwrap(), [expected], "{n} items");
-    assert_eq!(cpu::reduce::reduce::<O>(&items[skew..]), expected);
 }
 
 #[test]
@@ -133,16 +132,6 @@ where
     assert_eq!(out_keys.slice(..count).to_vec().unwrap(), expected_keys);
     assert_eq!(lengths.slice(..count).to_vec().unwrap(), expected_lengths);
     assert_eq!(runs.to_vec().unwrap(), [count as u64; 2]);
-
-    let (mut host_keys, mut host_values) = (keys.clone(), values.clone());
-    let found = cpu::reduce::reduce_by_key::<O, K>(&keys, &values, &mut host_keys, &mut host_values).unwrap();
-    assert_eq!((found, &host_keys[..found], &host_values[..found]), (count, &expected_keys[..], &expected_values[..]));
-    let mut host_lengths = vec![0; n];
-    let found = cpu::reduce::run_length_encode(&keys, &mut host_keys, &mut host_lengths).unwrap();
-    assert_eq!(
-        (found, &host_keys[..found], &host_lengths[..found]),
-        (count, &expected_keys[..], &expected_lengths[..])
-    );
 }
 
 #[test]

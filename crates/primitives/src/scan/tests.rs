@@ -9,7 +9,7 @@ use warpset_gpu::testing::devices;
 use warpset_kernels::primitives::warp_tile::Item;
 
 use super::*;
-use crate::{Error, cpu};
+use crate::Error;
 
 /// Values of all kinds: many equal, some extreme.
 trait Sample: Pod + Item + PartialEq + Debug + Send + Sync {
@@ -47,7 +47,7 @@ fn model<O: Operator>(items: &[O::Value], heads: &[u64]) -> (Vec<O::Value>, Vec<
     items.iter().enumerate().map(step).unzip()
 }
 
-/// All forms, on the device and on the CPU, with input and output `skew` items after an allocation's beginning.
+/// Checks all forms, with input and output `skew` items after an allocation's beginning.
 fn check<O: ScanKernels<Value: Sample>>(device: &Device, n: usize, one_in: u64, skew: usize) {
     let stream = device.new_stream().unwrap();
     let items: Vec<O::Value> = (0..n as u64).map(|i| Sample::sample(mix(i, n as u64))).collect();
@@ -58,7 +58,6 @@ fn check<O: ScanKernels<Value: Sample>>(device: &Device, n: usize, one_in: u64, 
     let on_device = device.from_slice(&padded).unwrap();
     let (input, bits) = (on_device.slice(skew..), device.from_slice(&heads).unwrap());
     let mut out = device.from_slice(&padded).unwrap();
-    let mut host = items.clone();
     for (segmented, heads) in [(false, &no_heads), (true, &heads)] {
         let (inclusive, exclusive) = model::<O>(&items, heads);
         for (expected, kind) in [(inclusive, Kind::Inclusive), (exclusive, Kind::Exclusive)] {
@@ -92,22 +91,6 @@ fn check<O: ScanKernels<Value: Sample>>(device: &Device, n: usize, one_in: u64, 
                 );
                 assert_eq!(found[..skew], padded[..skew]);
             }
-            match (segmented, kind) {
-                (false, Kind::Inclusive) => cpu::scan::inclusive::<O>(&items, &mut host),
-                (false, Kind::Exclusive) => cpu::scan::exclusive::<O>(&items, &mut host),
-                (true, Kind::Inclusive) => cpu::scan::segmented_inclusive::<O>(&items, heads, &mut host),
-                (true, Kind::Exclusive) => cpu::scan::segmented_exclusive::<O>(&items, heads, &mut host),
-            }
-            .unwrap();
-            assert!(host == expected, "on the CPU: {what}");
-            host.copy_from_slice(&items);
-            match (segmented, kind) {
-                (false, Kind::Inclusive) => cpu::scan::inclusive_in_place::<O>(&mut host),
-                (false, Kind::Exclusive) => cpu::scan::exclusive_in_place::<O>(&mut host),
-                (true, Kind::Inclusive) => cpu::scan::segmented_inclusive_in_place::<O>(&mut host, heads).unwrap(),
-                (true, Kind::Exclusive) => cpu::scan::segmented_exclusive_in_place::<O>(&mut host, heads).unwrap(),
-            }
-            assert!(host == expected, "in place, on the CPU: {what}");
         }
     }
 }

@@ -7,7 +7,6 @@ use warpset_gpu::{Device, DeviceVec};
 
 use super::*;
 use crate::Error;
-use crate::cpu::select as cpu;
 
 /// Items of a tile.
 const TILE: usize = kernels::select::<u32>::SHAPE.tile();
@@ -47,14 +46,6 @@ fn check<T: Item + PartialEq + Debug>(n: usize, one_in: u64, item: impl Fn(u64) 
     let flags: Vec<u8> = (0..n).map(|i| if keep(i) { 1 << (i % 8) } else { 0 }).collect();
     let kept: Vec<T> = (0..n).filter(|&i| keep(i)).map(|i| items[i]).collect();
     let others: Vec<T> = (0..n).filter(|&i| !keep(i)).map(|i| items[i]).collect();
-
-    let (mut out, mut rejected) = (items.clone(), items.clone());
-    let bits_set = cpu::partition(&items, &bitmap, &mut out, &mut rejected).unwrap();
-    assert_eq!((&out[..bits_set], &rejected[..n - bits_set]), (&kept[..], &others[..]));
-    let flags_set = cpu::partition_flagged(&items, &flags, &mut out, &mut rejected).unwrap();
-    assert_eq!((&out[..flags_set], &rejected[..n - flags_set]), (&kept[..], &others[..]));
-    let flags_set = cpu::select_flagged(&items, &flags, &mut out).unwrap();
-    assert_eq!(out[..flags_set], kept);
 
     for device in devices(n as u64) {
         let stream = device.new_stream().unwrap();
@@ -130,11 +121,6 @@ fn many_tiles_look_back() {
 fn check_if<T: Item + SortKey + PartialEq + Debug, P: DevicePredicate<T>>(items: &[T], predicate: P) {
     let n = items.len();
     let (kept, others): (Vec<T>, Vec<T>) = items.iter().partition(|&&item| predicate.keep(item));
-    let (mut out, mut rejected) = (items.to_vec(), items.to_vec());
-    let count = cpu::partition_if(items, predicate, &mut out, &mut rejected).unwrap();
-    assert_eq!((&out[..count], &rejected[..n - count]), (&kept[..], &others[..]));
-    assert_eq!(cpu::select_if(items, predicate, &mut out).unwrap(), count);
-    assert_eq!(out[..count], kept);
     for device in devices(n as u64) {
         let stream = device.new_stream().unwrap();
         let items = device.from_slice(items).unwrap();
@@ -178,11 +164,6 @@ fn check_unique<K: Item + PartialEq + Debug, V: Item + Payload + PartialEq + Deb
     let expected: Vec<K> = firsts.iter().map(|&i| keys[i]).collect();
     let values: Vec<V> = (0..n).map(value).collect();
     let expected_values: Vec<V> = firsts.iter().map(|&i| values[i]).collect();
-    let (mut out, mut out_values) = (keys.to_vec(), values.clone());
-    let count = cpu::unique(keys, &mut out).unwrap();
-    assert_eq!(out[..count], expected);
-    let count = cpu::unique_by_key(keys, &values, &mut out, &mut out_values).unwrap();
-    assert_eq!((&out[..count], &out_values[..count]), (&expected[..], &expected_values[..]));
     for device in devices(n as u64) {
         let stream = device.new_stream().unwrap();
         let (keys, values) = (device.from_slice(keys).unwrap(), device.from_slice(&values).unwrap());

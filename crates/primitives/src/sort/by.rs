@@ -66,10 +66,6 @@ impl By {
         Ok(if bits.is_empty() { 0..0 } else { bits })
     }
 
-    pub(crate) fn is_descending(&self) -> bool {
-        self.descending
-    }
-
     pub(crate) fn flip(&self) -> u32 {
         if self.descending { !0 } else { 0 }
     }

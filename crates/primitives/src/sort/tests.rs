@@ -8,7 +8,7 @@ use warpset_kernels::primitives::onesweep_tile::PassShape;
 use super::one_block::MANY_DIGITS;
 use super::passes::Limits;
 use super::*;
-use crate::{Error, cpu};
+use crate::Error;
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices, is_sanitized};
@@ -18,8 +18,7 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     let stream = device.new_stream().unwrap();
     let mut input = device.from_slice(keys).unwrap();
     let mut out = device.alloc_uninit(keys.len()).unwrap();
-    let mut expected = keys.to_vec();
-    cpu::sort::sort_keys_in_place(&mut expected, by.clone()).unwrap();
+    let (expected, _) = sorted(keys, keys, by);
     // SAFETY: both live until they have been read.
     unsafe { sort_keys_async(&stream, input.as_slice(), &mut out, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
@@ -46,8 +45,7 @@ fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys
     let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
     let mut out = device.alloc_uninit(keys.len()).unwrap();
     let mut out_payloads = device.alloc_uninit(keys.len()).unwrap();
-    let (mut expected, mut expected_payloads) = (keys.to_vec(), values.to_vec());
-    cpu::sort::sort_pairs_in_place(&mut expected, &mut expected_payloads, by.clone()).unwrap();
+    let (expected, expected_payloads) = sorted(keys, values, by);
     // SAFETY: all live until they have been read.
     unsafe {
         sort_pairs_async(&stream, input.as_slice(), payloads.as_slice(), &mut out, &mut out_payloads, by.clone())
@@ -351,9 +349,7 @@ fn equal_keys_the_last_one_first() {
             let keys = random(n, 15, |x| x as u32 % 3000);
             let mut expected: Vec<u32> = places(n).into_iter().rev().collect();
             expected.sort_by_key(|&place| keys[place as usize]);
-            let (mut on_host, mut order) = (keys.clone(), places(n));
-            cpu::sort::sort_pairs_in_place(&mut on_host, &mut order, by.clone()).unwrap();
-            assert_eq!(order, expected);
+            assert_eq!(sorted(&keys, &places(n), &by).1, expected);
             check_pairs(&device, &keys, &places(n), &by);
             check_pairs(&device, &keys, &wide_places(n), &By::descending().bits(3..9).last_first());
             check_pairs(&device, &vec![7u64; n], &places(n), &by);

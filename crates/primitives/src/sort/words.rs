@@ -20,9 +20,6 @@ pub trait Payload: Pod + sealed::Word + sealed::Payload {}
 impl<V: Pod + sealed::Word + sealed::Payload> Payload for V {}
 
 pub(crate) mod sealed {
-    use std::ops::Range;
-
-    use warpset_base::sort::Rank;
     use warpset_kernels::primitives::merge::merge_splits;
     use warpset_kernels::primitives::merge::search::{
         lower_bound, lower_bound_sorted, upper_bound, upper_bound_sorted,
@@ -58,10 +55,6 @@ pub(crate) mod sealed {
         + EntryOf<upper_bound_sorted<Self>>
     {
         const WIDTH: KeyWidth;
-        /// What the host sorts keys by.
-        type Rank: Rank;
-        /// The rank of a key by these bits: those bits, or, if `descending`, their complement.
-        fn rank_by(bits: Range<u32>, descending: bool) -> impl Fn(Self) -> Self::Rank + Send + Sync;
     }
 
     /// What travels with keys.
@@ -85,20 +78,13 @@ pub(crate) mod sealed {
     words! { u32 i32 u64 i64 u128 }
 
     macro_rules! keys {
-        ($($key:ty: $width:ident, $rank:ty;)*) => {$(
+        ($($key:ty: $width:ident;)*) => {$(
             impl Key for $key {
                 const WIDTH: KeyWidth = KeyWidth::$width;
-                type Rank = $rank;
-                fn rank_by(bits: Range<u32>, descending: bool) -> impl Fn(Self) -> $rank + Send + Sync {
-                    let width = bits.end - bits.start;
-                    let mask: $rank = if width == 0 { 0 } else { !0 >> (<$rank>::BITS - width) };
-                    let flip = if descending { mask } else { 0 };
-                    move |key| (<$rank>::from(key) >> bits.start & mask) ^ flip
-                }
             }
         )*};
     }
-    keys! { u32: U32, u64; u64: U64, u64; u128: U128, u128; }
+    keys! { u32: U32; u64: U64; u128: U128; }
 
     macro_rules! payloads {
         ($($payload:ty: $wide:literal;)*) => {$(
@@ -115,6 +101,20 @@ pub(crate) mod sealed {
 pub(crate) fn key_of<K: SortKey>(number: u64) -> K {
     let number = u128::from(number);
     K::from_bits(if K::WIDTH == KeyWidth::U128 { number << 40 | number & 0xff } else { number })
+}
+
+/// The definition of a sort: a stable one by the bits, for tests.
+#[cfg(test)]
+pub(crate) fn sorted<K: SortKey, V: Copy>(keys: &[K], values: &[V], by: &super::By) -> (Vec<K>, Vec<V>) {
+    let bits = by.range::<K>().unwrap();
+    let (drop, flip) = (128 - bits.len() as u32, if by.flip() == 0 { 0 } else { !0 });
+    let rank = |key: K| (key.bits() >> bits.start ^ flip).checked_shl(drop);
+    let mut pairs: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).collect();
+    if by.is_reversed() {
+        pairs.reverse();
+    }
+    pairs.sort_by_key(|&(key, _)| rank(key));
+    pairs.into_iter().unzip()
 }
 
 /// What kernels there are: by the widths of keys and payloads.

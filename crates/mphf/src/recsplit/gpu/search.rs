@@ -13,7 +13,7 @@ mod per_bucket;
 use super::Strategy;
 use super::node_lists::{List, Lists, Search};
 use crate::Error;
-use crate::kind::Unsolved;
+use crate::kind::SearchFailure;
 use crate::progress::Interrupted;
 use crate::recsplit::find::Trees;
 use launches::{AllKeys, Part, Work};
@@ -101,7 +101,7 @@ pub(super) fn find(
     buckets: Buckets<'_>,
     numbers: &mut DeviceVec<u64>,
     report: Report<'_>,
-) -> Result<Result<(), Unsolved>, Error> {
+) -> Result<Result<(), SearchFailure>, Error> {
     match trees.trees.remix {
         Remix::Bits32 => find_with::<u32>(stream, strategy, trees, buckets, numbers, report),
         Remix::Bits64 => find_with::<u64>(stream, strategy, trees, buckets, numbers, report),
@@ -149,7 +149,7 @@ fn find_with<M: SearchMix>(
     buckets: Buckets<'_>,
     numbers: &mut DeviceVec<u64>,
     report: Report<'_>,
-) -> Result<Result<(), Unsolved>, Error> {
+) -> Result<Result<(), SearchFailure>, Error> {
     let Buckets { lows, bounds, first_number } = buckets;
     let sizes = trees.sizes(stream, bounds, bounds.len().saturating_sub(1))?;
     let (known, larger) = sizes.split_at(trees.trees.nodes().len());
@@ -179,7 +179,7 @@ fn find_with<M: SearchMix>(
     stream.download(&failure, &mut failed)?;
     match failed[0] {
         NO_FAILURE => Ok(Ok(())),
-        key => Ok(Err(Unsolved { bucket: bucket_of_key(bounds, key)? })),
+        key => Ok(Err(SearchFailure { bucket: bucket_of_key(bounds, key)? })),
     }
 }
 
@@ -257,10 +257,10 @@ impl Plan {
 
 /// The first bucket that has as many keys as `known` or more.
 #[cold]
-fn too_large(bounds: &DeviceVec<u32>, known: usize) -> Result<Unsolved, GpuError> {
+fn too_large(bounds: &DeviceVec<u32>, known: usize) -> Result<SearchFailure, GpuError> {
     let bounds = bounds.to_vec()?;
     let is_too_large = |of: &[u32]| (of[1] - of[0]) as usize >= known;
-    Ok(Unsolved { bucket: bounds.windows(2).position(is_too_large).unwrap_or(0) })
+    Ok(SearchFailure { bucket: bounds.windows(2).position(is_too_large).unwrap_or(0) })
 }
 
 /// The bucket of the key at this position.

@@ -16,14 +16,6 @@ fn check<K: SortKey + Debug, V: Payload + PartialEq + Debug>(runs: &[Vec<(K, V)>
     let n = expected.0.len();
     let split: Vec<(Vec<K>, Vec<V>)> = runs.iter().map(|run| unzip(run)).collect();
 
-    let mut out = (vec![K::from_bits(0); n], vec![V::from_bits(0); n]);
-    let keys: Vec<&[K]> = split.iter().map(|run| &run.0[..]).collect();
-    crate::cpu::merge::merge_many_keys(&keys, mask, &mut out.0).unwrap();
-    assert_eq!(out.0, expected.0);
-    let pairs: Vec<(&[K], &[V])> = split.iter().map(|run| (&run.0[..], &run.1[..])).collect();
-    crate::cpu::merge::merge_many_pairs(&pairs, mask, &mut out.0, &mut out.1).unwrap();
-    assert_eq!(out, expected);
-
     for device in devices((n + runs.len()) as u64) {
         let stream = device.new_stream().unwrap();
         let upload = |run: &(Vec<K>, Vec<V>)| (device.from_slice(&run.0).unwrap(), device.from_slice(&run.1).unwrap());
@@ -152,31 +144,7 @@ fn check_marked<K: SortKey + Debug, V: Payload + PartialEq + Debug>(
     let expected = parts(&all);
     let expected_newest = [false, true].map(|keep| parts(&newest(&all, mask, keep)));
     let split: Vec<(Vec<K>, Vec<V>)> = runs.iter().map(|run| unzip(&run.0)).collect();
-    let blank = || (vec![K::from_bits(0); n], vec![V::from_bits(0); n], vec![!0u32; words]);
-
-    use crate::cpu::merge as cpu;
     let status = |r: usize| runs[r].1.as_deref();
-    let keys: Vec<_> = split.iter().enumerate().map(|(r, run)| cpu::WithStatus::new(&run.0[..], status(r))).collect();
-    let pairs: Vec<_> =
-        split.iter().enumerate().map(|(r, run)| cpu::WithStatus::new((&run.0[..], &run.1[..]), status(r))).collect();
-    let mut out = blank();
-    cpu::merge_many_keys_with_status(&keys, mask, &mut out.0, &mut out.2).unwrap();
-    assert_eq!((&out.0, &out.2), (&expected.0, &expected.2));
-    let mut out = blank();
-    cpu::merge_many_pairs_with_status(&pairs, mask, &mut out.0, &mut out.1, &mut out.2).unwrap();
-    assert_eq!(out, expected);
-    for (keep, expected) in [false, true].into_iter().zip(&expected_newest) {
-        let kept = expected.0.len();
-        let mut out = blank();
-        let marked = if keep { cpu::Marked::Kept(&mut out.2) } else { cpu::Marked::Dropped };
-        assert_eq!(cpu::merge_newest_keys(&keys, mask, marked, &mut out.0).unwrap(), kept);
-        assert_eq!(out.0[..kept], expected.0);
-        let marked = if keep { cpu::Marked::Kept(&mut out.2) } else { cpu::Marked::Dropped };
-        assert_eq!(cpu::merge_newest_pairs(&pairs, mask, marked, &mut out.0, &mut out.1).unwrap(), kept);
-        assert_eq!((&out.0[..kept], &out.1[..kept]), (&expected.0[..], &expected.1[..]));
-        assert!(!keep || out.2 == expected.2);
-    }
-
     for device in devices(seed) {
         let stream = device.new_stream().unwrap();
         let on_device: Vec<_> = split

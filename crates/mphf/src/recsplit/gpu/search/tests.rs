@@ -42,7 +42,7 @@ impl Input {
         numbers
     }
 
-    fn on_device(&self, device: &Device, strategy: Strategy, trees: Trees) -> Result<Vec<u64>, Unsolved> {
+    fn on_device(&self, device: &Device, strategy: Strategy, trees: Trees) -> Result<Vec<u64>, SearchFailure> {
         let stream = device.new_stream().unwrap();
         let mut sum = 0;
         let firsts: Vec<u32> = self
@@ -180,7 +180,7 @@ fn equal_keys_have_no_solution() {
                 let trees = input.trees(shape, Remix::Bits32);
                 let strategy = STRATEGIES[(leaf as usize / 8).min(STRATEGIES.len() - 1)];
                 let found = input.on_device(&device, strategy, trees);
-                assert_eq!(found, Err(Unsolved { bucket: 2 }), "{method:?} {leaf}");
+                assert_eq!(found, Err(SearchFailure { bucket: 2 }), "{method:?} {leaf}");
             }
         }
         // A bucket that the trees do not know.
@@ -193,7 +193,7 @@ fn equal_keys_have_no_solution() {
         let trees = DeviceTrees::new(&stream, trees).unwrap();
         let buckets = Buckets { lows: &mut lows, bounds: &bounds, first_number: &firsts };
         let found = find(&stream, Strategy::AllBuckets, &trees, buckets, &mut numbers, None).unwrap();
-        assert_eq!(found, Err(Unsolved { bucket: 2 }));
+        assert_eq!(found, Err(SearchFailure { bucket: 2 }));
     }
 }
 
