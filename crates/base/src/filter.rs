@@ -1,8 +1,8 @@
-//! What filters have in common, on every backend: traits for code that works with any of them.
+//! Traits of filters on every backend, for code that works with any of them.
 //!
 //! All methods return `Result`, because a device can fail. Types in host memory have inherent methods of the same
-//! names, with their exact results: use the traits there where the type is open. Types in device memory have the
-//! lookups by the trait.
+//! names with exact result types; use the traits there in generic code. Types in device memory have the lookups by the
+//! trait.
 //!
 //! Methods with `_if` in their names take a [`Stencil`], which says for each key of the batch whether it is meant. They
 //! are written here, once for all filters, so a program that calls them imports the trait. The keys that are meant are
@@ -15,29 +15,29 @@
 //!
 //! | trait | operation | who has it |
 //! | --- | --- | --- |
-//! | [`Filter`] | ask | all |
+//! | [`Filter`] | look up | all |
 //! | [`Insert`] | insert, clear, merge | all that can change |
-//! | [`TestAndInsert`] | insert and say which keys were new | Bloom filters, quotient filters |
+//! | [`TestAndInsert`] | insert and report which keys were new | Bloom filters, quotient filters |
 //! | [`Remove`] | take out one copy of each key | quotient filters |
-//! | [`Count`] | how many copies of each key | quotient filters |
+//! | [`Count`] | count the copies of each key | quotient filters |
 
 use crate::bitmap::{Bitmap, bits_to};
 use crate::key::Key;
 pub use crate::length::{LengthMismatch, same_length};
 use crate::stencil::{Stencil, select};
 
-/// What takes the answers to a batch, one bit per key, as words: from the key of this number on, a multiple of 64; in
-/// any order.
+/// Callback that receives answers as words, one bit per key. The number is that of the first key, a multiple of 64;
+/// calls come in any order.
 pub type Take<'a> = dyn FnMut(usize, &[u64]) + 'a;
 
 /// A set that answers "no" only for keys that it does not hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter of Warpset",
-    note = "Bloom filters, quotient filters, binary fuse filters, static filters, static sets and their views are, on the \
-            host and on devices"
+    note = "Bloom filters, quotient filters, binary fuse filters, sequence filters, static filters, static sets and maps, \
+            and their views are, on the host and on devices"
 )]
 pub trait Filter {
-    /// Why an operation failed.
+    /// Error of an operation.
     type Error: std::error::Error + From<LengthMismatch> + Send + Sync + 'static;
 
     /// Looks all keys up and gives the answers to `take`: what the other lookups are made of.
@@ -67,7 +67,7 @@ pub trait Filter {
         Ok(answers)
     }
 
-    /// [`Filter::contains_bulk`] into a slice of the same length.
+    /// Does the work of [`Filter::contains_bulk`] into a slice of the same length.
     ///
     /// # Errors
     /// If the lengths differ, and what the backend adds.
@@ -75,7 +75,7 @@ pub trait Filter {
         answers_into(self, keys, answers)
     }
 
-    /// [`Filter::contains_bulk`] as bytes 0 and 1, into a slice of the same length.
+    /// Does the work of [`Filter::contains_bulk`] into a slice of the same length, as bytes 0 and 1.
     ///
     /// # Errors
     /// If the lengths differ, and what the backend adds.
@@ -83,7 +83,7 @@ pub trait Filter {
         answers_into(self, keys, answers)
     }
 
-    /// [`Filter::contains_bulk`] as one bit per key.
+    /// Does the work of [`Filter::contains_bulk`] and returns one bit per key.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -93,7 +93,7 @@ pub trait Filter {
         Ok(Bitmap::from_words(bitmap, keys.len()))
     }
 
-    /// How many of the keys may be in the filter.
+    /// Counts the keys that may be in the filter.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -115,7 +115,7 @@ pub trait Filter {
         Ok(())
     }
 
-    /// [`Filter::contains_bulk`] under a stencil: no for keys that it does not mean.
+    /// Looks up the keys that the stencil selects; the answer for the others is `false`.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -127,7 +127,7 @@ pub trait Filter {
         Ok(self.contains_if_bitmap_bulk(keys, stencil)?.iter().collect())
     }
 
-    /// [`Filter::contains_if_bulk`] as one bit per key: a stencil again.
+    /// Does the work of [`Filter::contains_if_bulk`] and returns one bit per key, which can serve as another stencil.
     ///
     /// # Errors
     /// The errors of [`Filter::contains_if_bulk`].
@@ -230,8 +230,7 @@ pub trait TestAndInsert: Insert {
     /// The errors of [`Insert::insert_bulk`].
     fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Self::Error>;
 
-    /// [`TestAndInsert::test_and_insert_bulk`] under a stencil: keys that it does not mean are not inserted, and not
-    /// new.
+    /// Inserts the keys that the stencil selects and reports which of them were new; the others count as not new.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -259,7 +258,7 @@ pub trait Remove: Insert {
     /// The errors of the backend.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Self::Error>;
 
-    /// [`Remove::remove_bulk`] of the keys that a stencil means.
+    /// Removes one copy of each key that the stencil selects.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and those of [`Remove::remove_bulk`].
@@ -275,7 +274,7 @@ pub trait Remove: Insert {
     note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`"
 )]
 pub trait Count: Filter {
-    /// How many copies of each key the filter holds, in the order of the keys: never fewer than were inserted.
+    /// Counts the copies of each key, in the order of the keys. A count is never below the number of insertions.
     ///
     /// # Errors
     /// The errors of the backend.

@@ -121,7 +121,7 @@ fn uploading(bytes: usize) -> usize {
     rayon::current_num_threads().min(wanted)
 }
 
-/// Two lanes for chunks of that many bytes, which start after `ready`.
+/// Makes two lanes for chunks of `chunk` bytes, which start after `ready`.
 fn lanes(stream: &Stream, ready: &Event, chunk: usize) -> Result<[Lane; 2]> {
     let lane = || -> Result<Lane> {
         let lane = Lane::new(stream.device(), chunk.div_ceil(8), 0)?;
@@ -131,7 +131,7 @@ fn lanes(stream: &Stream, ready: &Event, chunk: usize) -> Result<[Lane; 2]> {
     Ok([lane()?, lane()?])
 }
 
-/// The end of what `stream` holds now.
+/// Marks the end of the work that `stream` holds now.
 fn end_of(stream: &Stream) -> Result<Event> {
     let ready = stream.device().new_event()?;
     ready.record(stream)?;
@@ -154,7 +154,7 @@ fn download_in_chunks<T: Pod>(
     let shares: Vec<(usize, &mut [u8])> = to.chunks_mut(share).enumerate().map(|(i, to)| (i * share, to)).collect();
     parallel::try_for_each(shares, |(mut at, to)| -> Result<()> {
         let mut lanes = lanes(stream, &ready, chunk)?;
-        // What is on its way on each lane.
+        // Destination of the copy on each lane.
         let mut places = [None, None];
         for (i, to) in to.chunks_mut(chunk).enumerate() {
             hand_over(&mut lanes[i % 2], &mut places[i % 2])?;
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Large enough for several threads, and after work that is queued on the stream.
+    /// Copies enough bytes for several threads, after work that is queued on the stream.
     #[test]
     fn large_copies_come_after_the_streams_work() {
         for device in devices(9) {

@@ -21,14 +21,14 @@ pub(crate) type Move<'h, 'd> = (&'h [u8], DeviceSliceMut<'d, u8>);
 
 /// Copies that are queued at a time: while one crosses the bus, the next one waits.
 const QUEUED: usize = 2;
-/// As [`QUEUED`], of copies that stay short however long they wait.
+/// Limit like [`QUEUED`], of copies that stay short however long they wait.
 const MOST_QUEUED: usize = 16;
 /// Pieces that are worth a copy behind another one, unless no more lie beside them.
 const TOGETHER: usize = 4;
-/// So many other threads fill the bus: the caller's then only sends what they fill, and is there when a copy ends.
+/// Number of other threads that fill the bus; then the caller's thread only sends, and is ready when a copy ends.
 const ENOUGH: usize = 5;
 
-/// How an upload is cut.
+/// Sizes of an upload's parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Bytes that a thread copies at a time.
@@ -42,28 +42,28 @@ pub(crate) struct Shape {
 /// A piece on its way.
 struct Piece<'h> {
     from: &'h [u8],
-    /// Where it belongs, in bytes from the begin of its move's place.
+    /// Destination, in bytes from the begin of its move's place.
     to: usize,
     /// The number of its move, and the piece at which that ends.
     of: usize,
     end: usize,
 }
 
-/// What the threads share: pieces, in the order in which they go. Piece `i` goes through slot `i % slots`.
+/// Data shared by the threads: pieces, in the order in which they go. Piece `i` goes through slot `i % slots`.
 struct Filling<'h> {
     pieces: Vec<Piece<'h>>,
     slots: usize,
     /// Bytes of a slot.
     size: usize,
-    /// Where the slots are, once they are there: meanwhile threads wake up.
+    /// Address of the slots, once they are allocated; threads wake up meanwhile.
     memory: OnceLock<Memory>,
     /// The first piece that no thread has begun.
     next: AtomicUsize,
-    /// How many pieces have crossed the bus; they are the first ones.
+    /// Number of pieces that have crossed the bus; they are the first ones.
     crossed: AtomicUsize,
-    /// Which pieces have been filled in.
+    /// One flag per piece: whether it has been filled in.
     is_there: Vec<AtomicBool>,
-    /// Threads that have come to help.
+    /// Threads that have started to help.
     helping: AtomicUsize,
 }
 
@@ -98,13 +98,13 @@ impl Filling<'_> {
         }
     }
 
-    /// Where the slot of piece `i` begins.
+    /// Returns the begin of the slot of piece `i`.
     fn slot(&self, memory: &Memory, i: usize) -> NonNull<u8> {
         // SAFETY: the memory has room for all slots.
         unsafe { memory.0.add(i % self.slots * self.size) }
     }
 
-    /// The end of the pieces from `i` on that lie side by side, on the way and where they belong.
+    /// Returns the end of the pieces from `i` on that are contiguous both in their slots and at their destination.
     fn end_of_run(&self, i: usize) -> usize {
         self.pieces[i].end.min((i / self.slots + 1) * self.slots)
     }
@@ -242,7 +242,7 @@ struct Sender<'f, 'h> {
     stream: &'f Stream,
     /// Pieces whose copies have been queued.
     sent: usize,
-    /// Where copies end that have not been seen to have ended, and the pieces up to there.
+    /// Copies that have not been seen to end: the event after each, and the end of its pieces.
     queued: VecDeque<(Event, usize)>,
     /// Events for later copies.
     idle: Vec<Event>,
@@ -287,8 +287,8 @@ impl Sender<'_, '_> {
         let to = first.to..last.to + last.from.len();
         let from = NonNull::slice_from_raw_parts(filling.slot(self.memory, pieces.start), to.len());
         // SAFETY: the pieces have been filled in, and nothing writes to their slots before they have crossed the bus.
-        // The place is allocated when the stream, which waits for its owner, comes to the copy; it is borrowed, and the
-        // lane there, until the lane has been waited for.
+        // The place is allocated when the stream, which waits for its owner, reaches the copy. The caller waits for the
+        // lane before the borrow of the place ends and before the lane is dropped.
         unsafe { self.stream.upload_unordered(place.slice_mut(to), from.as_ref())? };
         self.sent = pieces.end;
         let event = self.idle.pop().map_or_else(|| self.stream.device().new_event(), Ok)?;
