@@ -22,7 +22,7 @@ use crate::stream::Stream;
 /// # use warpset_gpu::{AdoptedMemory, Device};
 /// # fn main() -> Result<(), warpset_gpu::GpuError> {
 /// let device = Device::emulator(Default::default());
-/// let theirs = device.from_slice(&[1u32, 2, 3])?; // stands for an allocation of another library
+/// let theirs = device.from_slice(&[1u32, 2, 3])?; // in place of another library's allocation
 ///
 /// // SAFETY: three words that live as long as `theirs`, and that nothing else writes.
 /// let words = unsafe { AdoptedMemory::<u32>::new(&device, theirs.as_slice().as_raw(), 3)? };

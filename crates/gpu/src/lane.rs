@@ -108,7 +108,8 @@ impl Lane {
     /// Queues the copy of some bytes elsewhere on the device to the first bytes on the host.
     ///
     /// # Safety
-    /// They are allocated when the stream comes to this, and until the lane has been waited for nothing writes them.
+    /// The bytes are allocated when the stream reaches this copy. Until the caller has waited for the lane, no other work
+    /// writes them.
     ///
     /// # Errors
     /// What the driver says of the copy.

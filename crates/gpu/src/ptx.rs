@@ -22,7 +22,7 @@ fn registered() -> MutexGuard<'static, Option<HashMap<String, Cow<'static, str>>
 /// makes. The emulator needs no PTX.
 ///
 /// # Errors
-/// [`GpuError::ModuleExists`] if the name already stands for another text.
+/// [`GpuError::ModuleExists`] if another text is registered under the name.
 pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>) -> Result<()> {
     let (module, ptx) = (module.into(), ptx.into());
     let mut registered = registered();

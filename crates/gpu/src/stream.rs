@@ -299,7 +299,7 @@ impl Stream {
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing changes or frees `from`, and nothing else accesses `to`. When the
-    /// stream comes to the copy, `to` is allocated.
+    /// stream reaches the copy, `to` is allocated.
     pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
         match &self.0.queue {
             _ if to.byte_len() == 0 => Ok(()),
@@ -332,7 +332,7 @@ impl Stream {
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing writes `from`, and nothing else accesses or frees `to`. When the
-    /// stream comes to the copy, `from` is allocated.
+    /// stream reaches the copy, `from` is allocated.
     pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
         match &self.0.queue {
             _ if from.byte_len() == 0 => Ok(()),
