@@ -20,6 +20,7 @@ pub(crate) mod work_stealing;
 use crate::HashKind;
 use crate::elias_fano::Least;
 use crate::function::PerfectHash;
+use crate::kind::sealed;
 use crate::kind::{Bucket, Part, SearchFailure};
 use crate::progress::{Interrupted, Meter};
 use bucket_sort::BucketSort;
@@ -31,7 +32,7 @@ use warpset_core::recsplit::shape::MAX_BUCKET;
 
 /// The settings of one attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<M: HashKind> {
+pub struct Settings<M: sealed::HashKind> {
     pub(crate) code: M::CodeParameters,
     pub(crate) options: M::KindOptions,
     pub(crate) bucket_size: u32,

@@ -92,9 +92,9 @@ pub struct Search {
 /// Space that a thread keeps from search to search.
 pub type Scratch = find::Scratch;
 
-impl sealed::Sealed for ConsensusKind {}
+impl HashKind for ConsensusKind {}
 
-impl HashKind for ConsensusKind {
+impl sealed::HashKind for ConsensusKind {
     const KIND: Kind = Kind::Consensus;
     const NAME: &'static str = "Consensus function";
     const BUCKET_SIZE: u32 = 2400;

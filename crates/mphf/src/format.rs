@@ -26,6 +26,7 @@
 
 use crate::HashKind;
 use crate::elias_fano::{LOG_STRIDES, Layout};
+use crate::kind::sealed;
 use bytemuck::{cast, cast_slice};
 use warpset_base::file::{self, FileError, HEADER_BYTES, Structure};
 use warpset_core::recsplit::shape::MAX_BUCKET;
@@ -86,7 +87,7 @@ pub(crate) fn verify(words: &[u64]) -> Result<(), FileError> {
 
 /// What the first words say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header<M: HashKind> {
+pub struct Header<M: sealed::HashKind> {
     pub(crate) keys: u64,
     pub(crate) seed: u64,
     /// What the kind has to say.

@@ -6,6 +6,7 @@
 use crate::bulk::in_chunks;
 use crate::elias_fano::Lists;
 use crate::format::{self, Header};
+use crate::kind::sealed;
 use crate::stored::{self, StoredFunction, StoredParts};
 use crate::{Error, HashKind, Number};
 use std::fmt;
@@ -26,7 +27,7 @@ pub type PerfectHash<M, W = Vec<u64>> = StoredFunction<Function<M>, W>;
 
 /// What a function's header says, and what follows from it.
 #[derive(Clone)]
-pub struct Parameters<M: HashKind> {
+pub struct Parameters<M: sealed::HashKind> {
     pub(crate) header: Header<M>,
     pub(crate) lists: Lists,
     pub(crate) tables: M::Tables,
@@ -71,7 +72,7 @@ impl<M: HashKind> stored::sealed::StoredParts for Function<M> {
 
 /// A function to look keys up in.
 #[derive(Clone, Copy)]
-pub struct Lookup<'a, M: HashKind> {
+pub struct Lookup<'a, M: sealed::HashKind> {
     pub(crate) words: &'a [u64],
     pub(crate) parameters: &'a Parameters<M>,
 }

@@ -20,7 +20,6 @@ mod plan;
 #[cfg(test)]
 mod several_tests;
 mod source;
-#[cfg(feature = "papers")]
 mod stage_timer;
 mod static_filter;
 mod stored;
@@ -28,16 +27,17 @@ mod tables;
 #[cfg(test)]
 mod test_kinds;
 
-#[cfg(feature = "papers")]
-pub use crate::recsplit::gpu::Strategy;
+#[doc(hidden)]
+pub use crate::recsplit::gpu::{BucketPlan, BucketSearch, BucketWork, Strategy};
 use crate::{ConsensusKind, Fingerprints, Function, RecSplitKind};
 pub(crate) use buckets::{Sorted, covering};
 pub use builder::{BackendBuilder, DeviceBuilder};
 pub(crate) use device_build::SearchProgress;
 pub(crate) use function::Numbers;
-pub use kind::{DeviceHashKind, EncodedBuckets};
+pub use kind::DeviceHashKind;
+pub(crate) use kind::{EncodedBuckets, sealed};
 pub(crate) use plan::AttemptError;
-pub use stored::{DeviceStoredParts, StoredFunction};
+pub use stored::StoredFunction;
 pub(crate) use tables::{Tables, device_lookups, one_thread_each};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys128, DeviceStrings, Offset, StringVec};
 pub use warpset_primitives::DeviceFilter;

@@ -119,93 +119,96 @@ impl Kind {
     message = "`{Self}` is no kind of perfect hash functions",
     note = "use `RecSplit`, `Consensus` or `StaticFilter`, or the kinds `RecSplitKind` and `ConsensusKind`"
 )]
-pub trait HashKind: sealed::Sealed + Copy + Debug + Eq + Send + Sync + 'static {
-    /// The number in headers.
-    const KIND: Kind;
-    /// For messages: "RecSplit function".
-    const NAME: &'static str;
-    /// The expected number of keys in a bucket unless builders say otherwise.
-    const BUCKET_SIZE: u32;
-
-    /// What the setters of a builder set, besides what all kinds have.
-    type KindOptions: Copy + Debug + Default + Send + Sync;
-    /// The parameters of the codes, as headers have them.
-    type CodeParameters: Copy + Debug + Eq + Send + Sync;
-    /// What follows from a header and makes lookups fast.
-    type Tables: Clone + Send + Sync;
-    /// What the search for the codes of all buckets has in common.
-    type Search: Send + Sync;
-    /// Space that a thread keeps from search to search.
-    type Scratch: Default + Send;
-
-    /// The parameters that these options give with this expected number of keys in a bucket.
-    ///
-    /// # Errors
-    /// There are no functions with these options.
-    fn code(options: &Self::KindOptions, bucket_size: u32) -> Result<Self::CodeParameters, Error>;
-
-    /// What functions with these parameters are predicted to cost.
-    fn estimate(code: &Self::CodeParameters, bucket_size: u32) -> Estimate;
-
-    /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
-    ///
-    /// # Errors
-    /// The fewest bits per key, where no functions are so small.
-    fn choose_for_space(options: &mut Self::KindOptions, bits_per_key: f64) -> Result<u32, f64>;
-
-    /// The parameters for the header: five bytes and a word.
-    fn to_fields(code: &Self::CodeParameters) -> ([u8; 5], u64);
-
-    /// The parameters of a header; `bytes` is the whole field that begins with the five, for messages.
-    ///
-    /// # Errors
-    /// [`FileError`] for fields that no function has.
-    fn from_fields(fields: [u8; 5], word: u64, bytes: u64) -> Result<Self::CodeParameters, FileError>;
-
-    /// Whether there can be a function with this header, of which all that the kinds have in common was checked.
-    fn is_possible(header: &Header<Self>) -> bool;
-
-    /// Whether the functions map `n` keys to `0..n`.
-    fn is_minimal(code: &Self::CodeParameters) -> bool;
-
-    /// All values of a function are below.
-    fn values(header: &Header<Self>) -> u64;
-
-    /// The tables of a function.
-    fn tables(header: &Header<Self>, lists: &Lists) -> Self::Tables;
-
-    /// The value of the key with this hash under the function's seed; 0 if there are no keys.
-    fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64;
-
-    /// The values of at most `BATCH` keys; the slices have the same length.
-    fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]);
-
-    /// Prepares the search for the codes of buckets of at most `largest` keys.
-    fn search(settings: &Settings<Self>, largest: u32) -> Self::Search;
-
-    /// Whether a bucket of this many keys takes so long that threads had better take one each.
-    fn is_slow(search: &Self::Search, keys: u32) -> bool;
-
-    /// Whether [`HashKind::encode`] wants the keys of a bucket in the order of their lowest byte.
-    fn wants_lowest_byte_first(code: &Self::CodeParameters) -> bool;
-
-    /// Finds the codes of consecutive buckets, and says in `found` what each bucket has. If `are_few`, there are few
-    /// partitions left, and idle threads may help with one bucket.
-    ///
-    /// # Errors
-    /// `SearchFailure` names a bucket without a code.
-    fn encode(
-        search: &Self::Search,
-        are_few: bool,
-        buckets: Buckets<'_>,
-        found: &mut [Bucket],
-        least: &mut Least,
-        scratch: &mut Self::Scratch,
-    ) -> Result<Part, SearchFailure>;
-}
+pub trait HashKind: sealed::HashKind {}
 
 pub(crate) mod sealed {
-    pub trait Sealed {}
+    use super::*;
+
+    /// Operations of a kind.
+    pub trait HashKind: Copy + Debug + Eq + Send + Sync + 'static {
+        /// The number in headers.
+        const KIND: Kind;
+        /// For messages: "RecSplit function".
+        const NAME: &'static str;
+        /// The expected number of keys in a bucket unless builders say otherwise.
+        const BUCKET_SIZE: u32;
+
+        /// What the setters of a builder set, besides what all kinds have.
+        type KindOptions: Copy + Debug + Default + Send + Sync;
+        /// The parameters of the codes, as headers have them.
+        type CodeParameters: Copy + Debug + Eq + Send + Sync;
+        /// What follows from a header and makes lookups fast.
+        type Tables: Clone + Send + Sync;
+        /// What the search for the codes of all buckets has in common.
+        type Search: Send + Sync;
+        /// Space that a thread keeps from search to search.
+        type Scratch: Default + Send;
+
+        /// The parameters that these options give with this expected number of keys in a bucket.
+        ///
+        /// # Errors
+        /// There are no functions with these options.
+        fn code(options: &Self::KindOptions, bucket_size: u32) -> Result<Self::CodeParameters, Error>;
+
+        /// What functions with these parameters are predicted to cost.
+        fn estimate(code: &Self::CodeParameters, bucket_size: u32) -> Estimate;
+
+        /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
+        ///
+        /// # Errors
+        /// The fewest bits per key, where no functions are so small.
+        fn choose_for_space(options: &mut Self::KindOptions, bits_per_key: f64) -> Result<u32, f64>;
+
+        /// The parameters for the header: five bytes and a word.
+        fn to_fields(code: &Self::CodeParameters) -> ([u8; 5], u64);
+
+        /// The parameters of a header; `bytes` is the whole field that begins with the five, for messages.
+        ///
+        /// # Errors
+        /// [`FileError`] for fields that no function has.
+        fn from_fields(fields: [u8; 5], word: u64, bytes: u64) -> Result<Self::CodeParameters, FileError>;
+
+        /// Whether there can be a function with this header, of which all that the kinds have in common was checked.
+        fn is_possible(header: &Header<Self>) -> bool;
+
+        /// Whether the functions map `n` keys to `0..n`.
+        fn is_minimal(code: &Self::CodeParameters) -> bool;
+
+        /// All values of a function are below.
+        fn values(header: &Header<Self>) -> u64;
+
+        /// The tables of a function.
+        fn tables(header: &Header<Self>, lists: &Lists) -> Self::Tables;
+
+        /// The value of the key with this hash under the function's seed; 0 if there are no keys.
+        fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64;
+
+        /// The values of at most `BATCH` keys; the slices have the same length.
+        fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]);
+
+        /// Prepares the search for the codes of buckets of at most `largest` keys.
+        fn search(settings: &Settings<Self>, largest: u32) -> Self::Search;
+
+        /// Whether a bucket of this many keys takes so long that threads had better take one each.
+        fn is_slow(search: &Self::Search, keys: u32) -> bool;
+
+        /// Whether [`HashKind::encode`] wants the keys of a bucket in the order of their lowest byte.
+        fn wants_lowest_byte_first(code: &Self::CodeParameters) -> bool;
+
+        /// Finds the codes of consecutive buckets, and says in `found` what each bucket has. If `are_few`, there are few
+        /// partitions left, and idle threads may help with one bucket.
+        ///
+        /// # Errors
+        /// `SearchFailure` names a bucket without a code.
+        fn encode(
+            search: &Self::Search,
+            are_few: bool,
+            buckets: Buckets<'_>,
+            found: &mut [Bucket],
+            least: &mut Least,
+            scratch: &mut Self::Scratch,
+        ) -> Result<Part, SearchFailure>;
+    }
 }
 
 /// Keys of consecutive buckets.

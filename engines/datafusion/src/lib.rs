@@ -11,7 +11,7 @@
 //! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
 //! | `quotient_filter_merge(filter)` | the sum of quotient filters |
 //! | `quotient_filter_count(filter, x)` | how often `x` was counted, or a little more |
-//! | `quotient_filter_contains(filter, x [, copies])` | whether `x` was counted `copies` times or more, once unless given |
+//! | `quotient_filter_contains(filter, x [, copies])` | whether `x` was counted at least `copies` times, 1 by default |
 //! | `approx_intersection_count(a, b)` | how many rows two quotient filters have in common |
 //! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's different values |
 //! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
@@ -54,9 +54,9 @@
 //!
 //! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
 //! one call all have that size, whatever they hold. `bits` are those of a fingerprint, 8 unless given; a binary fuse
-//! filter takes the size of its keys. More keys raise the rate of false positives of a Bloom filter; a
-//! quotient filter grows. `column` names a Parquet column's physical type, for
-//! [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such columns hash integers as four bytes.
+//! filter takes the size of its keys. More keys raise the rate of false positives of a Bloom filter; a quotient filter
+//! grows. `column` names a Parquet column's physical type, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType):
+//! such columns hash integers as four bytes.
 //!
 //! **Joins** need none of these: after [`register_joins`] the engine filters the larger side of a join by itself; on
 //! engines whose plans leave the process, [`screen_by_subquery`] does.
@@ -115,7 +115,12 @@ use sized::SizedFilter;
 use spark_agg::SparkFilter;
 use statics::StaticOfKeys;
 
-/// All aggregates.
+/// The first program of the page, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/engines.md")]
+struct Page;
+
+/// Returns all aggregates.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![
         Aggregate::<FilterOfKeys<SplitBlockBloom>>::function(),
@@ -129,7 +134,7 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     ]
 }
 
-/// All functions of single rows.
+/// Returns all functions of single rows.
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     let [to_parquet, to_presto] = convert::functions();
     vec![
@@ -146,7 +151,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     ]
 }
 
-/// Registers all functions and aggregates; those of the same names are replaced.
+/// Registers all functions and aggregates, and replaces those with the same names.
 pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in scalars() {
         registry.register_udf(function)?;

@@ -7,38 +7,40 @@ use warpset_base::file::{self, MappedWords};
 
 use crate::{Error, Layout, SequenceFilter, SequenceFilterView};
 
-/// A filter in a memory-mapped file, opened by [`SequenceFilter::map`]: answers every query, and processes that map the
-/// same file share its memory.
+/// Filter in a memory-mapped file, opened by [`SequenceFilter::map`]. It answers every query, and processes that map
+/// one file share its memory.
 pub struct MappedSequenceFilter {
     layout: Layout,
     words: MappedWords<u64>,
 }
 
 impl MappedSequenceFilter {
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// A borrow that answers queries.
+    /// Borrows the filter for queries.
     #[inline]
     pub fn view(&self) -> SequenceFilterView<'_> {
         SequenceFilterView::new(self.layout, self.words.as_ref())
     }
 
+    /// Maps a file, and verifies its checksum if `verified`.
+    ///
     /// # Safety
-    /// No process changes or cuts the file until the filter is dropped.
+    /// No process changes or truncates the file until the filter is dropped.
     unsafe fn open(path: &Path, verified: bool) -> Result<MappedSequenceFilter, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the file does not change while it is mapped, by the contract of this function.
         let (layout, words) = unsafe { file::map::<SequenceFilter>(path, verified)? };
         Ok(MappedSequenceFilter { layout, words })
     }
 }
 
-/// Mapping.
+/// Memory-mapped files.
 impl SequenceFilter {
-    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. The whole file is read
-    /// once, for its checksum.
+    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. Reads the whole file once to
+    /// verify its checksum.
     ///
     /// ```
     /// use warpset_sequence::SequenceFilter;
@@ -53,26 +55,26 @@ impl SequenceFilter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::File`] with the path and what is wrong.
+    /// [`File`](crate::Error::File) with the path and the fault.
     ///
     /// # Safety
-    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
-    ///   remove it is allowed: the map keeps the old one.
+    /// - No process changes or truncates the file until the returned filter is dropped. Replacing it, as `save` does,
+    ///   or removing it is allowed: the mapping keeps the old file.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<MappedSequenceFilter, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `open`, which is that of this function.
         unsafe { MappedSequenceFilter::open(path.as_ref(), true) }
     }
 
-    /// [`map`](Self::map) without the checksum: opens in constant time and reads the header only. Damaged words make
-    /// wrong answers, nothing worse.
+    /// Maps as [`map`](Self::map) does, without the checksum: in constant time, reading only the header. Damaged words
+    /// give wrong answers and no other harm.
     ///
     /// # Errors
-    /// [`Error::File`] with the path and what is wrong.
+    /// [`File`](crate::Error::File) with the path and the fault.
     ///
     /// # Safety
     /// - As for [`map`](Self::map).
     pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<MappedSequenceFilter, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `open`, which is that of this function.
         unsafe { MappedSequenceFilter::open(path.as_ref(), false) }
     }
 }
