@@ -1160,7 +1160,7 @@ class SortedMap(MutableMapping[_K, _V]):
         """
     def merge(self, /, other: SortedMap[_K, _V]) -> None:
         """
-        Inserts the elements of another map of the same types, whose values replace existing ones.
+        Inserts the elements of another map of the same types; its values replace existing ones.
         """
     @staticmethod
     def mmap(path: _Path) -> SortedMap[_K, _V]:
