@@ -14,11 +14,11 @@ use bench_frame::input::shipped;
 use bench_frame::input::text::Lines;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use warpset::gpu::{self, Device};
+use warpset::gpu;
 
 use bench_frame::clock::{Counted, Effort};
 use bench_frame::progress::Progress;
-use bench_frame::suite::{Input, Session, Setup, Step, Suite, Target};
+use bench_frame::suite::{Input, Session, Setup, Step, Suite, Target, emulator};
 use bench_frame::{machine, table};
 use bench_record::file::{About, Output, Run};
 use bench_report::{Page, headline};
@@ -295,7 +295,7 @@ fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
         }
     }
     if asked.contains(&Backend::Emulator) {
-        targets.push(Target::Gpu(Device::emulator(Default::default())));
+        targets.push(Target::Gpu(emulator()?));
     }
     Ok(targets)
 }

@@ -20,6 +20,17 @@ use super::progress::Progress;
 use super::table::{parameters, pivot};
 use bench_record::Record;
 
+/// A new emulated device.
+///
+/// # Errors
+/// This executable was compiled without the feature `emulator`.
+pub fn emulator() -> anyhow::Result<Device> {
+    #[cfg(feature = "emulator")]
+    return Ok(Device::emulator(Default::default()));
+    #[cfg(not(feature = "emulator"))]
+    anyhow::bail!("compiled without the emulator: `cargo xtask bench --backend emulator` compiles it, the feature `emulator`")
+}
+
 /// The benches of one structure.
 pub trait Suite: Sync {
     /// The word on the command line.
@@ -109,7 +120,7 @@ pub struct Setup {
 impl Setup {
     /// A quick run on the emulator.
     pub fn emulator() -> Self {
-        let targets = vec![Target::Gpu(Device::emulator(Default::default()))];
+        let targets = vec![Target::Gpu(emulator().expect("tests have the feature `emulator`"))];
         Self { effort: Effort::Quick, targets, own_keys: false }
     }
 

@@ -2,6 +2,7 @@
 //! against the speed at which the same machine copies as many bytes.
 
 mod case;
+#[cfg(feature = "emulator")]
 mod emulator;
 mod levels;
 mod loading;
@@ -26,6 +27,7 @@ const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[
     search::steps,
     select::steps,
     loading::steps,
+    #[cfg(feature = "emulator")]
     emulator::steps,
 ];
 

@@ -11,7 +11,7 @@ use warpset_mphf::{Method, RecSplit, gpu};
 use super::SEED;
 use super::ours::Settings;
 use bench_frame::clock::Effort;
-use bench_frame::suite::{Session, Setup, Step, Target, Threads};
+use bench_frame::suite::{Session, Setup, Step, Target, Threads, emulator};
 use bench_record::Record;
 
 /// Repeats after the first, of which the fastest counts.
@@ -20,7 +20,7 @@ const REPEATS: usize = 2;
 /// All GPUs, if there are several; two emulators for an emulator.
 fn all(device: &Device) -> anyhow::Result<Devices> {
     Ok(match device.is_emulator() {
-        true => Devices::new([device.clone(), Device::emulator(Default::default())])?,
+        true => Devices::new([device.clone(), emulator()?])?,
         false => Devices::cuda_all()?,
     })
 }
