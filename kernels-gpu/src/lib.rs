@@ -271,9 +271,6 @@ pub mod primitives {
 /// Minimal perfect hash functions whose tasks share the bits of a bucket.
 #[cfg(any(feature = "recsplit", warpset_folder = "consensus"))]
 pub mod consensus {
-    #[cfg(feature = "bodies")]
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
-    pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
@@ -299,15 +296,15 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod append;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
-    pub mod fit;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
-    pub mod leaf_groups;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod node_keys;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod nodes;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod queue;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod rotation_groups;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod rotation_match;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod answers;
@@ -320,7 +317,7 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
     #[cfg(feature = "bodies")]
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_distribute"))]
     pub mod distribute;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use warpset_kmers::Backend;
+use warpset_kmers::BackendChoice;
 
 /// Counts the k-mers of genomes and reads exactly, and screens reads by them
 #[derive(Parser)]
@@ -76,12 +76,12 @@ pub enum On {
     Cuda,
 }
 
-impl From<On> for Backend {
-    fn from(on: On) -> Backend {
+impl From<On> for BackendChoice {
+    fn from(on: On) -> BackendChoice {
         match on {
-            On::Auto => Backend::Auto,
-            On::Cpu => Backend::Cpu,
-            On::Cuda => Backend::Cuda,
+            On::Auto => BackendChoice::Auto,
+            On::Cpu => BackendChoice::Cpu,
+            On::Cuda => BackendChoice::Cuda,
         }
     }
 }

@@ -15,7 +15,7 @@ use warpset_quotient::RankSelectBuilder;
 use crate::pieces::Text;
 use crate::settings::Executor;
 use crate::table::smallest;
-use crate::{Backend, Error, K, Settings, Table};
+use crate::{BackendChoice, Error, K, Settings, Table};
 
 /// Bytes of plain input from which on opening a GPU pays.
 const LEAST_FOR_DEVICE: u64 = 64 << 20;
@@ -82,14 +82,14 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     let settings = &Settings { threads, seen: Arc::default(), ..settings.clone() };
     let counted = pool(settings.threads)?.install(|| match &settings.place {
         Executor::Device(device) => device::count(texts, settings, || Ok(device.clone())),
-        Executor::Backend(Backend::Cuda) => device::count(texts, settings, find),
-        Executor::Backend(Backend::Auto) if pays_on_device(texts, settings) => {
+        Executor::Backend(BackendChoice::Cuda) => device::count(texts, settings, find),
+        Executor::Backend(BackendChoice::Auto) if pays_on_device(texts, settings) => {
             match device::count(texts, settings, find) {
                 Err(error) if error.asks_for_cpu() => host::count(texts, settings),
                 counted => counted,
             }
         }
-        Executor::Backend(Backend::Cpu | Backend::Auto) => host::count(texts, settings),
+        Executor::Backend(BackendChoice::Cpu | BackendChoice::Auto) => host::count(texts, settings),
     });
     let seen = *settings.seen.lock().unwrap_or_else(PoisonError::into_inner);
     settings.progress.note(seen.odd);

@@ -44,5 +44,5 @@ pub use progress::Progress;
 pub use recognise::checksum;
 pub use roll::{K, Roll, canonical, letters};
 pub use screen::{Pairing, Rule, Screened, Screening};
-pub use settings::{Backend, Settings};
+pub use settings::{BackendChoice, Settings};
 pub use table::Table;

@@ -25,7 +25,7 @@ pub struct Settings {
 
 /// What counts. All give the same tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
+pub enum BackendChoice {
     /// A GPU if CUDA answers, the input is large enough for it to pay, and no limit of memory was set; else the CPU.
     #[default]
     Auto,
@@ -38,7 +38,7 @@ pub enum Backend {
 /// Where to count.
 #[derive(Clone, Debug)]
 pub(crate) enum Executor {
-    Backend(Backend),
+    Backend(BackendChoice),
     Device(Device),
 }
 
@@ -71,7 +71,7 @@ impl Settings {
     /// # Errors
     /// [`Error::InvalidK`] unless `k` is 1 to 32.
     pub fn new(k: u32) -> Result<Settings, Error> {
-        let place = Executor::Backend(Backend::default());
+        let place = Executor::Backend(BackendChoice::default());
         Ok(Settings {
             k: K::new(k)?,
             least: 1,
@@ -110,9 +110,9 @@ impl Settings {
         self
     }
 
-    /// What counts. Default: [`Backend::Auto`]. A device that was opened for a count is closed on a thread of its own,
+    /// What counts. Default: [`BackendChoice::Auto`]. A device that was opened for a count is closed on a thread of its own,
     /// which has ended when all clones of these settings are gone.
-    pub fn backend(mut self, backend: Backend) -> Self {
+    pub fn backend(mut self, backend: BackendChoice) -> Self {
         self.place = Executor::Backend(backend);
         self
     }

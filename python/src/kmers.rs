@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use warpset::gpu;
 use warpset::quotient::{self, MappedRankSelectQuotientFilter, RankSelectQuotientFilter};
 use warpset_kmers::{
-    Backend, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,
+    BackendChoice, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,
 };
 
 use crate::device::Location;
@@ -111,7 +111,7 @@ fn heard_by(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
 fn settings(k: K, place: &Location, threads: Option<usize>) -> Result<Settings> {
     let settings = Settings::new(k.get())?.threads(threads.unwrap_or(0));
     Ok(match place {
-        Location::Cpu => settings.backend(Backend::Cpu),
+        Location::Cpu => settings.backend(BackendChoice::Cpu),
         Location::On(device) => settings.on(device),
     })
 }

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use warpset::gpu::{DeviceSlice, DeviceVec};
 use warpset::sequence::{
-    self, Bitmap, Error, Hits, MappedSequenceFilter, SequenceFilter as Host, SequenceFilterLayout, Threshold,
+    self, Bitmap, Error, Hits, MappedSequenceFilter, SequenceFilter as Host, Layout, Threshold,
 };
 use warpset_base::bitmap::bits_to;
 
@@ -22,7 +22,7 @@ structure!(OfKmers = "SequenceFilter": Host, MappedSequenceFilter, sequence::gpu
 
 /// What is asked of host sequences, wherever the filter is.
 trait Asked {
-    fn layout(&self) -> &SequenceFilterLayout;
+    fn layout(&self) -> &Layout;
     /// K-mers of each sequence, and how many of them are found.
     fn hits(&self, sequences: &[&[u8]]) -> Result<Vec<Hits>>;
     /// A bit per window.
@@ -41,7 +41,7 @@ trait Asked {
 macro_rules! asked {
     ($($filter:ty: $hits:ident, $windows:ident => |$answer:ident| $result:expr;)*) => {$(
         impl Asked for $filter {
-            fn layout(&self) -> &SequenceFilterLayout {
+            fn layout(&self) -> &Layout {
                 self.layout()
             }
             fn hits(&self, sequences: &[&[u8]]) -> Result<Vec<Hits>> {
@@ -157,7 +157,7 @@ class! {
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let place = Location::of(device)?;
-            let mut builder = Host::builder(n).k(k).bits_per_kmer(bits_per_kmer);
+            let mut builder = Host::builder(n).k(k).bits_per_key(bits_per_kmer);
             if let Some(s) = s {
                 builder = builder.s(s);
             }

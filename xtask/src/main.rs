@@ -3,6 +3,7 @@
 mod dist;
 mod laboratory;
 mod package;
+mod pictures;
 mod ptx;
 mod soak;
 
@@ -33,6 +34,8 @@ enum Job {
     Dist(dist::Args),
     /// Pack the crates, build a program from the packages, check what the feature `cuda` adds to it
     Package(package::Args),
+    /// Draw the pictures of the documentation, or check that they are fresh
+    Pictures(pictures::Args),
     /// Compile the kernels to PTX, or check the PTX that is checked in
     Ptx(ptx::Args),
     /// Turn the JSON of `bench` into one HTML page (`cargo xtask report --help`)
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Job::Bench(args) => laboratory::run("bench", &args, peers),
         Job::Dist(args) => dist::run(&args, peers),
         Job::Package(args) => package::run(&args),
+        Job::Pictures(args) => pictures::run(&args),
         Job::Ptx(args) => ptx::run(&args),
         Job::Report(args) => laboratory::run("report", &args, peers),
         Job::Soak(args) => soak::run(&args),

@@ -24,6 +24,7 @@ mod source;
 mod stage_timer;
 mod static_filter;
 mod stored;
+mod tables;
 #[cfg(test)]
 mod test_kinds;
 
@@ -37,6 +38,7 @@ pub(crate) use function::Numbers;
 pub use kind::{DeviceHashKind, EncodedBuckets};
 pub(crate) use plan::AttemptError;
 pub use stored::{DeviceStoredParts, StoredFunction};
+pub(crate) use tables::{Tables, device_lookups, one_thread_each};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys128, DeviceStrings, Offset, StringVec};
 pub use warpset_primitives::DeviceFilter;
 

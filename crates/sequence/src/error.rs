@@ -27,9 +27,9 @@ pub enum Error {
         /// How many there may be.
         most: usize,
     },
-    /// Reads that do not begin one after the other.
+    /// Starts of reads that do not ascend from 0.
     #[error("starts of reads that do not ascend from 0 to at most {words} words: pass what `Packed::push` returned")]
-    InvalidUnits {
+    InvalidStarts {
         /// Words of packed reads.
         words: usize,
     },
@@ -52,10 +52,10 @@ pub enum Error {
     #[error("a layout without blocks: ask for one at least, or let `builder(kmers)` choose")]
     ZeroCapacity,
     /// The requested number of bits per k-mer is not a positive finite number.
-    #[error("{} bits per k-mer: choose a positive number, such as 16", short(.bits_per_kmer))]
-    InvalidBitsPerKmer {
+    #[error("{} bits per k-mer: choose a positive number, such as 16", short(.bits_per_key))]
+    InvalidBitsPerKey {
         /// The number asked for.
-        bits_per_kmer: f64,
+        bits_per_key: f64,
     },
     /// No filter is so large.
     #[error(

@@ -25,9 +25,9 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use builder::{DEFAULT_BITS_PER_KMER, DEFAULT_K, SequenceFilterBuilder};
+pub use builder::{Builder, DEFAULT_BITS_PER_KEY, DEFAULT_K};
 pub use hits::{Hits, Threshold};
-pub use layout::SequenceFilterLayout;
+pub use layout::Layout;
 #[cfg(feature = "mmap")]
 pub use mapped::MappedSequenceFilter;
 pub use packed::PackedSequences;
@@ -64,33 +64,33 @@ use crate::Error;
 /// ```
 #[derive(Clone)]
 pub struct SequenceFilter {
-    layout: SequenceFilterLayout,
+    layout: Layout,
     words: AlignedWords<u64>,
 }
 
 impl SequenceFilter {
     /// Settings for a filter of so many different k-mers.
-    pub fn builder(kmers: u64) -> SequenceFilterBuilder {
-        SequenceFilterBuilder::new(kmers)
+    pub fn builder(kmers: u64) -> Builder {
+        Builder::new(kmers)
     }
 
     /// An empty filter with these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn with_layout(layout: SequenceFilterLayout) -> Result<SequenceFilter, Error> {
+    pub fn with_layout(layout: Layout) -> Result<SequenceFilter, Error> {
         let words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         Ok(SequenceFilter { layout, words })
     }
 
     /// The words are those of this layout.
-    pub(crate) fn from_parts(layout: SequenceFilterLayout, words: AlignedWords<u64>) -> SequenceFilter {
+    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>) -> SequenceFilter {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         SequenceFilter { layout, words }
     }
 
     /// The parameters.
-    pub fn layout(&self) -> &SequenceFilterLayout {
+    pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -166,8 +166,8 @@ macro_rules! queries {
             }
 
             /// Bits of memory per k-mer, were `kmers` in the filter.
-            pub fn bits_per_kmer(&self, kmers: u64) -> f64 {
-                self.view().bits_per_kmer(kmers)
+            pub fn bits_per_key(&self, kmers: u64) -> f64 {
+                self.view().bits_per_key(kmers)
             }
 
             /// How many bits are set.

@@ -26,8 +26,8 @@ use warpset_kernels::sequence::minimizers::{
 use warpset_primitives::LookBack;
 use warpset_simt::GlobalMut;
 
-pub use crate::filter::gpu::{DeviceSequenceFilterBuilder, SequenceFilter};
-pub use screener::{Answers, Counts, MinimizerFilter, Screener, Wanted};
+pub use crate::filter::gpu::{DeviceBuilder, SequenceFilter};
+pub use screener::{Answers, HitCounts, MinimizerFilter, Reads, ScreenOutput, Screener};
 
 use crate::{Error, Minimizers, Packed};
 

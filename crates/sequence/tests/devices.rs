@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use warpset_gpu::testing::{devices, fail_each};
 use warpset_gpu::{Device, GpuError};
-use warpset_sequence::gpu::{Answers, Counts, DeviceText, Screener, Wanted};
+use warpset_sequence::gpu::{Answers, DeviceText, HitCounts, Reads, ScreenOutput, Screener};
 use warpset_sequence::{Error, Minimizer, Minimizers, Packed};
 use warpset_static::StaticSet;
 
@@ -131,7 +131,7 @@ fn reads(genome: &[u8], seed: u64, count: usize) -> Vec<Vec<Vec<u8>>> {
 }
 
 /// Units, and what is to be counted of them.
-fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> (Packed, Vec<u32>, Vec<Counts>) {
+fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> (Packed, Vec<u32>, Vec<HitCounts>) {
     let (mut packed, mut starts, mut wanted) = (Packed::new(), Vec::new(), Vec::new());
     for unit in units {
         starts.push(packed.words() as u32);
@@ -142,7 +142,7 @@ fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> 
         }
         let different: HashSet<u64> = kmers.into_iter().collect();
         let hits = different.intersection(set).count() as u32;
-        wanted.push(Counts { hits, minimizers: different.len() as u32 });
+        wanted.push(HitCounts { hits, minimizers: different.len() as u32 });
     }
     (packed, starts, wanted)
 }
@@ -162,10 +162,11 @@ fn decisions_are_those_of_the_host() {
             units.insert(3, vec![b"ACGTTGCA".repeat(1000), genome.clone()]);
             for units in [&units[..], &units[..1], &[], &[vec![]], &[vec![], vec![b"ACGT".to_vec()]]] {
                 let (packed, starts, wanted) = batch(units, minimizers, &kmers);
-                assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+                assert_eq!(screener.count(&set, Reads { packed: &packed, starts: &starts }).unwrap(), wanted);
                 for (hits, share) in [(1, 0.0), (2, 0.01), (1, 0.3), (3, 1.0)] {
-                    let decided = screener.decide(&set, &packed, &starts, hits, share).unwrap();
-                    let matches = |counts: &Counts| {
+                    let decided =
+                        screener.decide(&set, Reads { packed: &packed, starts: &starts }, hits, share).unwrap();
+                    let matches = |counts: &HitCounts| {
                         let needed = warpset_core::minimizer::needed_hits(hits, share, counts.minimizers.into());
                         u64::from(counts.hits) >= needed
                     };
@@ -191,13 +192,13 @@ fn batches_overlap() {
         let dense = vec![vec![genome.clone()], vec![vec![]], vec![letters(12, 1000)]];
         let batches = [none.clone(), dense.clone(), vec![], none, reads(&genome, 3, 60), dense];
         let mut screener = Screener::new(&device, minimizers).unwrap();
-        let mut before: Option<Vec<Counts>> = None;
+        let mut before: Option<Vec<HitCounts>> = None;
         for (i, units) in batches.iter().enumerate() {
             let (packed, starts, wanted) = batch(units, minimizers, &kmers);
             if i != 4 {
                 let answers = screener.finish(&set).unwrap();
                 let counts = match answers {
-                    Answers::Counts(counts) => counts.iter().copied().map(Counts::from).collect::<Vec<_>>(),
+                    Answers::Counts(counts) => counts.iter().copied().map(HitCounts::from).collect::<Vec<_>>(),
                     Answers::Decisions(decisions) => {
                         assert!(decisions.is_empty());
                         Vec::new()
@@ -206,14 +207,22 @@ fn batches_overlap() {
                 assert_eq!(counts, before.take().unwrap_or_default(), "{i}");
             }
             // SAFETY: the set is dropped after the screener, and not written.
-            unsafe { screener.begin(&set, &packed, &starts, Wanted::Counts).unwrap() };
+            unsafe { screener.begin(&set, Reads { packed: &packed, starts: &starts }, ScreenOutput::Counts).unwrap() };
             before = Some(wanted);
         }
         assert!(matches!(screener.finish(&set).unwrap(), Answers::Counts(counts) if counts.len() == 3));
         assert!(matches!(screener.finish(&set).unwrap(), Answers::Decisions([])));
         let (packed, starts, _) = batch(&batches[1], minimizers, &kmers);
         // SAFETY: as above; dropping the screener waits.
-        unsafe { screener.begin(&set, &packed, &starts, Wanted::Decisions { hits: 1, share: 0.0 }).unwrap() };
+        unsafe {
+            screener
+                .begin(
+                    &set,
+                    Reads { packed: &packed, starts: &starts },
+                    ScreenOutput::Decisions { hits: 1, share: 0.0 },
+                )
+                .unwrap()
+        };
         drop(screener);
     }
 }
@@ -227,8 +236,8 @@ fn bad_input_is_an_error() {
         let mut packed = Packed::new();
         packed.push(&[b'A'; 100]);
         for starts in [&[1][..], &[0, 3, 2], &[0, 5]] {
-            let error = screener.decide(&set, &packed, starts, 1, 0.0);
-            assert!(matches!(error, Err(Error::InvalidUnits { words: 4 })), "{starts:?}");
+            let error = screener.decide(&set, Reads { packed: &packed, starts }, 1, 0.0);
+            assert!(matches!(error, Err(Error::InvalidStarts { words: 4 })), "{starts:?}");
         }
         let (bases, breaks) = (device.from_slice(&[0u64; 3]).unwrap(), device.from_slice(&[0u32; 2]).unwrap());
         let text = DeviceText::Packed { bases: bases.as_slice(), breaks: breaks.as_slice() };
@@ -273,11 +282,11 @@ fn failures_leave_everything_usable() {
                     if is_new {
                         *screener = Screener::new(&device, minimizers)?;
                     }
-                    screener.count(&set, &packed, &starts)
+                    screener.count(&set, Reads { packed: &packed, starts: &starts })
                 },
                 |screener, result| {
                     assert!(result.is_err() || result.is_ok_and(|counts| counts == wanted));
-                    assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+                    assert_eq!(screener.count(&set, Reads { packed: &packed, starts: &starts }).unwrap(), wanted);
                 },
             );
             assert!(failures > least, "{is_new} {failures}");

@@ -6,7 +6,7 @@ use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
 
 use super::{Counter, Packed, upload};
-use crate::{Backend, Error, K, Roll, Settings, Table, count_bytes};
+use crate::{BackendChoice, Error, K, Roll, Settings, Table, count_bytes};
 
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
@@ -60,7 +60,7 @@ fn tables_are_those_of_the_host() {
             for least in [1, 3] {
                 for threads in [1, 3] {
                     let settings = Settings::new(k).unwrap().least(least).threads(threads);
-                    let host = count_bytes(&fasta(&sequences), &settings.clone().backend(Backend::Cpu)).unwrap();
+                    let host = count_bytes(&fasta(&sequences), &settings.clone().backend(BackendChoice::Cpu)).unwrap();
                     let table = on(&device, &sequences, &settings).unwrap();
                     assert!(table == host, "{k} {least}");
                     assert_eq!(table.filter().to_bytes(), host.filter().to_bytes());
@@ -168,7 +168,7 @@ fn compressed_text_is_counted_like_plain_text() {
     for device in devices(3) {
         for threads in [1, 2, 4] {
             let settings = Settings::new(21).unwrap().threads(threads);
-            let wanted = count_bytes(&text, &settings.clone().backend(Backend::Cpu)).unwrap();
+            let wanted = count_bytes(&text, &settings.clone().backend(BackendChoice::Cpu)).unwrap();
             assert!(count_bytes(&compressed, &settings.on(&device)).unwrap() == wanted, "{threads}");
         }
     }
@@ -186,7 +186,7 @@ fn errors_are_those_of_the_host() {
         assert_eq!((table.distinct(), table.total()), (0, 0));
         for text in [&b"hello\n"[..], b">a\nACGT\n>b", b"@a\nACGT\n+\nIII\n"] {
             let (here, there) = (
-                count_bytes(text, &settings.clone().backend(Backend::Cpu)),
+                count_bytes(text, &settings.clone().backend(BackendChoice::Cpu)),
                 count_bytes(text, &settings.clone().on(&device)),
             );
             assert_eq!(here.unwrap_err().to_string(), there.unwrap_err().to_string());
@@ -213,9 +213,9 @@ fn devices_that_are_too_small_say_so() {
 fn backends_are_chosen() {
     let text = fasta(&sequences(6, 5, 100));
     let count = |backend| count_bytes(&text, &Settings::new(9).unwrap().backend(backend));
-    let host = count(Backend::Cpu).unwrap();
-    assert!(count(Backend::Auto).unwrap() == host);
-    match (count(Backend::Cuda), warpset_gpu::Backend::auto()) {
+    let host = count(BackendChoice::Cpu).unwrap();
+    assert!(count(BackendChoice::Auto).unwrap() == host);
+    match (count(BackendChoice::Cuda), warpset_gpu::Backend::auto()) {
         (Ok(table), warpset_gpu::Backend::Cuda(_)) => assert!(table == host),
         (Err(Error::Device(why)), warpset_gpu::Backend::Cpu(_)) => assert!(why.is_unavailable()),
         other => panic!("{other:?}"),

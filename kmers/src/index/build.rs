@@ -10,7 +10,7 @@ use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
 use warpset_base::words::zeroed_vec;
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
-use warpset_sequence::{DEFAULT_BITS_PER_KMER, Minimizers};
+use warpset_sequence::{DEFAULT_BITS_PER_KEY, Minimizers};
 use warpset_static::StaticSet;
 
 use super::format::begins_as_index;
@@ -58,7 +58,7 @@ impl Indexing {
     pub fn new(k: u32, w: u32) -> Result<Indexing, Error> {
         let (k, w) = check(k, w)?;
         let (kind, without) = (IndexKind::default(), Vec::new());
-        let bits_per_kmer = DEFAULT_BITS_PER_KMER;
+        let bits_per_kmer = DEFAULT_BITS_PER_KEY;
         Ok(Indexing { k, w, kind, without, bits_per_kmer, threads: 0, progress: Progress::hidden() })
     }
 

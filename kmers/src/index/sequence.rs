@@ -10,7 +10,7 @@ use super::format::begins_as_index;
 use super::members::Members;
 use super::{Index, Indexing};
 use crate::roll::is_base;
-use crate::{Backend, Error, K, Roll, Settings, Table, count_files};
+use crate::{BackendChoice, Error, K, Roll, Settings, Table, count_files};
 
 /// K-mers of which a sample is held, about.
 const SAMPLE: usize = 1 << 20;
@@ -58,7 +58,7 @@ impl Distinct {
 impl Indexing {
     /// The sequence filter of files.
     pub(super) fn run_sequences(&self, files: &[PathBuf]) -> Result<Index, Error> {
-        let settings = |kmers| SequenceFilter::builder(kmers).k(self.k).bits_per_kmer(self.bits_per_kmer);
+        let settings = |kmers| SequenceFilter::builder(kmers).k(self.k).bits_per_key(self.bits_per_kmer);
         // Before anything is read.
         settings(1).layout()?;
         if let Some(path) = files.iter().find(|path| begins_as_index(path)) {
@@ -100,7 +100,7 @@ impl Indexing {
         }
         if !others.is_empty() {
             let files: Vec<PathBuf> = others.into_iter().cloned().collect();
-            let settings = Settings::new(k.get())?.threads(rayon::current_num_threads()).backend(Backend::Cpu);
+            let settings = Settings::new(k.get())?.threads(rayon::current_num_threads()).backend(BackendChoice::Cpu);
             left_out.push(count_files(&files, &settings)?);
         }
         Ok(left_out)

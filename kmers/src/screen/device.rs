@@ -8,7 +8,7 @@
 use warpset_fuse::gpu::{BinaryFuse16, BinaryFuse32};
 use warpset_gpu::Device;
 use warpset_sequence::Packed;
-use warpset_sequence::gpu::{Answers, Counts, Screener, Wanted};
+use warpset_sequence::gpu::{Answers, HitCounts, Reads, ScreenOutput, Screener};
 use warpset_static::StaticSet as HostSet;
 use warpset_static::gpu::StaticSet;
 
@@ -163,16 +163,17 @@ impl Together<'_> {
     /// Sends what is packed to the device, which has nothing to do.
     fn send(&mut self) -> Result<(), Failure> {
         let Together { by, packed, starts, screener, .. } = self;
-        let wanted = match by.counts {
-            true => Wanted::Counts,
-            false => Wanted::Decisions { hits: by.rule.hits(), share: by.rule.share() },
+        let output = match by.counts {
+            true => ScreenOutput::Counts,
+            false => ScreenOutput::Decisions { hits: by.rule.hits(), share: by.rule.share() },
         };
-        // SAFETY: the filter is borrowed for longer than the screener lives, and nothing writes it.
+        let reads = Reads { packed, starts };
+        // SAFETY: `by` borrows the filter for longer than the screener lives, so nothing writes or frees it.
         let sent = unsafe {
             match &by.there {
-                There::Static(set) => screener.begin(set, packed, starts, wanted),
-                There::Fuse16(filter) => screener.begin(filter, packed, starts, wanted),
-                There::Fuse32(filter) => screener.begin(filter, packed, starts, wanted),
+                There::Static(set) => screener.begin(set, reads, output),
+                There::Fuse16(filter) => screener.begin(filter, reads, output),
+                There::Fuse32(filter) => screener.begin(filter, reads, output),
             }
         };
         packed.clear();
@@ -196,7 +197,7 @@ impl Together<'_> {
                 decisions.extend(matches.iter().map(decision));
             }
             Ok(Answers::Counts(counts)) => decisions.extend(counts.iter().map(|&both| {
-                let Counts { hits, minimizers } = Counts::from(both);
+                let HitCounts { hits, minimizers } = HitCounts::from(both);
                 let (hits, total) = (u64::from(hits), u64::from(minimizers));
                 Decision { matches: by.rule.matches(hits, total), hits, total }
             })),
@@ -227,7 +228,7 @@ mod tests {
     use warpset_gpu::testing::devices;
 
     use super::*;
-    use crate::{Backend, Indexing, Pairing, Screening};
+    use crate::{BackendChoice, Indexing, Pairing, Screening};
 
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed << 32;
@@ -302,7 +303,7 @@ mod tests {
                 ] {
                     let screening = Screening::by_index(index).rule(rule).prefix(prefix).pairing(pairing).threads(2);
                     let screening = screening.any_mates(true);
-                    let wanted = written(screening.clone().backend(Backend::Cpu), folder.path(), &files, counts);
+                    let wanted = written(screening.clone().backend(BackendChoice::Cpu), folder.path(), &files, counts);
                     assert!(wanted.iter().all(|text| !text.is_empty()));
                     let found = written(screening.on(&device), folder.path(), &files, counts);
                     assert!(found == wanted, "{kind} {rule:?} {pairing:?}");
@@ -336,7 +337,7 @@ mod tests {
         for device in devices(16) {
             for (threads, counts) in [(1, true), (3, false)] {
                 let screening = Screening::by_index(&index).threads(threads);
-                let of_cpu = screening.clone().backend(Backend::Cpu);
+                let of_cpu = screening.clone().backend(BackendChoice::Cpu);
                 let wanted = written(of_cpu.clone(), folder.path(), &files, counts);
                 assert!(written(screening.clone().on(&device), folder.path(), &files, counts) == wanted);
                 let screened = of_cpu.run(&files).unwrap();
@@ -358,8 +359,12 @@ mod tests {
         let index = Index::load(&saved).unwrap();
         for device in devices(12) {
             let screening = Screening::by_index(&index);
-            let wanted =
-                written(screening.clone().backend(Backend::Cpu), folder.path(), std::slice::from_ref(&reads_at), true);
+            let wanted = written(
+                screening.clone().backend(BackendChoice::Cpu),
+                folder.path(),
+                std::slice::from_ref(&reads_at),
+                true,
+            );
             assert!(written(screening.on(&device), folder.path(), std::slice::from_ref(&reads_at), true) == wanted);
         }
     }

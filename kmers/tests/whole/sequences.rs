@@ -196,8 +196,11 @@ fn devices_decide_alike() {
         for index in [&index, &mapped] {
             let screening =
                 Screening::by_index(index).pairing(Pairing::Interleaved).any_mates(true).prefix(120).threads(2);
-            let wanted =
-                counted(screening.clone().backend(warpset_kmers::Backend::Cpu), &files, std::slice::from_ref(&reads));
+            let wanted = counted(
+                screening.clone().backend(warpset_kmers::BackendChoice::Cpu),
+                &files,
+                std::slice::from_ref(&reads),
+            );
             assert!(wanted.iter().any(|read| read.2) && wanted.iter().any(|read| !read.2));
             assert!(counted(screening.on(&device), &files, std::slice::from_ref(&reads)) == wanted);
         }

@@ -5,11 +5,7 @@ use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SparkBloom
 use warpset_fuse::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Form};
 use warpset_gpu::testing;
 use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
-<<<<<<< HEAD
-use warpset_mphf::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
-=======
 use warpset_mphf::{Consensus, RecSplit, RecSplitKind, StaticFilter};
->>>>>>> ready/a
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };

@@ -13,11 +13,7 @@ use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
 use warpset_lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
-<<<<<<< HEAD
-use warpset_mphf::{ConsensusFilter, StaticFilter};
-=======
 use warpset_mphf::{RecSplitKind, StaticFilter};
->>>>>>> ready/a
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_static::StaticSet;
 

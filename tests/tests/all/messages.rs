@@ -281,10 +281,10 @@ fn sequence(messages: &mut Messages) {
     add![messages:
         E::InvalidScheme { k: 33, w: 65 },
         E::TooLong { positions: 1 << 32, most: 4_294_901_759 },
-        E::InvalidUnits { words: 4 },
+        E::InvalidStarts { words: 4 },
         E::InvalidLengths { k: 31, s: 32, m: 16 },
         E::ZeroCapacity,
-        E::InvalidBitsPerKmer { bits_per_kmer: 0.0 },
+        E::InvalidBitsPerKey { bits_per_key: 0.0 },
         E::TooLarge { bytes: 1 << 40, limit: 1 << 37 },
         E::Incompatible { field: "bases per s-mer", left: 26, right: 25 },
         E::NotKmer { kmer: "GATTACAN".into(), k: 9 },

@@ -4,7 +4,7 @@
 use warpset::gpu::Device;
 use warpset_core::hash::finalise;
 use warpset_kmers::gpu::{Counter, Packed};
-use warpset_kmers::{Backend, K, Settings, count_bytes};
+use warpset_kmers::{BackendChoice, K, Settings, count_bytes};
 
 use super::device::{making, push};
 use bench_frame::clock::Effort;
@@ -83,7 +83,7 @@ fn count(session: &mut Session, device: &Device, size: Size) -> anyhow::Result<(
     })?;
     let mut right = filter.len() == n as u64;
     if n <= COMPARED {
-        let table = count_bytes(&fasta, &Settings::new(K_BASES)?.backend(Backend::Cpu))?;
+        let table = count_bytes(&fasta, &Settings::new(K_BASES)?.backend(BackendChoice::Cpu))?;
         right &= *table.filter() == filter.to_host()? && table.distinct() == distinct;
     }
     let row = Record::new("quotient", "count k-mers", n).time(seconds).by("packed reads", false);

@@ -19,7 +19,7 @@ use simd_minimizers::seq_hash::NtHasher;
 use tempfile::TempDir;
 use warpset::gpu::Device;
 use warpset::sequence::Minimizers;
-use warpset_kmers::{Backend, Index, IndexKind, Indexing, Screened, Screening};
+use warpset_kmers::{BackendChoice, Index, IndexKind, Indexing, Screened, Screening};
 
 use bench_frame::clock::Effort;
 use bench_frame::input::genome::random_letters;
@@ -158,7 +158,7 @@ fn on_host(session: &mut Session, genome: usize) -> anyhow::Result<()> {
             session.add(&Target::Cpu, threads, row, index.len() as usize <= input.minimizers);
             loaded(session, &input, threads, &index, name)?;
             for (i, (reads, present)) in KINDS.into_iter().enumerate() {
-                let screening = Screening::by_index(&index).backend(Backend::Cpu).threads(threads_of(threads));
+                let screening = Screening::by_index(&index).backend(BackendChoice::Cpu).threads(threads_of(threads));
                 let path = input.reads(reads);
                 let (seconds, screened) = session.made(threads, || Ok(screening.run(std::slice::from_ref(&path))?))?;
                 let bytes = (index.memory_bytes() as usize).next_power_of_two();

@@ -14,7 +14,7 @@ use crate::gpu::device_run::DeviceElements;
 use crate::gpu::query::lookup::FLIPPED_FROM;
 use crate::gpu::update::batch;
 use crate::gpu::wide_values;
-use crate::gpu::wide_values::Answers;
+use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 /// Threads that look up, at most: as many as fill the bus.
@@ -31,7 +31,7 @@ const MOST_PARTS: usize = 4;
 const ALIGNMENT: usize = 256;
 
 /// Keys that are asked for, and where their answers go.
-struct Asked<'a, K, S> {
+struct Query<'a, K, S> {
     keys: &'a [K],
     /// As many as keys, or none.
     values: &'a mut [S],
@@ -82,14 +82,14 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             Places::of::<K::Stored, V::Stored>(chunk.min(keys.len()), chunk.min(values.len()), chunk.min(keys.len()));
         if keys.len() <= chunk {
             let mut lane = Lane::new(&self.device, places.words(), places.words())?;
-            let asked = Asked { keys, values, found };
+            let asked = Query { keys, values, found };
             self.ask(&mut lane, &asked, flips)?;
             return take(&mut lane, asked);
         }
-        let mut shares: Vec<Vec<Asked<'_, K, V::Stored>>> = (0..threads).map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<Query<'_, K, V::Stored>>> = (0..threads).map(|_| Vec::new()).collect();
         let mut values = values.chunks_mut(chunk);
         for (i, (keys, found)) in keys.chunks(chunk).zip(found.chunks_mut(chunk / 64)).enumerate() {
-            shares[i % threads].push(Asked { keys, values: values.next().unwrap_or_default(), found });
+            shares[i % threads].push(Query { keys, values: values.next().unwrap_or_default(), found });
         }
         // What the threads ask has no policy, and so is the same type for all.
         let of = self.snapshot();
@@ -115,7 +115,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 
     /// Queues one chunk on an idle lane: keys there, the lookup, answers back.
-    fn ask(&self, lane: &mut Lane, asked: &Asked<'_, K, V::Stored>, flips: bool) -> Result<(), Error> {
+    fn ask(&self, lane: &mut Lane, asked: &Query<'_, K, V::Stored>, flips: bool) -> Result<(), Error> {
         let n = asked.keys.len();
         let Places { keys, found, values } = Places::of::<K::Stored, V::Stored>(n, asked.values.len(), n);
         K::store(asked.keys, bytemuck::cast_slice_mut(&mut lane.host()?[keys.clone()]));
@@ -132,7 +132,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 let nowhere = bits.global_mut().cast();
                 self.queue_lookup(&stream, method, queries, nowhere, 0, bits)?;
             } else {
-                let mut answers = Answers::<V>::new(&stream, to.slice_mut(..values.len()).cast()?)?;
+                let mut answers = AnswerBuffer::<V>::new(&stream, to.slice_mut(..values.len()).cast()?)?;
                 self.queue_lookup(&stream, method, queries, answers.global_mut(), V::WORDS, bits)?;
                 answers.finish(&stream)?;
             }
@@ -142,7 +142,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 }
 
 /// Waits for a lane, and copies the answers that have arrived.
-fn take<K: DeviceKey, S: bytemuck::Pod>(lane: &mut Lane, asked: Asked<'_, K, S>) -> Result<(), Error> {
+fn take<K: DeviceKey, S: bytemuck::Pod>(lane: &mut Lane, asked: Query<'_, K, S>) -> Result<(), Error> {
     let places = Places::of::<K::Stored, S>(asked.keys.len(), asked.values.len(), asked.keys.len());
     let host = lane.host()?;
     if !places.values.is_empty() {

@@ -13,7 +13,7 @@ use warpset_base::parallel;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
 use crate::error::one_per_key;
-use crate::gpu::wide_values::Answers;
+use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
@@ -212,7 +212,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         for device in [keys.device(), values.device(), found.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
-        let mut answers = Answers::<V>::new(stream, values.slice_mut(..needed))?;
+        let mut answers = AnswerBuffer::<V>::new(stream, values.slice_mut(..needed))?;
         // SAFETY: lengths were checked; the caller answers for the rest.
         unsafe {
             self.queue_lookup(stream, method, keys, answers.global_mut(), V::WORDS, found.slice_mut(..words))?;

@@ -112,17 +112,17 @@ pub(super) unsafe fn copy<T: Pod>(
 }
 
 /// Where a query puts the values of its answers: to their places, or first their addresses, if they are in rows.
-pub(super) struct Answers<'a, V: DeviceValue> {
+pub(super) struct AnswerBuffer<'a, V: DeviceValue> {
     out: DeviceSliceMut<'a, V::Stored>,
     addresses: Option<DeviceVec<u64>>,
 }
 
-impl<'a, V: DeviceValue> Answers<'a, V> {
+impl<'a, V: DeviceValue> AnswerBuffer<'a, V> {
     /// A place for each value.
     pub(super) fn new(stream: &Stream, out: DeviceSliceMut<'a, V::Stored>) -> Result<Self> {
         check_alignment::<V>(out.as_slice())?;
         let addresses = if V::IN_ROWS { Some(stream.alloc_uninit(out.len())?) } else { None };
-        Ok(Answers { out, addresses })
+        Ok(AnswerBuffer { out, addresses })
     }
 
     /// What a kernel writes `V::WORDS` words per value to.

@@ -83,18 +83,22 @@ fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], asked: usize)
 }
 
 /// The answers of up to 64 keys: which of them have a value, and the values of those.
-struct Answers<V> {
+struct GroupAnswers<V> {
     found: u64,
     values: [V; GROUP],
 }
 
-fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
+fn look_up_group<K: OrderedKey, V: Value>(levels: &[Indexed<'_, K, V>], keys: &[K]) -> GroupAnswers<V> {
     by_best!(|by| look_up_group_by(by, levels, keys))
 }
 
 #[inline(always)]
-fn look_up_group_by<K: OrderedKey, V: Value>(by: impl Compare, levels: &[Indexed<'_, K, V>], keys: &[K]) -> Answers<V> {
-    let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
+fn look_up_group_by<K: OrderedKey, V: Value>(
+    by: impl Compare,
+    levels: &[Indexed<'_, K, V>],
+    keys: &[K],
+) -> GroupAnswers<V> {
+    let mut answers = GroupAnswers { found: 0, values: [V::NONE; GROUP] };
     let mut hashes = [0; GROUP];
     if levels.iter().any(|level| level.filter.is_some()) {
         hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key));
@@ -158,7 +162,7 @@ fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],
     targets: &mut [T],
-    answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
+    answer: impl Fn(&GroupAnswers<V>, &mut [T]) + Sync,
 ) {
     debug_assert_eq!(keys.len(), targets.len());
     let levels = prepare(levels, keys.len());
@@ -180,7 +184,7 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     keys: &[K],
     targets: &mut [T],
     words: &mut [u64],
-    answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
+    answer: impl Fn(&GroupAnswers<V>, &mut [T]) + Sync,
 ) {
     let levels = prepare(levels, keys.len());
     let task = |((keys, targets), words): ((&[K], &mut [T]), &mut [u64])| {
@@ -216,7 +220,7 @@ pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     values: &mut [V],
     words: &mut [u64],
 ) {
-    let answer = |answers: &Answers<V>, to: &mut [V]| to.copy_from_slice(&answers.values[..to.len()]);
+    let answer = |answers: &GroupAnswers<V>, to: &mut [V]| to.copy_from_slice(&answers.values[..to.len()]);
     look_up_bits(levels, keys, values, words, answer);
 }
 

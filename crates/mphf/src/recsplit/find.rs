@@ -14,10 +14,10 @@
 //! node; [`one_by_one`], [`simd_leaf`] and [`simd_splitting`] search it.
 
 pub(crate) mod cpu;
-mod fit_rotations;
 mod node;
 mod one_by_one;
 mod portable;
+mod rotation_match;
 mod simd_hash;
 mod simd_leaf;
 mod simd_splitting;

@@ -2,12 +2,12 @@
 
 use warpset_core::sequence_filter::{BLOCK_BITS, Shape};
 
-use super::layout::SequenceFilterLayout;
+use super::layout::Layout;
 use super::sequences::Sequences;
 use crate::{Error, SequenceFilter};
 
 /// Bits per k-mer unless the user asks for another number.
-pub const DEFAULT_BITS_PER_KMER: f64 = 16.0;
+pub const DEFAULT_BITS_PER_KEY: f64 = 16.0;
 /// Bases per k-mer unless the user asks for another number.
 pub const DEFAULT_K: u32 = 31;
 
@@ -16,30 +16,24 @@ pub const DEFAULT_K: u32 = 31;
 /// ```
 /// use warpset_sequence::SequenceFilter;
 ///
-/// let filter = SequenceFilter::builder(1_000_000).k(31).bits_per_kmer(12.0).build()?;
+/// let filter = SequenceFilter::builder(1_000_000).k(31).bits_per_key(12.0).build()?;
 /// assert_eq!((filter.layout().k(), filter.layout().s()), (31, 27));
 /// assert!(filter.expected_fpr(1_000_000) < 0.0001);
 /// # Ok::<(), warpset_sequence::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct SequenceFilterBuilder {
+pub struct Builder {
     kmers: u64,
     k: u32,
     s: Option<u32>,
     m: Option<u32>,
-    bits_per_kmer: f64,
+    bits_per_key: f64,
 }
 
-impl SequenceFilterBuilder {
-    pub(crate) fn new(kmers: u64) -> SequenceFilterBuilder {
-        SequenceFilterBuilder {
-            kmers: kmers.max(1),
-            k: DEFAULT_K,
-            s: None,
-            m: None,
-            bits_per_kmer: DEFAULT_BITS_PER_KMER,
-        }
+impl Builder {
+    pub(crate) fn new(kmers: u64) -> Builder {
+        Builder { kmers: kmers.max(1), k: DEFAULT_K, s: None, m: None, bits_per_key: DEFAULT_BITS_PER_KEY }
     }
 
     /// Bases per k-mer, 9 to 32. Default: 31.
@@ -64,25 +58,25 @@ impl SequenceFilterBuilder {
     }
 
     /// Bits of memory per k-mer. Default: 16.
-    pub fn bits_per_kmer(mut self, bits: f64) -> Self {
-        self.bits_per_kmer = bits;
+    pub fn bits_per_key(mut self, bits: f64) -> Self {
+        self.bits_per_key = bits;
         self
     }
 
     /// The parameters that these settings come to.
     ///
     /// # Errors
-    /// [`Error::InvalidBitsPerKmer`], [`Error::InvalidLengths`], [`Error::TooLarge`].
-    pub fn layout(&self) -> Result<SequenceFilterLayout, Error> {
-        let bits_per_kmer = self.bits_per_kmer;
-        if !(bits_per_kmer > 0.0 && bits_per_kmer.is_finite()) {
-            return Err(Error::InvalidBitsPerKmer { bits_per_kmer });
+    /// [`Error::InvalidBitsPerKey`], [`Error::InvalidLengths`], [`Error::TooLarge`].
+    pub fn layout(&self) -> Result<Layout, Error> {
+        let bits_per_key = self.bits_per_key;
+        if !(bits_per_key > 0.0 && bits_per_key.is_finite()) {
+            return Err(Error::InvalidBitsPerKey { bits_per_key });
         }
-        let blocks = (self.kmers as f64 * bits_per_kmer / BLOCK_BITS as f64).ceil() as u64;
+        let blocks = (self.kmers as f64 * bits_per_key / BLOCK_BITS as f64).ceil() as u64;
         let suits = Shape::for_kmers(self.k, self.kmers);
         let s = self.s.or(suits.map(Shape::s)).unwrap_or(self.k);
         let m = self.m.unwrap_or_else(|| Shape::minimizer_for(s, self.kmers));
-        SequenceFilterLayout::new(self.k, s, m, blocks)
+        Layout::new(self.k, s, m, blocks)
     }
 
     /// Checks every setting, then allocates: an empty filter.

@@ -6,21 +6,21 @@
 use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
 use warpset_base::words::AlignedWords;
 
-use super::layout::SequenceFilterLayout;
+use super::layout::Layout;
 use crate::{Error, SequenceFilter, SequenceFilterView};
 
 impl Saved for SequenceFilter {
     const STRUCTURE: Structure = Structure::SEQUENCE_FILTER;
     const NAME: &'static str = "sequence filter";
     type Word = u64;
-    type Layout = SequenceFilterLayout;
+    type Layout = Layout;
     type Error = Error;
 
-    fn layout_of(fields: [u64; FIELDS]) -> Result<SequenceFilterLayout, Error> {
-        SequenceFilterLayout::from_fields(fields)
+    fn layout_of(fields: [u64; FIELDS]) -> Result<Layout, Error> {
+        Layout::from_fields(fields)
     }
 
-    fn words_of(layout: &SequenceFilterLayout) -> u64 {
+    fn words_of(layout: &Layout) -> u64 {
         layout.words()
     }
 
@@ -32,7 +32,7 @@ impl Saved for SequenceFilter {
         bytemuck::cast_slice::<u64, u8>(self.words())
     }
 
-    fn from_saved(layout: SequenceFilterLayout, words: AlignedWords<u64>) -> Result<SequenceFilter, Error> {
+    fn from_saved(layout: Layout, words: AlignedWords<u64>) -> Result<SequenceFilter, Error> {
         Ok(SequenceFilter::from_parts(layout, words))
     }
 }

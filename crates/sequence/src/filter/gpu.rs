@@ -9,8 +9,8 @@ use warpset_kernels::sequence::filter as kernels;
 use warpset_kernels::sequence::tile::{BLOCK, OWN_WORDS, SHARED_BYTES};
 use warpset_simt::GlobalMut;
 
-use super::layout::SequenceFilterLayout;
-use crate::{Error, SequenceFilterBuilder};
+use super::layout::Layout;
+use crate::{Builder, Error};
 
 mod host;
 #[cfg(test)]
@@ -45,32 +45,32 @@ const RESIDENT: usize = 8;
 /// # Ok::<(), warpset_sequence::Error>(())
 /// ```
 pub struct SequenceFilter {
-    layout: SequenceFilterLayout,
+    layout: Layout,
     device: Device,
     /// The words of a filter of this layout.
     words: DeviceVec<u64>,
 }
 
-/// A builder of filters on a device: made by [`SequenceFilterBuilder::on`].
+/// A builder of filters on a device: made by [`Builder::on`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct DeviceSequenceFilterBuilder {
-    settings: SequenceFilterBuilder,
+pub struct DeviceBuilder {
+    settings: Builder,
     device: Device,
 }
 
-impl SequenceFilterBuilder {
+impl Builder {
     /// A builder with these settings of filters in device memory.
-    pub fn on(&self, device: &Device) -> DeviceSequenceFilterBuilder {
-        DeviceSequenceFilterBuilder { settings: *self, device: device.clone() }
+    pub fn on(&self, device: &Device) -> DeviceBuilder {
+        DeviceBuilder { settings: *self, device: device.clone() }
     }
 }
 
-impl DeviceSequenceFilterBuilder {
+impl DeviceBuilder {
     /// Checks every setting, then allocates: an empty filter.
     ///
     /// # Errors
-    /// The errors of [`SequenceFilterBuilder::layout`], and [`Error::Gpu`].
+    /// The errors of [`Builder::layout`], and [`Error::Gpu`].
     pub fn build(&self) -> Result<SequenceFilter, Error> {
         SequenceFilter::with_layout(&self.device, self.settings.layout()?)
     }
@@ -98,7 +98,7 @@ impl SequenceFilter {
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device has too little memory.
-    pub fn with_layout(device: &Device, layout: SequenceFilterLayout) -> Result<SequenceFilter, Error> {
+    pub fn with_layout(device: &Device, layout: Layout) -> Result<SequenceFilter, Error> {
         let too_large = |_| OutOfMemory { bytes: layout.words().saturating_mul(8) };
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
         Ok(SequenceFilter { layout, device: device.clone(), words })
@@ -136,7 +136,7 @@ impl SequenceFilter {
     }
 
     /// The parameters.
-    pub fn layout(&self) -> &SequenceFilterLayout {
+    pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -156,7 +156,7 @@ impl SequenceFilter {
     }
 
     /// Bits of device memory per k-mer, were `kmers` in the filter.
-    pub fn bits_per_kmer(&self, kmers: u64) -> f64 {
+    pub fn bits_per_key(&self, kmers: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / kmers as f64
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_base::parallel;
 use warpset_core::sequence_filter::{BLOCK_WORDS, mask_of, word_of};
 
-use super::layout::SequenceFilterLayout;
+use super::layout::Layout;
 use super::packed::PackedSequences;
 use super::probes::{Probes, WORDS};
 use super::sequences::{Piece, Sequences, tasks};
@@ -51,7 +51,7 @@ impl Words for Shared<'_> {
 }
 
 /// Inserts the k-mers of all sequences, on all threads of the current pool if they are long enough.
-pub(super) fn insert<S: Sequences + ?Sized>(layout: &SequenceFilterLayout, words: &mut [u64], sequences: &S) {
+pub(super) fn insert<S: Sequences + ?Sized>(layout: &Layout, words: &mut [u64], sequences: &S) {
     let k = layout.k() as usize;
     let (pieces, ends) = tasks(sequences, k, TASK);
     let scratch = || (PackedSequences::new(), Probes::new());
@@ -80,7 +80,7 @@ pub(super) fn insert<S: Sequences + ?Sized>(layout: &SequenceFilterLayout, words
 }
 
 /// Inserts what is packed.
-fn insert_packed(layout: &SequenceFilterLayout, to: &mut impl Words, packed: &PackedSequences, probes: &mut Probes) {
+fn insert_packed(layout: &Layout, to: &mut impl Words, packed: &PackedSequences, probes: &mut Probes) {
     let (words, bytes) = to.place();
     for first in (0..packed.bases().len()).step_by(WORDS) {
         probes.fill(layout.shape(), layout.blocks(), packed.bases(), packed.breaks(), first);

@@ -9,22 +9,22 @@ use crate::Error;
 /// Parameters of a [`SequenceFilter`](crate::SequenceFilter): lengths of its k-mers, s-mers and minimizers, and its
 /// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SequenceFilterLayout {
+pub struct Layout {
     shape: Shape,
     blocks: u64,
 }
 
-impl SequenceFilterLayout {
+impl Layout {
     /// A filter of k-mers of `k` bases by s-mers of `s` and minimizers of `m`, in `blocks` blocks of 32 bytes.
     ///
     /// # Errors
     /// [`Error::InvalidLengths`] unless `9 <= k <= 32` and `4 <= m <= s <= k`; [`Error::ZeroCapacity`] without blocks,
     /// [`Error::TooLarge`] with more than 2^32.
-    pub fn new(k: u32, s: u32, m: u32, blocks: u64) -> Result<SequenceFilterLayout, Error> {
+    pub fn new(k: u32, s: u32, m: u32, blocks: u64) -> Result<Layout, Error> {
         let shape = Shape::new(k, s, m).ok_or(Error::InvalidLengths { k, s, m })?;
         match blocks {
             0 => Err(Error::ZeroCapacity),
-            1..=MAX_BLOCKS => Ok(SequenceFilterLayout { shape, blocks }),
+            1..=MAX_BLOCKS => Ok(Layout { shape, blocks }),
             _ => {
                 let bytes = |blocks: u64| blocks.saturating_mul(BLOCK_BITS / 8);
                 Err(Error::TooLarge { bytes: bytes(blocks), limit: bytes(MAX_BLOCKS) })
@@ -79,7 +79,7 @@ impl SequenceFilterLayout {
         [self.blocks, k.into(), s.into(), m.into(), 0, 0, 0, 0]
     }
 
-    pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<SequenceFilterLayout, Error> {
+    pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<Layout, Error> {
         let invalid = |field, value| Error::from(FileError::InvalidHeader { field, value });
         let [blocks, k, s, m, unused @ ..] = fields;
         if let Some(&value) = unused.iter().find(|&&value| value != 0) {
@@ -89,13 +89,13 @@ impl SequenceFilterLayout {
         let shape =
             Shape::new(small(k), small(s), small(m)).ok_or_else(|| invalid("bases per k-mer, s-mer, minimizer", k))?;
         match blocks {
-            1..=MAX_BLOCKS => Ok(SequenceFilterLayout { shape, blocks }),
+            1..=MAX_BLOCKS => Ok(Layout { shape, blocks }),
             _ => Err(invalid("blocks", blocks)),
         }
     }
 
     /// An error that names the first parameter in which the other one differs.
-    pub(crate) fn expect_same(&self, other: &SequenceFilterLayout) -> Result<(), Error> {
+    pub(crate) fn expect_same(&self, other: &Layout) -> Result<(), Error> {
         let fields = ["blocks", "bases per k-mer", "bases per s-mer", "bases per minimizer"];
         let values = self.to_fields().into_iter().zip(other.to_fields());
         match fields.into_iter().zip(values).find(|(_, (left, right))| left != right) {

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use warpset_base::file::{self, MappedWords};
 
-use crate::{Error, SequenceFilter, SequenceFilterLayout, SequenceFilterView};
+use crate::{Error, Layout, SequenceFilter, SequenceFilterView};
 
 /// A filter in a memory-mapped file, opened by [`SequenceFilter::map`]: answers every query, and processes that map the
 /// same file share its memory.
 pub struct MappedSequenceFilter {
-    layout: SequenceFilterLayout,
+    layout: Layout,
     words: MappedWords<u64>,
 }
 
 impl MappedSequenceFilter {
     /// The parameters.
-    pub fn layout(&self) -> &SequenceFilterLayout {
+    pub fn layout(&self) -> &Layout {
         &self.layout
     }
 

@@ -7,7 +7,7 @@
 
 use warpset_core::sequence_filter::{BITS_PER_SMER, Shape};
 
-use super::layout::SequenceFilterLayout;
+use super::layout::Layout;
 
 /// 32-bit words per block.
 const WORDS: f64 = 8.0;
@@ -20,7 +20,7 @@ fn density(shape: Shape) -> f64 {
 }
 
 /// Calls `f(s-mers, probability)` for the numbers of s-mers that blocks have, were `kmers` in the filter.
-fn loads(layout: &SequenceFilterLayout, kmers: u64, mut f: impl FnMut(f64, f64)) {
+fn loads(layout: &Layout, kmers: u64, mut f: impl FnMut(f64, f64)) {
     let shape = layout.shape();
     let mean = kmers as f64 / layout.blocks() as f64;
     let runs = mean * density(shape);
@@ -68,7 +68,7 @@ fn add_powers(powers: &mut [f64], rate: f64, weight: f64) {
     }
 }
 
-pub(super) fn expected_fpr(layout: &SequenceFilterLayout, kmers: u64) -> f64 {
+pub(super) fn expected_fpr(layout: &Layout, kmers: u64) -> f64 {
     let mut powers = vec![0.0; layout.shape().smers() as usize];
     loads(layout, kmers, |load, probability| {
         // Two bits of one word: the mean of the square of its fill.
@@ -78,14 +78,14 @@ pub(super) fn expected_fpr(layout: &SequenceFilterLayout, kmers: u64) -> f64 {
     of_kmers(layout.shape(), &powers)
 }
 
-pub(super) fn predicted_fill(layout: &SequenceFilterLayout, kmers: u64) -> f64 {
+pub(super) fn predicted_fill(layout: &Layout, kmers: u64) -> f64 {
     let mut fill = 0.0;
     loads(layout, kmers, |load, probability| fill += probability * (1.0 - clear(load, 1)));
     fill
 }
 
 /// The rate of a filter with these words, 64 bits each.
-pub(super) fn fpr(layout: &SequenceFilterLayout, words: &[u64]) -> f64 {
+pub(super) fn fpr(layout: &Layout, words: &[u64]) -> f64 {
     let count = layout.shape().smers() as usize;
     let square = |half: u32| (f64::from(half.count_ones()) / 32.0).powi(BITS_PER_SMER as i32);
     let parts = warpset_base::parallel::map(words.chunks(1 << 14), |words| {

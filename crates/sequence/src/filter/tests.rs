@@ -8,11 +8,11 @@ use warpset_core::minimizer::{canonical, code, is_base, letter};
 use warpset_core::sequence_filter::{Both, MAX_BLOCKS, Span, block_of, mask_of, word_of};
 
 use super::view::{TASK, random_letters};
-use crate::{Error, Hits, PackedSequences, SequenceFilter, SequenceFilterLayout, SequenceFilterView, Threshold};
+use crate::{Error, Hits, Layout, PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
 
 /// The definition, k-mer by k-mer.
 pub(super) struct Model {
-    layout: SequenceFilterLayout,
+    layout: Layout,
     pub kmers: HashSet<u64>,
     pub words: Vec<u64>,
 }
@@ -23,7 +23,7 @@ fn number(letters: &[u8]) -> u64 {
 }
 
 impl Model {
-    pub fn new(layout: SequenceFilterLayout) -> Model {
+    pub fn new(layout: Layout) -> Model {
         Model { layout, kmers: HashSet::new(), words: vec![0; layout.words() as usize] }
     }
 
@@ -118,7 +118,7 @@ pub(super) fn reads(count: u64, most: usize, seed: u64) -> Vec<Vec<u8>> {
     reads
 }
 
-fn is_as_the_model(layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
+fn is_as_the_model(layout: Layout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
     let mut model = Model::new(layout);
     stored.iter().for_each(|read| model.insert(read));
     let mut filter = SequenceFilter::with_layout(layout).unwrap();
@@ -159,12 +159,12 @@ fn is_as_the_model(layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Ve
 fn filters_are_as_the_model() {
     for (i, (k, s, m)) in SHAPES.into_iter().enumerate() {
         for blocks in [1, 7, 1000] {
-            let layout = SequenceFilterLayout::new(k, s, m, blocks).unwrap();
+            let layout = Layout::new(k, s, m, blocks).unwrap();
             let seed = i as u64 + blocks;
             is_as_the_model(layout, &reads(20, 400, seed), &reads(10, 200, seed + 100));
         }
     }
-    let layout = SequenceFilterLayout::new(31, 26, 16, 100).unwrap();
+    let layout = Layout::new(31, 26, 16, 100).unwrap();
     is_as_the_model(layout, &[], &[]);
     is_as_the_model(layout, &[vec![], vec![b'A'; 30]], &[vec![b'A'; 31], vec![b'N'; 100]]);
 }
@@ -177,7 +177,7 @@ proptest! {
         k in 9u32..=32, parts in any::<(u32, u32)>(), blocks in 1u64..200, seed in any::<u64>(), len in 1usize..1500,
     ) {
         let s = 4 + parts.0 % (k - 3);
-        let layout = SequenceFilterLayout::new(k, s, 4 + parts.1 % (s - 3), blocks).unwrap();
+        let layout = Layout::new(k, s, 4 + parts.1 % (s - 3), blocks).unwrap();
         is_as_the_model(layout, &reads(6, len, seed), &reads(4, len, !seed));
     }
 }
@@ -230,7 +230,7 @@ fn unions() {
     filter.merge(&other).unwrap();
     assert!(filter == builder.build_from(&[left, right].concat()).unwrap());
     let before = filter.clone();
-    for foreign in [builder.k(30), builder.s(25), builder.m(10), builder.bits_per_kmer(15.0)] {
+    for foreign in [builder.k(30), builder.s(25), builder.m(10), builder.bits_per_key(15.0)] {
         let foreign = foreign.build().unwrap();
         assert!(matches!(filter.merge(&foreign), Err(Error::Incompatible { .. })));
         assert!(filter.check_compatible(&foreign).is_err() && filter == before);
@@ -284,7 +284,7 @@ fn settings_and_their_limits() {
     let layout = builder.layout().unwrap();
     assert_eq!((layout.k(), layout.s(), layout.m(), layout.blocks()), (31, 27, 13, 1 << 16));
     for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(builder.bits_per_kmer(bits).build(), Err(Error::InvalidBitsPerKmer { .. })));
+        assert!(matches!(builder.bits_per_key(bits).build(), Err(Error::InvalidBitsPerKey { .. })));
     }
     for foreign in [builder.k(8), builder.k(33), builder.s(32), builder.m(3), builder.s(20).m(21), builder.k(u32::MAX)]
     {
@@ -297,7 +297,7 @@ fn settings_and_their_limits() {
     assert_eq!((largest.blocks(), largest.m()), (MAX_BLOCKS, 20));
     assert!(matches!(SequenceFilter::builder((1 << 36) + 17).layout(), Err(Error::TooLarge { .. })));
     assert!(SequenceFilter::builder(u64::MAX).layout().is_err());
-    assert!(matches!(SequenceFilterLayout::new(31, 26, 16, 0), Err(Error::ZeroCapacity)));
+    assert!(matches!(Layout::new(31, 26, 16, 0), Err(Error::ZeroCapacity)));
 }
 
 /// Theory, the filter's own estimate, and samples agree.
@@ -306,7 +306,7 @@ fn rates_of_false_positives() {
     // (k, s, m, bits per k-mer, how far apart theory and samples may be)
     for (k, s, m, bits) in [(31, 31, 13, 8.0), (31, 29, 13, 4.0), (31, 28, 16, 4.0), (31, 26, 13, 3.0)] {
         let n = 300_000;
-        let builder = SequenceFilter::builder(n).k(k).s(s).m(m).bits_per_kmer(bits);
+        let builder = SequenceFilter::builder(n).k(k).s(s).m(m).bits_per_key(bits);
         let filter = builder.build_from(&[random_letters(n + u64::from(k) - 1, 9)]).unwrap();
         let (expected, estimated, measured) = (filter.expected_fpr(n), filter.fpr(), filter.measured_fpr(2_000_000, 4));
         let near = |a: f64, b: f64| (0.6..1.6).contains(&(a / b));

@@ -9,7 +9,7 @@ use warpset_core::minimizer;
 use warpset_core::sequence_filter::{BLOCK_BITS, BLOCK_WORDS, mask_of, word_of};
 
 use super::hits::{Hits, Threshold};
-use super::layout::SequenceFilterLayout;
+use super::layout::Layout;
 use super::packed::PackedSequences;
 use super::probes::{POSITIONS, Probes, WORDS};
 use super::rates;
@@ -38,7 +38,7 @@ const SAMPLE_LETTERS: u64 = 1 << 16;
 /// ```
 #[derive(Clone, Copy)]
 pub struct SequenceFilterView<'a> {
-    layout: SequenceFilterLayout,
+    layout: Layout,
     words: &'a [u64],
 }
 
@@ -89,13 +89,13 @@ fn bits_from(words: &[u32], len: usize) -> Bitmap {
 
 impl<'a> SequenceFilterView<'a> {
     /// `words` are exactly the words of `layout`.
-    pub(crate) fn new(layout: SequenceFilterLayout, words: &'a [u64]) -> SequenceFilterView<'a> {
+    pub(crate) fn new(layout: Layout, words: &'a [u64]) -> SequenceFilterView<'a> {
         debug_assert_eq!(words.len() as u64, layout.words());
         SequenceFilterView { layout, words }
     }
 
     /// The parameters.
-    pub fn layout(&self) -> &SequenceFilterLayout {
+    pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -110,7 +110,7 @@ impl<'a> SequenceFilterView<'a> {
     }
 
     /// Bits of memory per k-mer, were `kmers` in the filter.
-    pub fn bits_per_kmer(&self, kmers: u64) -> f64 {
+    pub fn bits_per_key(&self, kmers: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / kmers as f64
     }
 

@@ -39,9 +39,9 @@ fn measure(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<(
     let (bases, breaks) = (device.from_slice(packed.bases())?, device.from_slice(packed.breaks())?);
     let mut found = device.alloc_zeroed::<u32>(packed.bases().len())?;
     let (stream, target) = (device.new_stream()?, Target::Gpu(device.clone()));
-    let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).on(device).build()?;
-    let (bytes, bits) = (filter.memory_bytes() as usize, filter.bits_per_kmer(n as u64));
-    let mut empty = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).on(device).build()?;
+    let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_key(BITS).on(device).build()?;
+    let (bytes, bits) = (filter.memory_bytes() as usize, filter.bits_per_key(n as u64));
+    let mut empty = SequenceFilter::builder(n as u64).k(K as u32).bits_per_key(BITS).on(device).build()?;
     let cell = std::cell::RefCell::new(&mut empty);
     let clear = || Ok(cell.borrow_mut().clear()?);
     // SAFETY, of all that is queued below: all memory lives until the stream has been waited for, and nothing else uses

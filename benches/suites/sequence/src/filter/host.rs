@@ -31,7 +31,7 @@ fn measure(session: &mut Session, n: usize) -> anyhow::Result<()> {
     let present: Vec<&[u8]> = own[..asked.min(n)].chunks(READ).collect();
     let kmers_of = |reads: &[&[u8]]| reads.iter().map(|read| (read.len() + 1).saturating_sub(K)).sum::<usize>();
     for &threads in session.threads(true) {
-        let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).build()?;
+        let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_key(BITS).build()?;
         let clear = |filter: &mut SequenceFilter| {
             filter.clear();
             Ok(())
@@ -59,7 +59,7 @@ fn measure(session: &mut Session, n: usize) -> anyhow::Result<()> {
         for (operation, n_of, seconds) in times {
             let mut row = row(operation, n_of, seconds, n).by("from letters", false);
             row.fpr = Some(passed as f64 / kmers_of(&reads) as f64);
-            row.bits_per_item = Some(filter.bits_per_kmer(n as u64));
+            row.bits_per_item = Some(filter.bits_per_key(n as u64));
             session.add(&Target::Cpu, threads, row, right);
         }
         of_kmers(session, threads, &own, &others)?;

@@ -56,7 +56,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             _ => (sight.visible, sight.known),
         };
         let is_known = known != visibility::UNKNOWN && n <= u32::MAX as usize;
-        let asked = Asked { keys, table, levels, visible, known };
+        let asked = Query { keys, table, levels, visible, known };
         if is_known && method == LookupMethod::Flipped {
             // SAFETY: the caller's promise is the same.
             return unsafe { self.queue_flipped(stream, asked, out_values, value_words, found) };
@@ -89,7 +89,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     unsafe fn queue_sorted(
         &self,
         stream: &Stream,
-        asked: Asked<'_, K::Stored>,
+        asked: Query<'_, K::Stored>,
         out_values: GlobalMut<u32>,
         value_words: u32,
         mut found: DeviceSliceMut<'_, u64>,
@@ -108,7 +108,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             sort_pairs_async(stream, asked.keys, numbers.as_slice(), &mut sorted, &mut places, by)?;
             let places = places.global();
             if (n as u64).saturating_mul(SCATTERED_ELEMENTS) < self.resident_len() {
-                let Asked { table, levels, visible, known, .. } = asked;
+                let Query { table, levels, visible, known, .. } = asked;
                 let (queries, found) = (sorted.global(), found.global_mut().cast());
                 #[rustfmt::skip]
                 let kernel = lsm_lookup_sorted {
@@ -119,7 +119,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             }
             let mut values = stream.alloc_uninit::<u32>(n * value_words as usize)?;
             let mut bits = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-            let asked = Asked { keys: sorted.as_slice(), ..asked };
+            let asked = Query { keys: sorted.as_slice(), ..asked };
             self.queue_flipped(stream, asked, values.global_mut(), value_words, bits.as_mut_slice())?;
             let window = if value_words == 0 { n } else { WINDOW_BYTES / (4 * value_words as usize) };
             let tiles = n.div_ceil(lookup::BLOCK as usize * lookup::SCATTERED);
@@ -137,12 +137,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     unsafe fn queue_flipped(
         &self,
         stream: &Stream,
-        asked: Asked<'_, K::Stored>,
+        asked: Query<'_, K::Stored>,
         out_values: GlobalMut<u32>,
         value_words: u32,
         mut found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        let Asked { keys, table, levels, visible, known } = asked;
+        let Query { keys, table, levels, visible, known } = asked;
         let (queries, n) = (keys.global(), keys.len());
         let all = (known == visibility::ALL).into();
         let most = FLIPPED_ELEMENTS;
@@ -203,7 +203,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 
 /// Queries, and the tree that they go to.
 #[derive(Clone, Copy)]
-struct Asked<'a, K> {
+struct Query<'a, K> {
     keys: DeviceSlice<'a, K>,
     table: Global<u64>,
     levels: u32,

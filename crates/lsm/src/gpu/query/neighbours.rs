@@ -6,7 +6,7 @@ use warpset_kernels::lsm::neighbours::{self, lsm_neighbours};
 use warpset_simt::LaunchConfig;
 
 use crate::Error;
-use crate::gpu::wide_values::Answers;
+use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 /// Blocks for each multiprocessor; they go on in strides.
@@ -191,7 +191,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let queries_per_block = (32 / levels.max(1).next_power_of_two() * neighbours::WARPS) as usize;
         let most = (self.device.properties().multiprocessors * BLOCKS) as usize;
         let values = if V::WORDS == 0 { 0 } else { n };
-        let mut answers = Answers::<V>::new(stream, out.values.slice_mut(..values))?;
+        let mut answers = AnswerBuffer::<V>::new(stream, out.values.slice_mut(..values))?;
         let kernel = lsm_neighbours {
             table: self.table(LookupMethod::Auto).global(),
             levels,

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::gpu::index::search_index::Sight;
 use crate::gpu::query::DeviceRanges;
 use crate::gpu::query::range_chunks::room_for;
-use crate::gpu::wide_values::Answers;
+use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 
 /// A tree of fewer elements is not looked into for long ranges.
@@ -204,7 +204,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         if total != 0 {
             let Sight { table, levels, visible, known, order } = sight;
             let (lows, highs) = (lows.global(), highs.global());
-            let mut answers = Answers::<V>::new(stream, to_values.as_mut_slice())?;
+            let mut answers = AnswerBuffer::<V>::new(stream, to_values.as_mut_slice())?;
             let (keys, values, value_words) = (to_keys.global_mut(), answers.global_mut(), V::WORDS);
             // Nothing is read there if none are kept.
             let (spans, long) = (kept.spans.as_ref().unwrap_or(&offsets).global(), kept.long.global());

@@ -1,11 +1,11 @@
 //! Search of a leaf: many trials at a time, one in each lane, generic over the vectors.
 //!
 //! Source: sections 5.4.3 (midstop with a backlog) and 5.5.3. Departure: rotation only looks at trials whose groups are
-//! free of collisions, and has the rotations, not the trials, in lanes ([`super::fit_rotations`]).
+//! free of collisions, and has the rotations, not the trials, in lanes ([`super::rotation_match`]).
 
-use super::fit_rotations::fit;
 use super::node::{NoSolution, Task};
 use super::one_by_one;
+use super::rotation_match::matching_rotations;
 use super::simd_hash::{Hasher, carry_from};
 use crate::u32_vector::{U32Vector, lanes_below};
 use warpset_core::recsplit::hash::{self, REGROUP};
@@ -201,7 +201,7 @@ unsafe fn grouped<V: U32Vector, const M: usize>(task: &Task, to: u64) -> Option<
                         let lane = free.trailing_zeros() as usize;
                         free &= free - 1;
                         let masks: [u32; 6] = std::array::from_fn(|group| words[group][lane & 15]);
-                        if let Some(index) = fit::<V, M>(&masks[..groups]) {
+                        if let Some(index) = matching_rotations::<V, M>(&masks[..groups]) {
                             let trial = trial + lane as u64;
                             return Some(trial * u64::from(task.node.candidates) + u64::from(index));
                         }

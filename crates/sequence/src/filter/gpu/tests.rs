@@ -6,7 +6,7 @@ use warpset_kernels::sequence::tile::OWN_WORDS;
 
 use crate::filter::tests::{SHAPES, reads};
 use crate::filter::view::random_letters;
-use crate::{Bitmap, Error, PackedSequences, SequenceFilter, SequenceFilterLayout, Threshold, gpu};
+use crate::{Bitmap, Error, Layout, PackedSequences, SequenceFilter, Threshold, gpu};
 
 /// Positions that a block of threads answers for, and a warp.
 const TILE: usize = 32 * OWN_WORDS;
@@ -17,7 +17,7 @@ fn joined(sequences: &[Vec<u8>]) -> Vec<u8> {
     sequences.iter().flat_map(|sequence| sequence.iter().copied().chain([b'\n'])).collect()
 }
 
-fn is_as_on_the_host(device: &Device, layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
+fn is_as_on_the_host(device: &Device, layout: Layout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
     let mut host = SequenceFilter::with_layout(layout).unwrap();
     host.insert_bulk(stored);
     let empty = || gpu::SequenceFilter::with_layout(device, layout).unwrap();
@@ -64,7 +64,7 @@ fn devices_have_the_bytes_and_answers_of_the_host() {
             if is_sanitized() && i % 3 != 1 {
                 continue;
             }
-            let layout = SequenceFilterLayout::new(k, s, m, [1, 300, 20][i % 3]).unwrap();
+            let layout = Layout::new(k, s, m, [1, 300, 20][i % 3]).unwrap();
             is_as_on_the_host(&device, layout, &reads(12, 300, i as u64), &reads(6, 200, !(i as u64)));
         }
     }
@@ -75,7 +75,7 @@ fn devices_have_the_bytes_and_answers_of_the_host() {
 fn borders_of_warps_and_tiles() {
     for device in devices(2) {
         for (k, s, m) in [(31, 26, 16), (32, 20, 20), (9, 9, 4)] {
-            let layout = SequenceFilterLayout::new(k, s, m, 2000).unwrap();
+            let layout = Layout::new(k, s, m, 2000).unwrap();
             let around = |border: usize| [border - 1, border, border + 1, border + k as usize];
             let mut lengths: Vec<usize> = [32, WARP, TILE].into_iter().flat_map(around).collect();
             if device.is_emulator() || is_sanitized() {

@@ -18,7 +18,7 @@ const WAITING: u32 = 64;
 const OTHERS: u32 = 24 * 24;
 
 /// Words of shared memory of [`of_warp`], for a warp.
-pub const fn fit_words(groups: u32) -> u32 {
+pub const fn rotation_words(groups: u32) -> u32 {
     if groups < 5 { 0 } else { 2 * WAITING + if groups == 6 { 3 * OTHERS } else { 0 } }
 }
 
@@ -218,7 +218,7 @@ pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
 /// The first rotations that make a bijection, for any leaf, by a warp; `u32::MAX` if there are none.
 ///
 /// # Safety
-/// All lanes of the warp come here together, with the same arguments; `space` is [`fit_words`] words of shared memory,
+/// All lanes of the warp come here together, with the same arguments; `space` is [`rotation_words`] words of shared memory,
 /// which nothing else uses meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]

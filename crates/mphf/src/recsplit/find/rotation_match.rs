@@ -155,7 +155,7 @@ unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
 /// - The conditions of [`U32Vector`].
 /// - `groups` has 2 to [`MAX_GROUPS`] entries; with more than two, `M` is more than 4.
 #[inline(always)]
-pub(super) unsafe fn fit<V: U32Vector, const M: usize>(groups: &[u32]) -> Option<u32> {
+pub(super) unsafe fn matching_rotations<V: U32Vector, const M: usize>(groups: &[u32]) -> Option<u32> {
     let full = u32::MAX >> (32 - M);
     debug_assert!(groups.len() as u32 <= MAX_GROUPS && M <= 24);
     // SAFETY: the caller vouches for the instructions; at most three groups a half keep `extended` within its capacity;
