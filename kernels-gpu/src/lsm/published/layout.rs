@@ -58,7 +58,6 @@ pub struct Counter {
     pub batches: u64,
 }
 
-#[cfg(feature = "bodies")]
 impl Counter {
     /// The full levels, the newest elements first.
     #[inline(always)]
@@ -107,7 +106,6 @@ impl Counter {
 #[derive(Clone, Copy, Debug)]
 pub struct FullLevels(u64);
 
-#[cfg(feature = "bodies")]
 impl Iterator for FullLevels {
     type Item = u32;
 
