@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's own commands, one file each, so that no shell script has to know how things are built.
 
 mod dist;
+mod faults;
 mod laboratory;
 mod package;
 mod pictures;
@@ -32,6 +33,8 @@ enum Job {
     Bench(laboratory::Args),
     /// Pack tests, benches, data and PTX for a GPU node without a Rust toolchain
     Dist(dist::Args),
+    /// Plant the faults of `tests/faults` in a copy, one at a time, and say which of them the tests find
+    Faults(faults::Args),
     /// Pack the crates, build a program from the packages, check what the feature `cuda` adds to it
     Package(package::Args),
     /// Draw the pictures of the documentation, or check that they are fresh
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let done = match job {
         Job::Bench(args) => laboratory::run("bench", &args, peers),
         Job::Dist(args) => dist::run(&args, peers),
+        Job::Faults(args) => faults::run(&args),
         Job::Package(args) => package::run(&args),
         Job::Pictures(args) => pictures::run(&args),
         Job::Ptx(args) => ptx::run(&args),
