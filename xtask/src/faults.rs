@@ -1,5 +1,5 @@
-//! `cargo xtask faults`: plants the faults of `tests/faults/faults.txt`, one at a time, in a copy of the repository, and
-//! says which of them the tests find.
+//! `cargo xtask faults`: plants the faults of `tests/faults/faults.txt`, one at a time, in a copy of the repository,
+//! and reports which of them the tests find.
 //!
 //! A fault is found if the tests do not compile, fail, or are still running after [`SECONDS`]. The copy is in
 //! `target/faults/tree`; compiled files stay, so that the next fault compiles what it changes.
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Fault {
-    /// The file's text with the fault in it.
+    /// Returns the file's text with the fault in it.
     fn planted(&self, root: &Path) -> anyhow::Result<String> {
         let path = root.join(&self.file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -136,7 +136,7 @@ fn copy(root: &Path, tree: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The arguments of the first command that fails, if one does.
+/// Returns the arguments of the first command that fails, if one does.
 fn find<'a>(tree: &Path, commands: impl Iterator<Item = &'a str>, tier: &str) -> anyhow::Result<Option<&'a str>> {
     for arguments in commands {
         // `timeout` ends the tests too, which killing Cargo does not.

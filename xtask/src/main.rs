@@ -70,19 +70,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the workspace: the parent of this package's, asked at run time so that a packed executable follows
-/// the folder it was packed into.
+/// Returns the folder of the workspace: the parent of this package's, read at run time, so that a packed executable
+/// follows the folder it was unpacked into.
 fn workspace_root() -> PathBuf {
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The Cargo that runs this command, or the one on the path.
+/// Returns the Cargo that runs this command, or the one on the path.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder of compiled files, for every workspace of the repository.
+/// Returns the folder of compiled files, for every workspace of the repository.
 fn target_folder(root: &Path) -> PathBuf {
     // Joining an absolute path gives that path.
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))

@@ -5,9 +5,9 @@
 
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset::gpu::{Device, DeviceSlice, DeviceVec};
+use warpset::mphf::{RecSplitKind, StaticFilter};
 use warpset::prelude::{DeviceFilter, Filter};
 use warpset::quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset::mphf::{RecSplitKind, StaticFilter};
 use warpset::static_sets::StaticSet;
 
 use super::device::{keys, waited};
@@ -93,7 +93,11 @@ fn on_cpu(session: &mut Session, n: usize) -> anyhow::Result<()> {
         Ok(builder.build_from(&keys)?)
     })?;
     study.run(session, STATIC_FILTER, || {
-        Ok(StaticFilter::builder_of_kind(RecSplitKind).fpr(RATE).leaf_size(LEAF).bucket_size(BUCKET).build_from(&keys)?)
+        Ok(StaticFilter::builder_of_kind(RecSplitKind)
+            .fpr(RATE)
+            .leaf_size(LEAF)
+            .bucket_size(BUCKET)
+            .build_from(&keys)?)
     })?;
     study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().build_from(&keys)?))?;
     show(session, "Keys per second of all sets, one thread", |row| row.number("threads") == Some(1.0));
