@@ -37,7 +37,9 @@ fn main() -> Result<(), Failure> {
     for threads in [1, cores] {
         ThreadPoolBuilder::new().num_threads(threads).build()?.install(|| -> Result<(), Failure> {
             let mut bloom = builder().build()?;
-            rate(&format!("add, 256 MiB, threads={threads}"), keys.len(), || bloom.insert_bulk(&keys));
+            rate(&format!("add, 256 MiB, threads={threads}"), keys.len(), || {
+                bloom.insert_bulk(&keys).expect("host memory");
+            });
             rate(&format!("contains, 256 MiB, threads={threads}"), keys.len(), || {
                 Filter::contains_bytes_bulk_into(&bloom, &keys, &mut answers).unwrap_or_default();
             });
@@ -48,7 +50,9 @@ fn main() -> Result<(), Failure> {
     let slices: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     let mut small: SplitBlockBloom = SplitBlockBuilder::new(1 << 20).bits_per_key(16.0).build()?;
     ThreadPoolBuilder::new().num_threads(1).build()?.install(|| {
-        rate("strings added, threads=1", slices.len(), || small.insert_bulk(&slices));
+        rate("strings added, threads=1", slices.len(), || {
+            small.insert_bulk(&slices).expect("host memory");
+        });
         rate("strings asked, threads=1", slices.len(), || {
             Filter::contains_bytes_bulk_into(&small, &slices, &mut answers[..slices.len()]).unwrap_or_default();
         });

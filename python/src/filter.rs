@@ -69,7 +69,8 @@ where
     }
 
     fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
-        Ok(with_keys!(keys, |keys| self.insert_bulk(keys))?)
+        with_keys!(keys, |keys| self.insert_bulk(keys))?;
+        Ok(())
     }
 
     fn test_and_insert(&mut self, keys: HostKeys<'_>) -> Result<Vec<bool>> {

@@ -7,6 +7,7 @@ use std::vec;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use warpset::gpu;
+use warpset::prelude::Count;
 use warpset::quotient::{self, MappedRankSelectQuotientFilter, RankSelectQuotientFilter};
 use warpset_kmers::{
     BackendChoice, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,

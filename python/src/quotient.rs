@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use warpset::prelude::Remove;
+use warpset::prelude::{Count, Remove};
 use warpset::quotient::gpu::DeviceSlotKind;
 use warpset::quotient::{self, Builder, Duplicates};
 

@@ -39,26 +39,25 @@ trait Asked {
 }
 
 macro_rules! asked {
-    ($($filter:ty: $hits:ident, $windows:ident => |$answer:ident| $result:expr;)*) => {$(
+    ($($filter:ty => |$answer:ident| $result:expr;)*) => {$(
         impl Asked for $filter {
             fn layout(&self) -> &Layout {
                 self.layout()
             }
             fn hits(&self, sequences: &[&[u8]]) -> Result<Vec<Hits>> {
-                let $answer = self.$hits(sequences);
-                Ok($result)
+                Ok(self.count_bulk(sequences)?)
             }
             fn windows(&self, letters: &[u8]) -> Result<Bitmap> {
-                let $answer = self.$windows(letters);
+                let $answer = self.contains_windows(letters);
                 Ok($result)
             }
         }
     )*};
 }
 asked! {
-    Host: count_bulk, contains_windows => |answer| answer;
-    MappedSequenceFilter: count_bulk, contains_windows => |answer| answer;
-    sequence::gpu::SequenceFilter: count_bulk, contains_windows => |answer| answer?;
+    Host => |answer| answer;
+    MappedSequenceFilter => |answer| answer;
+    sequence::gpu::SequenceFilter => |answer| answer?;
 }
 
 /// Insertions of host sequences.
@@ -69,8 +68,7 @@ trait Grown {
 
 impl Grown for Host {
     fn insert_all(&mut self, sequences: &[&[u8]]) -> Result<()> {
-        self.insert_bulk(sequences);
-        Ok(())
+        Ok(self.insert_bulk(sequences)?)
     }
     fn remove_all(&mut self) -> Result<()> {
         self.clear();

@@ -357,7 +357,7 @@ fn nearly_full(device: &Device, n: usize, least: usize) {
         |filter| filter.to_host(),
         |filter| filter.insert_bulk(&second),
     );
-    host.insert_bulk(&second);
+    host.insert_bulk(&second).unwrap();
     assert!(filter.to_host().unwrap() == host);
     drop((filter, other));
 
@@ -396,7 +396,7 @@ fn nearly_full(device: &Device, n: usize, least: usize) {
                 |filter| filter.merge(&other),
             );
             host.insert_bulk(&second).unwrap();
-            host.remove_bulk(&first);
+            host.remove_bulk(&first).unwrap();
             host.double().unwrap();
             host.merge(&other.to_host().unwrap()).unwrap();
             assert!(filter.to_host().unwrap() == host);

@@ -94,16 +94,13 @@ struct Unit {
     builder: Builder,
 }
 
-/// Modules that papers, measurements and tests alone launch: their files of device code stay empty, so that a registry
-/// takes the crate, and drivers compile their PTX.
-const UNCODED: [&str; 6] = [
-    "limits",
-    "lsm_published",
-    "primitives_segmented_sort",
-    "quotient_papers_builds",
-    "selftest",
-    "static_set_open_addressing",
-];
+/// Modules that measurements and tests alone launch: their files of device code stay empty, so that a registry takes
+/// the crate, and drivers compile their PTX.
+const UNCODED: [&str; 3] = ["limits", "primitives_segmented_sort", "selftest"];
+
+/// Crates outside the library that keep the PTX of their own kernels: folder, and name of the library.
+const KERNELS_OF_OTHERS: [(&str, &str); 2] =
+    [("examples/own-kernel", "own_kernel"), ("benches/papers/kernels", "papers_kernels")];
 
 /// Returns every source of PTX.
 fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
@@ -123,14 +120,13 @@ fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
             builder,
         }
     });
-    let example = root.join("examples/own-kernel");
-    let own_kernel = Unit {
-        name: "own_kernel".to_owned(),
-        path: "examples/own-kernel/ptx/own_kernel.ptx".to_owned(),
+    let others = KERNELS_OF_OTHERS.iter().map(|(folder, name)| Unit {
+        name: (*name).to_owned(),
+        path: format!("{folder}/ptx/{name}.ptx"),
         code: None,
-        builder: Builder::new(example), // as its build script does
-    };
-    Ok(modules.chain([own_kernel]).collect())
+        builder: Builder::new(root.join(folder)), // as its build script does
+    });
+    Ok(modules.chain(others).collect())
 }
 
 /// Returns the modules of `kernels-gpu`, by their files of PTX; a test of that crate compares them with its table.

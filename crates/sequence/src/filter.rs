@@ -108,12 +108,16 @@ impl SequenceFilter {
     /// Inserts the k-mers of a sequence: of every window of `k` letters that are all bases. A long one goes to all
     /// threads of the current rayon pool.
     pub fn insert(&mut self, letters: &[u8]) {
-        self.insert_bulk(&[letters]);
+        insert::insert(&self.layout, self.words.as_mut_slice(), &[letters]);
     }
 
     /// Inserts the k-mers of many sequences, on all threads of the current rayon pool.
-    pub fn insert_bulk<S: Sequences + ?Sized>(&mut self, sequences: &S) {
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn insert_bulk<S: Sequences + ?Sized>(&mut self, sequences: &S) -> Result<(), Error> {
         insert::insert(&self.layout, self.words.as_mut_slice(), sequences);
+        Ok(())
     }
 
     /// Adds all k-mers of `other`, a filter with the same parameters: exactly the filter that both inputs together
@@ -213,7 +217,10 @@ macro_rules! queries {
             }
 
             /// [`contains_windows`](Self::contains_windows) of many sequences, each with a bitmap of its own.
-            pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
+            ///
+            /// # Errors
+            /// None on the host.
+            pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Bitmap>, Error> {
                 self.view().contains_windows_bulk(sequences)
             }
 
@@ -223,7 +230,10 @@ macro_rules! queries {
             }
 
             /// [`count`](Self::count) of many sequences: one answer per sequence, in their order.
-            pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
+            ///
+            /// # Errors
+            /// None on the host.
+            pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Hits>, Error> {
                 self.view().count_bulk(sequences)
             }
 
@@ -233,7 +243,14 @@ macro_rules! queries {
             }
 
             /// [`matches`](Self::matches) of many sequences: one bit per sequence.
-            pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Bitmap {
+            ///
+            /// # Errors
+            /// None on the host.
+            pub fn matches_bulk<S: Sequences + ?Sized>(
+                &self,
+                sequences: &S,
+                threshold: Threshold,
+            ) -> Result<Bitmap, Error> {
                 self.view().matches_bulk(sequences, threshold)
             }
 

@@ -22,18 +22,18 @@
 /// Bloom filters that must not compile.
 ///
 /// ```
-/// use warpset::bloom::BlockedBloom;
+/// use warpset::bloom::{BlockedBloom, Insert};
 /// let mut filter = BlockedBloom::builder(1000).build().unwrap();
 /// let view = filter.view();
 /// assert!(!view.contains(7u64));
-/// filter.insert_bulk(&[7u64]);
+/// filter.insert_bulk(&[7u64]).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0502
-/// use warpset::bloom::BlockedBloom;
+/// use warpset::bloom::{BlockedBloom, Insert};
 /// let mut filter = BlockedBloom::builder(1000).build().unwrap();
 /// let view = filter.view();
-/// filter.insert_bulk(&[7u64]);
+/// filter.insert_bulk(&[7u64]).unwrap();
 /// assert!(!view.contains(7u64));
 /// ```
 pub struct QueriesAndInsertions;

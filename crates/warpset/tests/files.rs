@@ -119,7 +119,7 @@ fn cases() -> Vec<Case> {
             SplitBlockBloom,
             SplitBlockBloomView,
             SplitBlockBloom::builder(1000).build_from(&keys()),
-            |of| of.contains_bulk(&asked()).into_iter().map(u64::from).chain([of.count_ones()]).collect()
+            |of| of.contains_bulk(&asked()).unwrap().into_iter().map(u64::from).chain([of.count_ones()]).collect()
         ),
         case!(
             "BlockedBloom",
@@ -127,7 +127,7 @@ fn cases() -> Vec<Case> {
             BlockedBloom,
             BlockedBloomView,
             BlockedBloom::builder(1000).seed(3).build_from(&keys()),
-            |of| of.contains_bulk(&asked()).into_iter().map(u64::from).chain([of.count_ones()]).collect()
+            |of| of.contains_bulk(&asked()).unwrap().into_iter().map(u64::from).chain([of.count_ones()]).collect()
         ),
         case!(
             "RaoBloom",
@@ -135,7 +135,7 @@ fn cases() -> Vec<Case> {
             RaoBloom,
             RaoBloomView,
             RaoBloom::builder(1000).choices(2).build_from(&keys()),
-            |of| of.contains_bulk(&asked()).into_iter().map(u64::from).chain([of.count_ones()]).collect()
+            |of| of.contains_bulk(&asked()).unwrap().into_iter().map(u64::from).chain([of.count_ones()]).collect()
         ),
         case!("RecSplit", "RecSplit", RecSplit, RecSplitView, RecSplit::builder().build_from(&keys()), |of| of
             .get_bulk(&asked())),
@@ -161,7 +161,7 @@ fn cases() -> Vec<Case> {
             StandardQuotientFilter,
             StandardQuotientFilterView,
             StandardQuotientFilter::builder(1000).duplicates(Duplicates::Kept).build_from(&keys()),
-            |of| of.count_bulk(&asked()).into_iter().chain(of.fingerprints()).chain([of.len()]).collect()
+            |of| of.count_bulk(&asked()).unwrap().into_iter().chain(of.fingerprints()).chain([of.len()]).collect()
         ),
         case!(
             "RankSelectQuotientFilter",
@@ -169,7 +169,7 @@ fn cases() -> Vec<Case> {
             RankSelectQuotientFilter,
             RankSelectQuotientFilterView,
             RankSelectQuotientFilter::builder(1000).duplicates(Duplicates::Counted).build_from(&keys()),
-            |of| of.count_bulk(&asked()).into_iter().chain(of.fingerprints()).chain([of.len()]).collect()
+            |of| of.count_bulk(&asked()).unwrap().into_iter().chain(of.fingerprints()).chain([of.len()]).collect()
         ),
         case!(
             "Lsm<u64, u32>",

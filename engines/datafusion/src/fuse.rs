@@ -5,6 +5,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use warpset_base::file::Structure;
+use warpset_base::filter::Filter;
 use warpset_base::key::Key;
 use warpset_fuse::{BinaryFuse, View, Width, word_of};
 

@@ -11,7 +11,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use warpset_base::file::FileError;
 use warpset_base::key::Key;
-use warpset_bloom::{Error, SplitBlockLayout, View};
+use warpset_bloom::{Error, Filter, SplitBlockLayout, View};
 
 use crate::error::Cause;
 use crate::keys::{self, Visitor};

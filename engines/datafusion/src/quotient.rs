@@ -7,6 +7,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use warpset_base::filter::{Count, Insert};
 use warpset_base::key::Key;
 use warpset_quotient::{
     Duplicates, Error, Layout, RankSelectBuilder, RankSelectQuotientFilter, RankSelectQuotientFilterView,
@@ -84,7 +85,7 @@ impl Filter for RankSelectQuotientFilter {
     }
 
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Cause> {
-        with_room(self, |filter| RankSelectQuotientFilter::insert_bulk(filter, keys).map(|_| ()))
+        with_room(self, |filter| Insert::insert_bulk(filter, keys).map(|_| ()))
     }
 
     fn merge_saved(&mut self, saved: &[u8]) -> Result<(), Cause> {

@@ -9,7 +9,7 @@ use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use warpset_base::key::Key;
-use warpset_bloom::{Builder, SplitBlockBloom, SplitBlockLayout, as_hashed, rates};
+use warpset_bloom::{Builder, Insert, SplitBlockBloom, SplitBlockLayout, as_hashed, rates};
 
 use crate::error::Cause;
 use crate::gather::{Gather, OfKeys, Slots, add_keys};
@@ -68,7 +68,7 @@ impl SizedFilter {
 /// A filter of one block that has every bit set.
 fn everything() -> Result<SplitBlockBloom, Cause> {
     let mut filter = Builder::with_layout(SplitBlockLayout::new(1)?).build()?;
-    filter.insert_bulk(&Vec::from_iter(0..4096u64));
+    filter.insert_bulk(&Vec::from_iter(0..4096u64))?;
     Ok(filter)
 }
 
@@ -131,7 +131,7 @@ impl Gather for SizedFilter {
             return Ok(everything()?.to_bytes());
         }
         let mut filter = Builder::with_layout(layout_for(self.distinct as u64, limits.most_bytes)?).build()?;
-        filter.insert_bulk(as_hashed(&self.hashes));
+        filter.insert_bulk(as_hashed(&self.hashes))?;
         Ok(filter.to_bytes())
     }
 }

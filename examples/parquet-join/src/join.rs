@@ -10,7 +10,7 @@ use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArrayType, DataType, Int64Type};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use warpset_bloom::{PhysicalType, SplitBlockBloom, View};
+use warpset_bloom::{Filter, Insert, PhysicalType, SplitBlockBloom, View};
 
 /// The columns of `stores.parquet` and `sales.parquet`.
 const STORE: usize = 0;
@@ -67,7 +67,7 @@ pub fn plain(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Revenues> {
 pub fn screened(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Screened> {
     let keys: Vec<i64> = wanted.iter().copied().collect();
     let mut filter = SplitBlockBloom::builder(keys.len().max(1) as u64).fpr(0.01).build()?;
-    filter.insert_bulk(&keys);
+    filter.insert_bulk(&keys)?;
 
     let file = open(path)?;
     // SAFETY: nothing writes the file while the join reads it: `generate` is another run of the program.
@@ -88,7 +88,7 @@ pub fn screened(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Screened> 
         }
         found.groups_read += 1;
         let stores = column::<Int64Type>(&reader, group, STORE)?;
-        let kept = filter.contains_bitmap_bulk(&stores);
+        let kept = filter.contains_bitmap_bulk(&stores)?;
         found.rows_asked += stores.len();
         found.rows_kept += kept.count_ones();
         // Other columns are read for the sake of rows that are kept.
@@ -108,7 +108,7 @@ fn may_hold(file: &[u8], column: &ColumnChunkMetaData, keys: &[i64]) -> anyhow::
     let begin = begin.context("a Bloom filter lies outside of the file")?;
     // The column's type decides how integers hash; that of this column is INT64.
     let (filter, _) = View::from_parquet(&file[begin..], PhysicalType::Int64)?;
-    Ok(filter.any_contained_bulk(keys))
+    Ok(filter.any_contained_bulk(keys)?)
 }
 
 /// Adds the sales of wanted stores.

@@ -8,7 +8,7 @@
 
 use std::io::{BufRead, Write};
 
-use warpset_bloom::SplitBlockBloom;
+use warpset_bloom::{Filter, SplitBlockBloom, TestAndInsert};
 
 /// Lines that are looked up together.
 const BATCH: usize = 1 << 14;
@@ -38,11 +38,11 @@ impl Seen {
             self.room = capacity;
         }
         let (last, full) = self.filters.split_last_mut().expect("there is a filter");
-        let mut new = last.test_and_insert_bulk(lines);
+        let mut new = last.test_and_insert_bulk(lines)?;
         self.room -= new.iter().filter(|&&new| new).count() as u64;
         for filter in full {
             // A line that an older filter has is in the last one now, too; that costs a place, and no answer.
-            new.iter_mut().zip(filter.contains_bulk(lines)).for_each(|(new, there)| *new &= !there);
+            new.iter_mut().zip(filter.contains_bulk(lines)?).for_each(|(new, there)| *new &= !there);
         }
         Ok(new)
     }

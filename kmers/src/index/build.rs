@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::thread;
 
 use rayon::prelude::*;
+use warpset_base::filter::Filter;
 use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
 use warpset_base::words::zeroed_vec;
@@ -117,7 +118,7 @@ impl Indexing {
             let mut kmers = self.kmers_of(files, true)?;
             if !self.without.is_empty() {
                 let out = StaticSet::builder().build_from(&self.kmers_of(&self.without, false)?);
-                let is_out = out.map_err(Error::of_index)?.contains_bulk(&kmers);
+                let is_out = out.map_err(Error::of_index)?.contains_bulk(&kmers).map_err(Error::of_index)?;
                 let mut is_out = is_out.into_iter();
                 kmers.retain(|_| !is_out.next().unwrap_or(false));
             }

@@ -8,7 +8,7 @@ use warpset_base::file::{HEADER_BYTES, MappedWords};
 use warpset_base::words::AlignedWords;
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_sequence::{SequenceFilter, SequenceFilterView};
-use warpset_static::{StaticSet, StaticSetView};
+use warpset_static::{Filter, StaticSet, StaticSetView};
 
 use super::lines::Lines;
 use super::sequence;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use warpset_base::filter::Filter;
 use warpset_core::hash::mix_spread;
 use warpset_sequence::{PackedSequences, SequenceFilter, SequenceFilterView};
 
@@ -82,7 +83,7 @@ impl Indexing {
         }
         let mut filter = settings(len).build()?;
         for sequences in gathered.into_iter().flat_map(|gathered| gathered.sequences) {
-            filter.insert_bulk(&sequences);
+            filter.insert_bulk(&sequences)?;
         }
         Ok(Index { k: self.k, w: 1, len, members: Members::Sequences(filter), front: None })
     }
@@ -119,7 +120,7 @@ impl Gathered {
             Roll::new(k).each(run, |kmer| kmers.push(kmer));
             let mut is_out = vec![false; kmers.len()];
             for table in left_out {
-                let found = table.filter().contains_bulk(&kmers);
+                let found = table.filter().contains_bulk(&kmers).expect("lookups in host memory do not fail");
                 is_out.iter_mut().zip(found).for_each(|(is_out, found)| *is_out |= found);
             }
             let mut first = 0;
@@ -149,7 +150,7 @@ impl Gathered {
 pub(super) fn contains_into(filter: SequenceFilterView<'_>, kmers: &[u64], found: &mut [bool]) {
     let mut sequences = PackedSequences::new();
     kmers.iter().for_each(|&kmer| sequences.push_packed(&[kmer], filter.layout().k() as usize));
-    let hits = filter.count_bulk(&sequences);
+    let hits = filter.count_bulk(&sequences).expect("lookups in host memory do not fail");
     found.iter_mut().zip(hits).for_each(|(found, hits)| *found = hits.found > 0);
 }
 

@@ -1,5 +1,7 @@
 //! Decisions by all windows of `k` bases, of which a table of k-mers has some.
 
+use warpset_base::filter::Filter;
+
 use super::batch::Batch;
 use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
@@ -32,7 +34,7 @@ impl Decider for ByWindows<'_> {
 impl Windows<'_> {
     /// Looks up what has gathered.
     fn look_up(&mut self, decisions: &mut Vec<Decision>) {
-        let found = self.by.table.filter().contains_bulk(&self.kmers);
+        let found = self.by.table.filter().contains_bulk(&self.kmers).expect("lookups in host memory do not fail");
         let mut begin = 0;
         for end in self.ends.drain(..) {
             let found = &found[std::mem::replace(&mut begin, end)..end];

@@ -207,7 +207,7 @@ fn conditions_are_understood() {
     for (condition, expected) in [
         ("feature = \"gpu\"", true),
         ("not(feature = \"gpu\")", false),
-        ("any(feature = \"papers\", not(target_arch = \"nvptx64\"))", true),
+        ("any(feature = \"emulator\", not(target_arch = \"nvptx64\"))", true),
         ("all(test, feature = \"gpu\")", false),
         ("any(warpset_module = \"lsm_list\", all(unix, feature = \"gpu\"))", true),
     ] {

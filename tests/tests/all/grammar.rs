@@ -361,7 +361,7 @@ fn filters_that_never_change() {
 fn views_answer_as_what_they_borrow() {
     let present = keys(1000, 1);
     let mut split = SplitBlockBloom::builder(2000).fpr(0.001).build().unwrap();
-    split.insert_bulk(&present);
+    split.insert_bulk(&present).unwrap();
     answers_agree(&split.view(), &present);
     let quotient = StandardQuotientFilter::builder(2000).fpr(1e-6).build_from(&present).unwrap();
     answers_agree(&quotient.view(), &present);

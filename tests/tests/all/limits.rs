@@ -17,12 +17,12 @@ use warpset_bloom::{
 };
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, Devices, EmulatorOptions};
-use warpset_lsm::{CleanupPolicy, Lsm, published};
+use warpset_lsm::{CleanupPolicy, Lsm};
 use warpset_mphf::{Consensus, KeyFile, RecSplit, RecSplitKind, StaticFilter, TreeShape};
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
-    Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
+    Duplicates, Insert, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
 use warpset_static::{StaticMap, StaticSet};
 
@@ -181,9 +181,6 @@ const CASES: &[Case] = cases! {
         Lsm::<u64, u64>::builder().batch_size(n).on(&emulator()).build_from(&keys(), &keys()),
         Lsm::<u64, u64>::builder().cleanup(CleanupPolicy::EveryBatches(n)).build_from(&keys(), &keys()),
         Lsm::<u64, u64>::builder().cleanup(CleanupPolicy::StaleShare(n as f64)).build_from(&keys(), &keys());
-    "published dictionaries": |n|
-        published::Lsm::<u32, u32>::builder().batch_size(n).build(),
-        published::Lsm::<u32, u32>::builder().batch_size(n).on(&emulator()).build();
     "pieces of ranges": |n| Lsm::<u64, u64>::builder().on(&emulator()).build_from(&keys(), &keys()).map(|lsm| {
         let ends = lsm.device().from_slice(&[0, 1 << 62]).unwrap();
         let pieces = lsm.range_chunks_device(ends.slice(..1), ends.slice(1..), n as usize);

@@ -8,4 +8,5 @@ mod integers;
 mod limits;
 mod markdown;
 mod messages;
+mod one_source;
 mod stencils;

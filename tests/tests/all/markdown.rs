@@ -104,11 +104,12 @@ fn links_lead_to_files_and_headings() {
 }
 
 /// Checks that blocks have no hidden lines and a `fn main`: a page on the web shows a block as it is, and readers paste
-/// it. README, guide and the page for users of other libraries are compiled and run with the documentation of
-/// `warpset`; other pages have only fragments, marked `rust,ignore`.
+/// it. README, guide and migration page are compiled and run with the documentation of `warpset`, the pages of structures
+/// with that of this package. Other pages hold fragments, marked `rust,ignore`.
 #[test]
 fn programs_are_whole() {
-    let compiled = ["../README.md", "docs/guide.md", "docs/migration.md"];
+    let compiled = ["../README.md", "docs/guide.md", "docs/migration.md"].into_iter().chain(warpset_tests::PAGES);
+    let compiled: Vec<&str> = compiled.collect();
     for page in pages() {
         let compiled = compiled.iter().any(|end| page.path.ends_with(end));
         for (info, code) in page.blocks.iter().filter(|(info, _)| info.split(',').next() == Some("rust")) {
@@ -120,6 +121,16 @@ fn programs_are_whole() {
                 assert!(code.contains("fn main()"), "{start}: give this program its `fn main`");
             }
         }
+    }
+}
+
+/// Checks that no page has marks of an unresolved merge.
+#[test]
+fn merges_are_resolved() {
+    for page in pages() {
+        let marks = |line: &String| ["<<<<<<< ", ">>>>>>> "].iter().any(|mark| line.starts_with(mark));
+        let found = page.lines.iter().find(|(_, line)| marks(line));
+        assert!(found.is_none(), "{}: {found:?}", page.path.display());
     }
 }
 

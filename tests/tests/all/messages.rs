@@ -170,8 +170,6 @@ fn lsm(messages: &mut Messages) {
         E::InvalidStaleShare { share: 1.0 },
         E::NoBatches,
         E::LengthMismatch(LengthMismatch { what: "values", needed: 1000, found: 999 }),
-        E::BatchTooLong { keys: 1000, batch_size: 256 },
-        E::KeyTooLarge { key: 1 << 63, bits: 63 },
         E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
         E::File(FileError::BadMagic),
         E::Invalid { level: 3, what: "keys do not ascend after", place: 70 },

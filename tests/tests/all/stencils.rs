@@ -9,7 +9,7 @@ use warpset_gpu::batch::Stencil;
 use warpset_gpu::{Device, DeviceSlice, testing};
 use warpset_mphf::StaticFilter;
 use warpset_primitives::{DeviceFilter, DeviceInsert};
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
+use warpset_quotient::{Duplicates, Insert, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_static::StaticSet;
 
 /// Keys of a batch: not a multiple of a word of bits.

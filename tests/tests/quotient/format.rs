@@ -7,6 +7,7 @@ use warpset::quotient::{
     RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, View,
 };
 use warpset_base::file::{HEADER_BYTES, Saved};
+use warpset_base::filter::{Filter, Insert, Remove};
 use warpset_tests::files::{self, fixture, to_words};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
@@ -15,7 +16,7 @@ fn packed() -> StandardQuotientFilter {
     let mut filter = StandardBuilder::with_bits(6, 5).build().unwrap();
     filter.insert_bulk(&WORDS).unwrap();
     filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
-    filter.remove_bulk(&[1u64, 2, 3]);
+    filter.remove_bulk(&[1u64, 2, 3]).unwrap();
     filter
 }
 
@@ -33,7 +34,7 @@ fn rank_select() -> RankSelectQuotientFilter {
     let mut filter = RankSelectBuilder::with_bits(6, 5).build().unwrap();
     filter.insert_bulk(&WORDS).unwrap();
     filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
-    filter.remove_bulk(&[1u64, 2, 3]);
+    filter.remove_bulk(&[1u64, 2, 3]).unwrap();
     filter
 }
 
@@ -101,7 +102,7 @@ fn counters_that_overflow_are_answers_and_no_panic() {
             view.count(key);
         }
         view.contains("key");
-        view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
+        view.contains_bulk(&(0..300u64).collect::<Vec<_>>()).unwrap();
         view.distinct();
         view.fpr();
     }

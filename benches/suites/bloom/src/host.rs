@@ -4,7 +4,7 @@
 use bench_frame::input::keys::KeySpace;
 use warpset::bloom::{Builder, SplitBlockBloom, gpu};
 use warpset::gpu::Device;
-use warpset::prelude::Filter;
+use warpset::prelude::{Filter, Insert};
 
 use super::variant::{self, Variant};
 use super::{ABSENT, INSERTED, SEED, plausible};
@@ -98,7 +98,7 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     // A filter beyond the processor's caches.
     let layout = variant::split_block(1 << 27)?;
     let mut on_host: SplitBlockBloom = Builder::with_layout(layout).build()?;
-    session.pool(Threads::All).install(|| on_host.insert_bulk(&keys));
+    session.pool(Threads::All).install(|| on_host.insert_bulk(&keys))?;
     let on_device = gpu::Bloom::from_host(device, &on_host)?;
     let mut answers = vec![false; keys.len()];
     let mut ratios = Vec::new();

@@ -4,7 +4,7 @@ use bench_frame::input::keys::KeySpace;
 use warpset::bloom::gpu::{Bloom, DeviceKeys, StringVec};
 use warpset::bloom::{Hashed, Insert, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
 use warpset::gpu::Device;
-use warpset::prelude::DeviceFilter;
+use warpset::prelude::{DeviceFilter, Filter};
 use warpset_core::hash::xxh64;
 
 use super::device::Queued;

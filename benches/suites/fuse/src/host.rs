@@ -2,7 +2,7 @@
 //! batches; its row for them is its loop.
 
 use bench_frame::input::keys::KeySpace;
-use warpset::bloom::SplitBlockBloom;
+use warpset::bloom::{Insert, SplitBlockBloom};
 use warpset::fuse::{Arity, BinaryFuse, Builder, Form, Width};
 use warpset::quotient::RankSelectQuotientFilter;
 use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Filter as _};
@@ -134,7 +134,7 @@ impl Subject for SplitBlock {
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<SplitBlockBloom> {
         let mut filter = SplitBlockBloom::builder(keys.len() as u64).fpr(1.0 / 256.0).build()?;
-        filter.insert_bulk(keys);
+        filter.insert_bulk(keys)?;
         Ok(filter)
     }
 }

@@ -1,12 +1,12 @@
-//! The GPU LSM as it was published ([`warpset::lsm::published`]), in the shapes and by the clocks of the rows of our
+//! The GPU LSM as it was published ([`papers_lsm`]), in the shapes and by the clocks of the rows of our
 //! own tree.
 
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use bench_frame::input::keys::KeySpace;
+use papers_lsm::{LookupMethod, Lsm};
 use warpset::gpu::Device;
-use warpset::lsm::published::{LookupMethod, Lsm};
 
 use super::{INSERTED, OTHERS, SEED, Shape, device, shapes};
 use bench_frame::gpu_limits;

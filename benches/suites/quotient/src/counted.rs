@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rayon::prelude::*;
+use warpset::prelude::Count;
 use warpset::quotient::{Builder, Duplicates, QuotientFilter, RankSelect, SlotKind, Standard};
 
 use super::subject::{Kind, qfilter_for};

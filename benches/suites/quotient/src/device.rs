@@ -1,14 +1,13 @@
 //! Quotient filters on a GPU (on the emulator: small sizes, for tests): lookups by the device's clock, as they wait for
 //! nothing; everything else in wall-clock time as the caller sees it. Keys and answers are in device memory.
 
+use papers_quotient::{PaperSlots, RankSelectBuild, StandardBuild, build_from_device};
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset::prelude::{DeviceFilter, Filter};
+use warpset::prelude::{DeviceFilter, Filter, Insert};
 use warpset::primitives::sort;
 use warpset::quotient::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
-use warpset::quotient::rank_select::BuildMethod as RankSelectBuild;
-use warpset::quotient::standard::BuildMethod;
 use warpset::quotient::{
     Builder, Container, Duplicates, Layout, QuotientFilter as HostFilter, RankSelect, SlotKind, Standard,
 };
@@ -167,16 +166,15 @@ fn count<S: DeviceSlotKind>(filter: &QuotientFilter<S>, keys: DeviceSlice<'_, u3
 }
 
 /// The ways to build standard filters, by the names of their rows; those of the paper for packed slots.
-fn build_methods(container: Container) -> Vec<(&'static str, BuildMethod)> {
-    let name = |method: BuildMethod| match method {
-        BuildMethod::Scan => "scan",
-        BuildMethod::ParallelMerging => "parallel merging",
-        BuildMethod::SequentialShifting => "sequential shifting",
-        BuildMethod::SegmentedLayouts => "segmented layouts",
-        BuildMethod::SuperclusterInserts => "supercluster inserts",
-        _ => "another method",
+fn build_methods(container: Container) -> Vec<(&'static str, StandardBuild)> {
+    let name = |method: StandardBuild| match method {
+        StandardBuild::Scan => "scan",
+        StandardBuild::ParallelMerging => "parallel merging",
+        StandardBuild::SequentialShifting => "sequential shifting",
+        StandardBuild::SegmentedLayouts => "segmented layouts",
+        StandardBuild::SuperclusterInserts => "supercluster inserts",
     };
-    let all = BuildMethod::ALL.map(|method| (name(method), method));
+    let all = StandardBuild::ALL.map(|method| (name(method), method));
     if container == Container::Packed { all.into() } else { all[..1].into() }
 }
 
@@ -216,19 +214,19 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> 
 }
 
 /// Builds of one kind of slots; with the layout comes what it does with duplicates, for the rows.
-fn builds_of<S: DeviceSlotKind>(
+fn builds_of<S: PaperSlots>(
     session: &mut Session,
     device: &Device,
     point: Point,
     (layout, kept): (Layout, &str),
     keys: &DeviceVec<u32>,
-    methods: &[(&str, S::BuildMethod)],
+    methods: &[(&str, S::Build)],
 ) -> anyhow::Result<()> {
     let builder = Builder::<S>::with_layout(layout);
     let wanted = wanted(point.size, || Ok(builder.build_from(&keys.to_vec()?)?))?;
     for &(name, method) in methods {
         let (seconds, filter) =
-            making(session, device, || Ok(builder.on(device).build_from_device_with(keys.as_slice(), method)?))?;
+            making(session, device, || Ok(build_from_device(&builder.on(device), keys.as_slice(), method)?))?;
         let row = point.row("build", keys.len(), seconds).param("duplicates", kept);
         let mut row = row.by(format!("{}, {name}", kind_name::<S>(&layout)), false);
         row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / keys.len() as f64);

@@ -2,6 +2,7 @@
 
 use indicatif::HumanCount;
 use rayon::prelude::*;
+use warpset::prelude::Count;
 use warpset::quotient::{Duplicates, RankSelectBuilder, RankSelectQuotientFilter};
 
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};

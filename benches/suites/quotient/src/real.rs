@@ -4,7 +4,7 @@
 use indicatif::HumanCount;
 use rayon::prelude::*;
 use warpset::gpu::Device;
-use warpset::prelude::Filter;
+use warpset::prelude::{Filter, Insert, Remove};
 use warpset::quotient::gpu::StandardQuotientFilter as DeviceFilter;
 use warpset::quotient::{Duplicates, StandardBuilder, StandardQuotientFilter};
 
@@ -146,7 +146,7 @@ fn forget(session: &mut Session, screen: &Screen<'_>, reference: &[u64], asked: 
         filter.insert_bulk(asked)?;
         Ok(())
     })?;
-    let right = both.len() as usize == keys && both.count_contained_bulk(asked) == asked.len();
+    let right = both.len() as usize == keys && both.count_contained_bulk(asked)? == asked.len();
     push(session, "insert", asked.len(), seconds, right, both.len());
 
     let mut merged = alone.clone();
@@ -162,7 +162,7 @@ fn forget(session: &mut Session, screen: &Screen<'_>, reference: &[u64], asked: 
 
     let mut left = both.clone();
     let seconds = session.time_change(Threads::All, &both, &mut left, |filter| {
-        filter.remove_bulk(asked);
+        filter.remove_bulk(asked)?;
         Ok(())
     })?;
     push(session, "remove", asked.len(), seconds, left == alone, both.len());

@@ -1,6 +1,7 @@
 //! What is measured on the CPU: our filter with its serial and its parallel operations, a peer, and our Bloom filter.
 
 use rayon::prelude::*;
+use warpset::prelude::{Filter as _, Insert, Remove};
 use warpset::bloom::SplitBlockBloom;
 use warpset::quotient::{
     Builder, Container, Duplicates, Layout, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,
@@ -77,7 +78,7 @@ impl Kind {
         match &mut filter {
             Filter::Ours { filter, .. } => *filter = filter.of_same_layout(keys)?,
             Filter::Qfilter(filter) => *filter = qfilter_sorted(size, keys)?,
-            Filter::Bloom(filter) => filter.insert_bulk(keys),
+            Filter::Bloom(filter) => filter.insert_bulk(keys)?,
         }
         Ok(filter)
     }
@@ -278,14 +279,14 @@ impl Filter {
             (Filter::Ours { filter, .. }, Change::Insert) => {
                 with_ours!(filter, |filter| _ = filter.insert_bulk(keys)?)
             }
-            (Filter::Ours { filter, .. }, Change::Remove) => with_ours!(filter, |filter| _ = filter.remove_bulk(keys)),
+            (Filter::Ours { filter, .. }, Change::Remove) => with_ours!(filter, |filter| _ = filter.remove_bulk(keys)?),
             (Filter::Qfilter(filter), Change::Insert) => {
                 for key in keys {
                     filter.insert(key)?;
                 }
             }
             (Filter::Qfilter(filter), Change::Remove) => keys.iter().for_each(|key| _ = filter.remove(key)),
-            (Filter::Bloom(filter), Change::Insert) => filter.insert_bulk(keys),
+            (Filter::Bloom(filter), Change::Insert) => filter.insert_bulk(keys)?,
             (Filter::Bloom(_), Change::Remove) => {}
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! give each member a number besides.
 
 use bench_frame::input::keys::KeySpace;
-use warpset_mphf::{Method, RecSplitKind, StaticFilter};
+use warpset_mphf::{Filter, Method, RecSplitKind, StaticFilter};
 use xorf::{BinaryFuse8, BinaryFuse16, Filter as _};
 
 use super::variants::{SHAPES, VARIANTS};

@@ -4,13 +4,11 @@
 
 use std::time::Instant;
 
+use papers_kernels::open_addressing::{self, FREE, WINDOW, open_addressing_contains, open_addressing_insert};
 use warpset::gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset::prelude::DeviceFilter;
 use warpset::static_sets::{StaticMap, StaticSet};
 use warpset_kernels::limits::{self, limits_generate_keys};
-use warpset_kernels::static_set::open_addressing::{
-    self, FREE, WINDOW, open_addressing_contains, open_addressing_insert,
-};
 
 use super::{ABSENT, PRESENT, row};
 use bench_frame::clock::{self, Effort};

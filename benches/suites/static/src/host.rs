@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bench_frame::input::keys::KeySpace;
+use warpset::prelude::Filter;
 use warpset::static_sets::{StaticKey, StaticMap, StaticSet};
 
 use super::{ABSENT, PRESENT, SEED, queries, row};

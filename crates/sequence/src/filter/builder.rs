@@ -93,7 +93,7 @@ impl Builder {
     /// The errors of [`build`](Self::build).
     pub fn build_from<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<SequenceFilter, Error> {
         let mut filter = self.build()?;
-        filter.insert_bulk(sequences);
+        filter.insert_bulk(sequences)?;
         Ok(filter)
     }
 }

@@ -17,7 +17,7 @@ use crate::Packed;
 /// assert_eq!((reads.len(), reads.letters(0), reads.letters(1)), (2, 27, 4));
 ///
 /// let filter = SequenceFilter::builder(100).k(11).build_from(&reads)?;
-/// assert_eq!(filter.count_bulk(&reads)[0].found, 6);
+/// assert_eq!(filter.count_bulk(&reads)?[0].found, 6);
 /// # Ok::<(), warpset_sequence::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

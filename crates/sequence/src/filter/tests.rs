@@ -122,7 +122,7 @@ fn is_as_the_model(layout: Layout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
     let mut model = Model::new(layout);
     stored.iter().for_each(|read| model.insert(read));
     let mut filter = SequenceFilter::with_layout(layout).unwrap();
-    filter.insert_bulk(stored);
+    filter.insert_bulk(stored).unwrap();
     assert!(filter.words() == model.words, "{layout:?}");
     let mut one_by_one = SequenceFilter::with_layout(layout).unwrap();
     stored.iter().for_each(|read| one_by_one.insert(read));
@@ -130,13 +130,13 @@ fn is_as_the_model(layout: Layout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
     let mut packed = PackedSequences::new();
     stored.iter().for_each(|read| packed.push(read));
     let mut from_packed = SequenceFilter::with_layout(layout).unwrap();
-    from_packed.insert_bulk(&packed);
+    from_packed.insert_bulk(&packed).unwrap();
     assert!(from_packed == filter);
     for reads in [stored, asked] {
-        let windows = filter.contains_windows_bulk(reads);
-        let counts = filter.count_bulk(reads);
+        let windows = filter.contains_windows_bulk(reads).unwrap();
+        let counts = filter.count_bulk(reads).unwrap();
         let threshold = Threshold::at_least(2).and_fraction(0.5).unwrap();
-        let matches = filter.matches_bulk(reads, threshold);
+        let matches = filter.matches_bulk(reads, threshold).unwrap();
         assert_eq!([windows.len(), counts.len(), matches.len()], [reads.len(); 3]);
         for (i, read) in reads.iter().enumerate() {
             assert!(windows[i].iter().eq(model.contains_windows(read)), "{layout:?} {i}");
@@ -195,9 +195,9 @@ fn long_sequences_on_several_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let mut filter = SequenceFilter::with_layout(layout).unwrap();
-            filter.insert_bulk(&sequences);
-            let counts = filter.count_bulk(&sequences);
-            (filter.contains_windows_bulk(&sequences), counts, filter)
+            filter.insert_bulk(&sequences).unwrap();
+            let counts = filter.count_bulk(&sequences).unwrap();
+            (filter.contains_windows_bulk(&sequences).unwrap(), counts, filter)
         })
     };
     let (one, five) = (run(1), run(5));
@@ -248,7 +248,7 @@ fn saved_and_loaded() {
     let view = SequenceFilterView::from_bytes(bytemuck::cast_slice(&aligned)).unwrap();
     assert!(view.words() == filter.words() && view.layout() == filter.layout());
     let asked = reads(10, 200, 4);
-    assert_eq!(view.count_bulk(&asked), filter.count_bulk(&asked));
+    assert_eq!(view.count_bulk(&asked).unwrap(), filter.count_bulk(&asked).unwrap());
     // Every parameter that no filter has, and a bit that changed.
     for (at, value) in
         [(24, 0u64), (24, MAX_BLOCKS + 1), (32, 8), (32, 1 << 32), (40, 22), (48, 3), (48, 22), (56, 1), (24, !0)]
@@ -272,8 +272,8 @@ fn mapped_files_answer_as_filters() {
     // SAFETY: only this test knows the file.
     let mapped = unsafe { SequenceFilter::map(&path).unwrap() };
     let asked = reads(10, 200, 4);
-    assert_eq!(mapped.count_bulk(&asked), filter.count_bulk(&asked));
-    assert_eq!(mapped.contains_windows_bulk(&asked), filter.contains_windows_bulk(&asked));
+    assert_eq!(mapped.count_bulk(&asked).unwrap(), filter.count_bulk(&asked).unwrap());
+    assert_eq!(mapped.contains_windows_bulk(&asked).unwrap(), filter.contains_windows_bulk(&asked).unwrap());
     assert_eq!((mapped.fpr(), mapped.memory_bytes()), (filter.fpr(), filter.memory_bytes()));
     std::fs::remove_file(&path).unwrap();
 }

@@ -206,11 +206,18 @@ impl<'a> SequenceFilterView<'a> {
     ///
     /// Like all methods for one sequence, this uses the threads of the current rayon pool for a long one.
     pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
-        self.contains_windows_bulk(&[letters]).pop().unwrap_or_default()
+        self.windows(&[letters]).pop().unwrap_or_default()
     }
 
     /// [`contains_windows`](Self::contains_windows) of many sequences, each with a bitmap of its own.
-    pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Bitmap>, Error> {
+        Ok(self.windows(sequences))
+    }
+
+    fn windows<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
         let (pieces, bits) = self.by_piece(sequences, |piece, found, _| bits_from(found, piece.end - piece.first));
         let mut bitmaps = vec![Bitmap::default(); sequences.count()];
         let mut bits = pieces.iter().zip(bits).peekable();
@@ -228,11 +235,18 @@ impl<'a> SequenceFilterView<'a> {
 
     /// How many k-mers the sequence has, and how many of them may be in the filter.
     pub fn count(&self, letters: &[u8]) -> Hits {
-        self.count_bulk(&[letters]).pop().unwrap_or_default()
+        self.counts(&[letters]).pop().unwrap_or_default()
     }
 
     /// [`count`](Self::count) of many sequences: one answer per sequence, in their order.
-    pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Hits>, Error> {
+        Ok(self.counts(sequences))
+    }
+
+    fn counts<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
         let ones = |words: &[u32], len: usize| {
             let whole: u32 = words[..len / 32].iter().map(|word| word.count_ones()).sum();
             let rest = if len.is_multiple_of(32) { 0 } else { (words[len / 32] & !(!0 << (len % 32))).count_ones() };
@@ -256,8 +270,11 @@ impl<'a> SequenceFilterView<'a> {
     }
 
     /// [`matches`](Self::matches) of many sequences: one bit per sequence.
-    pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Bitmap {
-        matching(&self.count_bulk(sequences), threshold)
+    ///
+    /// # Errors
+    /// None on the host.
+    pub fn matches_bulk<S: Sequences + ?Sized>(&self, sequences: &S, threshold: Threshold) -> Result<Bitmap, Error> {
+        Ok(matching(&self.counts(sequences), threshold))
     }
 
     /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that was

@@ -16,7 +16,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryRese
 use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, lit};
 use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
-use warpset_bloom::{Builder, SplitBlockBloom, SplitBlockLayout, as_hashed, rates};
+use warpset_bloom::{Builder, Insert, SplitBlockBloom, SplitBlockLayout, as_hashed, rates};
 
 use super::bounds::Bounds;
 use super::expression::KeysMayMatch;
@@ -199,7 +199,7 @@ impl Gathering {
         }
         let mut filter = Builder::with_layout(layout).build()?;
         for part in parts {
-            filter.insert_bulk(as_hashed(&part.hashes));
+            filter.insert_bulk(as_hashed(&part.hashes))?;
         }
         self.metrics.filter_bytes.set(bytes as usize);
         let Metrics { asked, dropped, unasked, .. } = &self.metrics;

@@ -7,7 +7,7 @@ use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use datafusion::common::NullEquality;
 use datafusion::execution::memory_pool::MemoryReservation;
 use warpset_base::key::Key;
-use warpset_bloom::{Bitmap, SplitBlockBloom, as_hashed};
+use warpset_bloom::{Bitmap, Error, Filter, SplitBlockBloom, as_hashed};
 
 use super::hash_rows::hash_rows;
 use super::usefulness::Usefulness;
@@ -47,20 +47,20 @@ impl KeyFilter {
             let nulls = keys.logical_nulls().filter(|nulls| nulls.null_count() > 0);
             if nulls.is_none() || self.nulls == NullEquality::NullEqualsNothing {
                 // One column needs no hashes kept in between.
-                return Ok((visit(keys, Lookup(&self.filter))?, nulls));
+                return Ok((visit(keys, Lookup(&self.filter))??, nulls));
             }
         }
         let rows = hash_rows(keys, self.nulls)?;
-        Ok((self.filter.contains_bitmap_bulk(as_hashed(&rows.hashes)), rows.valid))
+        Ok((self.filter.contains_bitmap_bulk(as_hashed(&rows.hashes))?, rows.valid))
     }
 }
 
 struct Lookup<'a>(&'a SplitBlockBloom);
 
 impl Visitor for Lookup<'_> {
-    type Output = Bitmap;
+    type Output = Result<Bitmap, Error>;
 
-    fn visit<K: Key + Copy>(self, keys: &[K]) -> Bitmap {
+    fn visit<K: Key + Copy>(self, keys: &[K]) -> Result<Bitmap, Error> {
         self.0.contains_bitmap_bulk(keys)
     }
 }

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+use warpset_quotient::{Duplicates, Insert, RankSelectQuotientFilter};
 
 use crate::{column, context, error, integers, number, one, table};
 

@@ -1,14 +1,13 @@
 //! Finding the numbers of trees on a device: all buckets at once, list by list.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4
-//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams: `per_bucket`, for comparison. Here
+//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams (`benches/papers/mphf`). Here
 //! the roots of all buckets are put into lists first; a launch solves a list, another one moves the keys of its
 //! splittings to their children and appends these to the lists that come later. So there are as many launches as lists,
 //! whatever the number of buckets, and small nodes fill the device as large ones do. [`launches`] has them.
 
+mod by_bucket;
 mod launches;
-#[cfg(feature = "papers")]
-mod per_bucket;
 
 use super::Strategy;
 use super::node_lists::{List, Lists, Search};
@@ -16,6 +15,7 @@ use crate::Error;
 use crate::kind::SearchFailure;
 use crate::progress::Interrupted;
 use crate::recsplit::find::Trees;
+pub use by_bucket::{BucketPlan, BucketSearch, BucketWork};
 use launches::{AllKeys, Part, Work};
 use warpset_core::recsplit::{Node, Remix};
 use warpset_gpu::{DeviceVec, GpuError, Stream};
@@ -171,9 +171,7 @@ fn find_with<M: SearchMix>(
         // SAFETY: the stream is waited for below, or these are freed in its order; the buckets have their keys and
         // numbers there.
         Strategy::AllBuckets => unsafe { all_buckets::<M>(stream, trees, all, (bounds, first_number), known, report)? },
-        // SAFETY: as for all buckets together, for the stream waits for those of the buckets.
-        #[cfg(feature = "papers")]
-        Strategy::PerBucket => unsafe { per_bucket::find::<M>(stream, trees, all, (bounds, first_number), known)? },
+        Strategy::By(solve) => solve(&BucketSearch { stream, trees, all, bounds, first_number, known })?,
     }
     let mut failed = [NO_FAILURE];
     stream.download(&failure, &mut failed)?;
@@ -200,7 +198,7 @@ unsafe fn all_buckets<M: SearchMix>(
         return Ok(());
     }
     // SAFETY: the caller's promise.
-    let mut work = unsafe { Work::new(stream, trees, Strategy::AllBuckets, all, plan.items)? };
+    let mut work = unsafe { Work::new(stream, trees, all, plan.items)? };
     stream.upload(&mut work.cursors, &plan.firsts)?;
     work.roots(bounds.as_slice(), first_number.as_slice())?;
     let works = trees.lists.works(&trees.trees, &plan.lengths);
@@ -247,7 +245,7 @@ impl Plan {
     }
 
     /// The lists that have nodes, in the order in which they are solved.
-    fn parts<'a>(&'a self, trees: &'a DeviceTrees) -> impl Iterator<Item = (&'a List, Part)> {
+    fn parts<'t>(&self, trees: &'t DeviceTrees) -> impl Iterator<Item = (&'t List, Part)> {
         let part =
             |number: usize| Part { number, first: self.firsts[number] as usize, count: self.lengths[number] as usize };
         let all = trees.lists.all().iter().enumerate();
