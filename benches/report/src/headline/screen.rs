@@ -19,7 +19,7 @@ const LEGEND: &str = "bits: of memory per item; limit: share of what the memory 
     alone in this run; peer: the fastest other library for the same work, of ordered dictionaries an ordered one, of perfect hash \
     functions one that is as small; ratio: times the rate of the peer; 8/100: leaf and bucket size.";
 
-/// The table of the lines, and a sentence per structure.
+/// Renders the table of the lines, and a sentence per structure.
 pub fn screen(run: &Run) -> String {
     let (yardsticks, ours): (Vec<_>, Vec<_>) =
         lines(std::slice::from_ref(run)).into_iter().partition(|line| line.is_yardstick);
@@ -60,7 +60,7 @@ fn table(ours: &[Line<'_>], yardsticks: &[Line<'_>]) -> String {
             *width = cell.chars().count().max(*width);
         }
     }
-    // What does not fit is cut from the peers' names first, then from the words that are longest.
+    // A line that is too wide loses first letters of the peers' names, then of its longest words.
     while widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > WIDTH {
         let longest = WORDS.into_iter().max_by_key(|&column| widths[column]).unwrap_or_default();
         widths[if widths[PEER] > 18 { PEER } else { longest }] -= 1;
