@@ -103,7 +103,7 @@ mod tests {
         );
     }
 
-    /// Without a browser, this checks nothing and prints so.
+    /// Checks a small page; without a browser, prints that nothing is checked.
     #[test]
     fn a_small_page_passes() {
         let row = |bytes: u64| {
