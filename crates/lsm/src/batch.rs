@@ -1,7 +1,7 @@
 //! A batch becomes a sorted run: of equal keys tombstones first, then the insertion that came last in the batch.
 //!
-//! So a deletion wins over the insertions of its key in the same batch (the paper's rule 6), and of several insertions
-//! the last one counts (the paper lets any of them count). Elements that this makes stale stay until a cleanup.
+//! Hence a removal wins over the insertions of its key in the same batch (the paper's rule 6), and of several
+//! insertions the last one counts (the paper lets any of them count). Elements that become stale stay until a cleanup.
 
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
@@ -11,12 +11,12 @@ use crate::merge::merge_live;
 use crate::run::Elements;
 use crate::{OrderedKey, Value};
 
-/// A batch of up to this many elements is sorted before another thread has woken up.
+/// Longest batch that the calling thread sorts by itself, before another thread would have woken up.
 const SHORT: usize = 1 << 10;
 /// Elements that a task copies or compares.
 const PART: usize = 1 << 14;
 
-/// Insertions of keys with values, of which there are as many.
+/// Returns insertions, one value per key.
 pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> Result<Elements<K, V>, OutOfMemory> {
     let mut sorted = Elements::zeroed(keys.len(), false)?;
     if ascends(keys) {
@@ -26,7 +26,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
     }
     if keys.len() <= SHORT {
         let mut items: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).rev().collect();
-        sort_by_key(&mut items, |(key, _)| key);
+        sort_pairs(&mut items);
         let places = sorted.keys.as_mut_slice().iter_mut().zip(&mut sorted.values);
         places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
         return Ok(sorted);
@@ -37,7 +37,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
         let reversed = keys.iter().zip(values).rev();
         items.iter_mut().zip(reversed).for_each(|(item, (key, value))| *item = (*key, *value));
     });
-    sort_by_key(&mut items, |(key, _)| key);
+    sort_pairs(&mut items);
     let places = sorted.keys.as_mut_slice().chunks_mut(PART).zip(sorted.values.chunks_mut(PART));
     parallel::for_each(places.zip(items.chunks(PART)), |((keys, values), items)| {
         keys.iter_mut().zip(values).zip(items).for_each(|((key, value), item)| (*key, *value) = *item);
@@ -45,7 +45,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
     Ok(sorted)
 }
 
-/// Tombstones of keys.
+/// Returns tombstones of `keys`.
 pub(crate) fn removals<K: OrderedKey, V: Value>(keys: &[K]) -> Result<Elements<K, V>, OutOfMemory> {
     let mut sorted = Elements::zeroed(keys.len(), true)?;
     let to = sorted.keys.as_mut_slice();
@@ -62,7 +62,8 @@ pub(crate) fn removals<K: OrderedKey, V: Value>(keys: &[K]) -> Result<Elements<K
     Ok(sorted)
 }
 
-/// Insertions, and removals where `removed` says so, whose values count for nothing; all three are as long.
+/// Returns removals where `removed` is set and insertions elsewhere; values of removals are ignored. All three slices
+/// have one length.
 pub(crate) fn mixed<K: OrderedKey, V: Value>(
     keys: &[K],
     values: &[V],
@@ -86,22 +87,28 @@ pub(crate) fn mixed<K: OrderedKey, V: Value>(
     Ok(sorted)
 }
 
+/// Sorts keys with values by key, stable.
+fn sort_pairs<K: OrderedKey, V: Value>(items: &mut [(K, V)]) {
+    sort_by_key(items, |(key, _)| key);
+}
+
 /// Sorts items by their keys, stable.
 fn sort_by_key<T: Copy + Send + Sync, K: OrderedKey>(items: &mut [T], key: impl Fn(T) -> K + Sync) {
     let bits = 8 * size_of::<K>() as u32;
-    if bits <= u64::BITS {
+    // A constant, so that only one of the two sorts is compiled.
+    if const { size_of::<K>() <= size_of::<u64>() } {
         sort_by_rank(items, bits, |item| key(item).to_u64());
     } else {
         sort_by_rank(items, bits, |item| key(item).to_u128());
     }
 }
 
-/// Whether each key is above the one before: then there is nothing to sort.
+/// Whether keys ascend strictly, so that no sort is needed.
 fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     if keys.len() <= SHORT {
         return keys.windows(2).all(|two| two[0] < two[1]);
     }
-    // Most batches are in no order, which their first elements say.
+    // Most batches are unsorted, and already their first keys show it.
     let ascends = |keys: &[K]| keys.windows(2).all(|two| two[0] < two[1]);
     ascends(&keys[..SHORT]) && {
         let parts = (0..keys.len()).step_by(PART);
@@ -110,7 +117,7 @@ fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     }
 }
 
-/// Insertions of which all live: of equal keys the last one.
+/// Returns insertions that all live: the last one of equal keys.
 pub(crate) fn live_insertions<K: OrderedKey, V: Value>(
     keys: &[K],
     values: &[V],

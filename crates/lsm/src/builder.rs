@@ -29,21 +29,22 @@ impl<K: OrderedKey, V: Value> Lsm<K, V> {
 }
 
 impl<K: OrderedKey, V: Value> Builder<K, V> {
-    /// Elements of the batches that are expected, a power of two: larger ones make updates cheaper, and queries too,
-    /// because there are fewer levels. Batches of any length are taken; much smaller ones gather in smaller levels
-    /// first. Default: 65536.
+    /// Sets the expected number of elements per batch, a power of two. Larger values make updates cheaper, and queries
+    /// too, because there are fewer levels. Batches of any length are accepted; much shorter ones gather in smaller
+    /// levels first. Default: 65536.
     pub fn batch_size(mut self, batch_size: u64) -> Self {
         self.settings.batch_size = batch_size;
         self
     }
 
-    /// When tombstones and stale elements are dropped. Default: [`CleanupPolicy::StaleShare`] of one half.
+    /// Sets the time at which tombstones and stale elements are dropped. Default: [`CleanupPolicy::StaleShare`] of one
+    /// half.
     pub fn cleanup(mut self, policy: CleanupPolicy) -> Self {
         self.settings.cleanup = policy;
         self
     }
 
-    /// An empty dictionary. Checks every setting.
+    /// Checks every setting and returns an empty dictionary.
     ///
     /// # Errors
     /// [`Error::InvalidBatchSize`], [`Error::InvalidStaleShare`], [`Error::NoBatches`].
@@ -51,8 +52,7 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
         Ok(cpu::Dictionary::empty(TreePolicy::new(self.settings.check()?)))
     }
 
-    /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys
-    /// the last one counts.
+    /// Builds a dictionary of one level from one value per key, by one sort. The last one of equal keys counts.
     ///
     /// # Errors
     /// The errors of [`Builder::build`]; [`Error::LengthMismatch`], [`Error::OutOfMemory`].
@@ -61,7 +61,7 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
     }
 }
 
-/// Makes a [`SortedArray`].
+/// Settings of a [`SortedArray`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct SortedArrayBuilder<K, V>(PhantomData<(K, V)>);
@@ -80,7 +80,7 @@ impl<K: OrderedKey, V: Value> SortedArray<K, V> {
 }
 
 impl<K: OrderedKey, V: Value> SortedArrayBuilder<K, V> {
-    /// An empty array.
+    /// Returns an empty array.
     ///
     /// # Errors
     /// None: the signature is that of [`Builder::build`].
@@ -88,7 +88,7 @@ impl<K: OrderedKey, V: Value> SortedArrayBuilder<K, V> {
         Ok(cpu::Dictionary::empty(ArrayPolicy))
     }
 
-    /// An array of these keys and values, of which there are as many. Of equal keys the last one counts.
+    /// Builds an array from one value per key. The last one of equal keys counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::OutOfMemory`].

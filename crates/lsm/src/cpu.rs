@@ -1,6 +1,6 @@
 //! Dictionaries in host memory: [`Lsm`], [`SortedArray`], [`Snapshot`] and [`View`](crate::View) are one type,
-//! [`Dictionary`], with several [policies](crate::MergePolicy). They are asked in the same way, and differ in what an
-//! update does.
+//! [`Dictionary`], with several [policies](crate::MergePolicy). All have the same queries; the policy determines what
+//! an update does.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,21 +18,21 @@ mod update;
 pub use array::SortedArray;
 pub use tree::Lsm;
 
-/// A dictionary in host memory, by its merge policy `P`: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of
-/// these was at some time ([`Snapshot`]). `L` says who owns the levels: the dictionary and its clones, or, in a
+/// Dictionary in host memory, by its merge policy `P`: a tree ([`Lsm`]), one array ([`SortedArray`]), or an earlier
+/// state of one of these ([`Snapshot`]). `L` is the storage of a level: shared by a dictionary and its clones, or, in a
 /// [`View`](crate::View), the bytes of a file.
 #[derive(Clone)]
 pub struct Dictionary<K, V, P, L = Arc<Level<K, V>>> {
     pub(crate) policy: P,
-    /// The occupied ones, ascending by their index, which is from the newest elements to the oldest.
+    /// Occupied levels by ascending index: from the newest elements to the oldest.
     pub(crate) levels: Vec<L>,
-    /// The number of live elements, where it is known.
+    /// Number of live elements, if known.
     pub(crate) live: OnceLock<u64>,
     elements: PhantomData<(K, V)>,
 }
 
-/// A dictionary as it was when [`Dictionary::snapshot`] was called; answers every query, from any thread, while that
-/// one goes on changing.
+/// State of a dictionary when [`Dictionary::snapshot`] was called; answers every query, from any thread, while the
+/// dictionary changes.
 ///
 /// ```
 /// use warpset_lsm::Lsm;
@@ -53,7 +53,7 @@ pub struct Dictionary<K, V, P, L = Arc<Level<K, V>>> {
 pub type Snapshot<K, V, P = TreePolicy> = Dictionary<K, V, ReadOnlyPolicy<P>>;
 
 impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
-    /// Levels that keep the invariants of this policy.
+    /// Returns a dictionary of levels that keep the invariants of this policy.
     pub(crate) fn from_levels(policy: P, levels: Vec<L>) -> Self {
         // Values that are too large do not compile.
         let _ = V::NONE;
@@ -62,15 +62,15 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
 }
 
 impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
-    /// The dictionary as it is now, to be asked and saved while this one changes. Costs a few words; the levels are
-    /// shared.
+    /// Returns the current state, which can be queried and saved while this dictionary changes. Costs a few words; the
+    /// levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V, P> {
         self.with_policy(ReadOnlyPolicy(self.policy))
     }
 }
 
 impl<K: OrderedKey, V: Value, P> Dictionary<K, V, P> {
-    /// A dictionary with the same levels, which are shared.
+    /// Returns a dictionary that shares the levels.
     pub(crate) fn with_policy<Q>(&self, policy: Q) -> Dictionary<K, V, Q> {
         Dictionary { policy, levels: self.levels.clone(), live: self.live.clone(), elements: PhantomData }
     }
@@ -80,7 +80,7 @@ impl<K: OrderedKey, V: Value, P> Dictionary<K, V, P> {
     }
 }
 
-/// Two dictionaries are equal if their policies, levels and elements are, values byte for byte.
+/// Two dictionaries are equal if their policies, levels and elements are; values are compared byte for byte.
 impl<K: OrderedKey, V: Value, P: PartialEq> PartialEq for Dictionary<K, V, P> {
     fn eq(&self, other: &Self) -> bool {
         let parts = |level: &Level<K, V>| (level.index, level.elements.len());

@@ -1,4 +1,4 @@
-//! What a dictionary is made of: keys in their order, values, and tombstones.
+//! Parts of a dictionary: ordered keys, values, and tombstones.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -11,10 +11,10 @@ use warpset_base::words::{self, OutOfMemory};
 use warpset_core::lsm;
 
 /// Keys of ordered dictionaries: `u32`, `u64`, `u128`, `i32`, `i64` and `i128`, all their values, in the order of their
-/// numbers; and byte strings of fixed length, `[u8; 1]` to `[u8; 16]`, in the order of their bytes, so that numbers
-/// which were written with the highest byte first keep theirs. Sealed.
+/// numbers; and byte strings of fixed length, `[u8; 1]` to `[u8; 16]`, in the order of their bytes, which is also the
+/// order of numbers written with the highest byte first. Sealed.
 ///
-/// Other keys can be mapped to one of these by a function that keeps their order; two of 32 bits, for example, are one
+/// Map other keys to one of these by a function that keeps their order. Two keys of 32 bits, for example, become one
 /// key `u64::from(high) << 32 | u64::from(low)`.
 ///
 /// ```
@@ -37,46 +37,45 @@ pub trait OrderedKey: Pod + Ord + Hash + Debug + Send + Sync + sealed::Sealed {
     const MIN: Self;
     /// The largest key.
     const MAX: Self;
-    /// The key as an unsigned number, in the same order: of a signed key the highest bit is flipped, of a byte string
-    /// the first byte is the highest.
+    /// Returns the key as an unsigned number, in the same order. The highest bit of a signed key is flipped; the first
+    /// byte of a string is the highest.
     fn to_u128(self) -> u128;
-    /// The key of such a number, of which high bits that it has no room for are dropped.
+    /// Returns the key with this number; bits beyond the width of the key are dropped.
     fn from_u128(number: u128) -> Self;
-    /// The lowest 64 bits of [`to_u128`](OrderedKey::to_u128): all that there are, unless the key has more than 8
-    /// bytes.
+    /// Returns the lowest 64 bits of [`to_u128`](OrderedKey::to_u128), which are all bits of a key of at most 8 bytes.
     #[inline]
     fn to_u64(self) -> u64 {
         self.to_u128() as u64
     }
-    /// [`from_u128`](OrderedKey::from_u128) of a small number.
+    /// Returns [`from_u128`](OrderedKey::from_u128) of a number of 64 bits.
     #[inline]
     fn from_u64(number: u64) -> Self {
         Self::from_u128(number.into())
     }
-    /// The next key, if there is one.
+    /// Returns the next key, if any.
     #[inline]
     fn above(self) -> Option<Self> {
         (self != Self::MAX).then(|| Self::from_u128(self.to_u128() + 1))
     }
-    /// The key before, if there is one.
+    /// Returns the previous key, if any.
     #[inline]
     fn below(self) -> Option<Self> {
         (self != Self::MIN).then(|| Self::from_u128(self.to_u128() - 1))
     }
 }
 
-/// The hash of a key for the filter of a level.
+/// Returns the hash of a key for the filter of a level.
 #[inline]
 pub(crate) fn filter_hash<K: OrderedKey>(key: K) -> u64 {
     if size_of::<K>() <= 8 { lsm::filter_hash(key.to_u64()) } else { lsm::filter_hash(key.to_u128()) }
 }
 
-/// Bytes of a value, at most.
+/// Largest size of a value, in bytes.
 pub(crate) const MOST_VALUE_BYTES: usize = 32;
 
 /// Values of dictionaries: plain old data of up to 32 bytes ([`bytemuck::Pod`]), such as numbers, arrays of numbers,
-/// and structs that derive `Pod`; larger values can stand in a `Vec`, with their places as values. Values of no size,
-/// `()`, take no memory and make an ordered set.
+/// and structs that derive `Pod`; keep larger values in a `Vec`, and store their places. Values of size zero, `()`,
+/// take no memory and make an ordered set.
 ///
 /// ```
 /// use warpset_lsm::Lsm;
@@ -88,7 +87,7 @@ pub(crate) const MOST_VALUE_BYTES: usize = 32;
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
 ///
-/// A type that has more bytes does not compile.
+/// A larger type does not compile.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -115,19 +114,19 @@ pub(crate) const MOST_VALUE_BYTES: usize = 32;
 pub trait Value: Pod + PartialEq + Debug + Send + Sync {
     /// Placeholder value of a tombstone: all bytes are zero.
     const NONE: Self;
-    /// `len` values of which all bytes are zero.
+    /// Returns `len` values with all bytes zero.
     ///
     /// # Errors
     /// [`OutOfMemory`].
     fn zeroed_vec(len: usize) -> Result<Vec<Self>, OutOfMemory>;
-    /// The first `len` values in the bytes, which are aligned.
+    /// Returns the first `len` values in `bytes`, which must be aligned.
     fn from_bytes(bytes: &[u8], len: usize) -> &[Self];
 }
 
 impl<V: Pod + PartialEq + Debug + Send + Sync> Value for V {
     const NONE: V = {
         assert!(size_of::<V>() <= MOST_VALUE_BYTES, "values of dictionaries have at most 32 bytes");
-        // SAFETY: of plain old data any bytes are a value.
+        // SAFETY: any bytes are a valid value of plain old data.
         unsafe { MaybeUninit::zeroed().assume_init() }
     };
     fn zeroed_vec(len: usize) -> Result<Vec<V>, OutOfMemory> {
@@ -135,26 +134,27 @@ impl<V: Pod + PartialEq + Debug + Send + Sync> Value for V {
     }
     fn from_bytes(bytes: &[u8], len: usize) -> &[V] {
         if size_of::<V>() == 0 {
-            // SAFETY: items of no size are anywhere; of plain old data any bytes, and so none, are a value.
+            // SAFETY: a dangling aligned pointer is valid for items of size zero, and no bytes are a valid value of
+            // plain old data.
             return unsafe { std::slice::from_raw_parts(NonNull::dangling().as_ptr(), len) };
         }
         bytemuck::cast_slice(&bytes[..len * size_of::<V>()])
     }
 }
 
-/// The bytes of values; none of values of no size.
+/// Returns the bytes of values; none for values of size zero.
 pub(crate) fn bytes_of<V: Value>(values: &[V]) -> &[u8] {
     if size_of::<V>() == 0 { &[] } else { bytemuck::cast_slice(values) }
 }
 
-/// Whether two values are the same, byte for byte; those of no size are.
+/// Whether two slices are equal, byte for byte; values of size zero always are.
 pub(crate) fn are_same<V: Value>(a: &[V], b: &[V]) -> bool {
     a.len() == b.len() && bytes_of(a) == bytes_of(b)
 }
 
 pub(crate) mod sealed {
     pub trait Sealed {
-        /// What stands in headers of files beside the bytes of a key.
+        /// Number of the kind of key in the headers of files, combined with the key's size in bytes.
         const KIND: u64;
     }
 }
@@ -169,7 +169,7 @@ macro_rules! integer {
             const MAX: Self = <$type>::MAX;
             #[inline]
             fn to_u128(self) -> u128 {
-                // The least key is 0 or has the highest bit alone.
+                // The least key is zero, or has only the highest bit set.
                 (self as $unsigned ^ Self::MIN as $unsigned).into()
             }
             #[inline]
@@ -221,7 +221,7 @@ macro_rules! byte_strings {
 }
 byte_strings!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
 
-/// Items of no size cost nothing, however many there are.
+/// Items of size zero take no memory, whatever their number.
 static UNITS: [(); usize::MAX] = [(); usize::MAX];
 
 /// Returns `len` values of an ordered set, which take no memory.

@@ -1,21 +1,21 @@
-//! Everything that can go wrong, with the numbers.
+//! Errors, with the numbers that explain them.
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
 use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 
-/// Why an operation on a dictionary failed; the dictionary is as it was before.
+/// Failure of an operation on a dictionary; the dictionary is unchanged.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A batch size that no dictionary has.
+    /// A batch size that is not supported.
     #[error("batch size {batch_size}: choose a power of two from 64 to 2^40")]
     InvalidBatchSize {
         /// The size asked for.
         batch_size: u64,
     },
-    /// A share of stale elements that cannot be reached, or is reached always.
+    /// A share of stale elements that is reached never or always.
     #[error("a share of {} stale elements: choose one above 0 and below 1", short(.share))]
     InvalidStaleShare {
         /// The share asked for.
@@ -24,29 +24,9 @@ pub enum Error {
     /// A cleanup after every zero batches.
     #[error("a cleanup after every 0 batches: choose 1 or more")]
     NoBatches,
-    /// Slices that go together differ in length.
+    /// Slices that belong together differ in length.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),
-    /// A batch of more elements than the published structure takes at once.
-    #[cfg(feature = "papers")]
-    #[error(
-        "{keys} keys in a batch, and batches have {batch_size}: pass them in several, or build with a larger batch size"
-    )]
-    BatchTooLong {
-        /// Keys given.
-        keys: usize,
-        /// Elements of a batch.
-        batch_size: u64,
-    },
-    /// A key whose highest bit the published structure needs for the status.
-    #[cfg(feature = "papers")]
-    #[error("key {key} has more than {bits} bits: the status takes the other one; `Lsm` takes all keys")]
-    KeyTooLarge {
-        /// The largest key of the batch.
-        key: u64,
-        /// The most that a key may have.
-        bits: u32,
-    },
     /// The allocator refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
@@ -58,30 +38,30 @@ pub enum Error {
     Invalid {
         /// The level.
         level: u32,
-        /// What is wrong.
+        /// The broken invariant.
         what: &'static str,
-        /// Where.
+        /// Place of the element, or number of elements, that shows it.
         place: u64,
     },
-    /// The elements of ranges do not fit in device memory.
+    /// The elements of the ranges do not fit in device memory.
     #[cfg(feature = "gpu")]
     #[error(
         "the ranges have {elements} elements, which take {bytes} bytes, and {free} are free on the device: take them in \
          smaller pieces (`range_chunks_device`), or ask for fewer at a time"
     )]
     RangesTooLarge {
-        /// Elements of all ranges that were asked for at once.
+        /// Elements of all requested ranges.
         elements: u64,
-        /// Bytes that they take.
+        /// Bytes of these elements.
         bytes: u64,
-        /// Bytes of device memory that are free.
+        /// Free bytes of device memory.
         free: u64,
     },
     /// The driver or the device refused.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
-    /// A primitive got arguments that it does not take.
+    /// A primitive was called with invalid arguments.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
@@ -93,7 +73,7 @@ warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]
 warpset_primitives::from_primitives!(Error);
 
-/// An error unless there are as many of these as keys.
+/// Fails unless `found` equals the number of keys.
 pub(crate) fn one_per_key(keys: usize, what: &'static str, found: usize) -> Result<(), Error> {
     Ok(LengthMismatch::unless_equal(what, keys, found)?)
 }

@@ -1,8 +1,7 @@
-//! Saved dictionaries: the header of [`warpset_base::file`], then a directory of the levels, then their arrays as they
-//! lie in memory. Byte for byte in `docs/formats.md`.
+//! Saved dictionaries: the header of [`warpset_base::file`], then a directory of the levels, then their arrays as in
+//! memory. Every byte is described in `docs/formats.md`.
 //!
-//! A loader checks the invariants of the levels too, not only the checksum: no bytes make a dictionary that breaks
-//! them.
+//! A loader checks the checksum and the invariants of the levels: no bytes load as a dictionary that breaks them.
 
 use std::io;
 use std::ops::Range;
@@ -30,19 +29,19 @@ mod serde;
 use parts::Parts;
 pub use policy::SavedPolicy;
 
-/// Arrays begin at multiples of this many words, so of 64 bytes.
+/// Alignment of arrays, in words: 64 bytes.
 const ALIGNMENT: usize = 8;
-/// Levels that there can be at most.
+/// Largest number of levels.
 const MAX_LEVELS: u64 = 80;
-/// In an entry of the directory: the level has a bitmap of tombstones.
+/// Flag of a directory entry: the level has a bitmap of tombstones.
 const HAS_TOMBSTONES: u64 = 1 << 32;
 
-/// The type of the keys as it stands in the header.
+/// Returns the type of the keys as stored in the header.
 fn key_field<K: OrderedKey>() -> u64 {
     size_of::<K>() as u64 | K::KIND
 }
 
-/// The type of the values as it stands in the header.
+/// Returns the type of the values as stored in the header.
 fn value_field<V: Value>() -> u64 {
     size_of::<V>() as u64
 }
@@ -107,7 +106,7 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
 
     fn read(fields: [u64; FIELDS], payload: &mut PayloadReader<'_>) -> Result<Self, Error> {
         let (places, levels) = match read_levels::<K, V>(payload) {
-            // What the bytes say is judged once the checksum has been.
+            // The contents are judged only after the checksum.
             Err(error @ (Error::Invalid { .. } | Error::File(FileError::InvalidHeader { .. }))) => {
                 payload.verify()?;
                 return Err(error);
@@ -124,7 +123,7 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
     }
 }
 
-/// A dictionary of these levels, which have been checked.
+/// Returns a dictionary of these levels, which have been checked.
 fn of_levels<K: OrderedKey, V: Value, P: SavedPolicy>(
     policy: P,
     levels: Vec<(LevelIndex, Elements<K, V>)>,
@@ -137,10 +136,10 @@ fn of_levels<K: OrderedKey, V: Value, P: SavedPolicy>(
     Dictionary::from_levels(policy, levels.map(|(index, elements)| Arc::new(Level::new(index, elements))).collect())
 }
 
-/// Levels as [`read_levels`] reads them.
+/// Result of [`read_levels`].
 type ReadLevels<K, V> = (Vec<LevelExtent>, Vec<(LevelIndex, Elements<K, V>)>);
 
-/// Reads the levels to where they stay, without what follows from them.
+/// Reads the levels into their final memory, without data derived from them.
 fn read_levels<K: OrderedKey, V: Value>(payload: &mut PayloadReader<'_>) -> Result<ReadLevels<K, V>, Error> {
     let words = payload.left() / 8;
     let mut head = payload.items::<u64>(words.min(ALIGNMENT as u64))?;
@@ -165,7 +164,7 @@ fn read_levels<K: OrderedKey, V: Value>(payload: &mut PayloadReader<'_>) -> Resu
     Ok((places, read))
 }
 
-/// Reads what is between an array of this many bytes and the next one: zeros.
+/// Reads the zeros between an array of `bytes` bytes and the next one.
 fn skip_padding(payload: &mut PayloadReader<'_>, place: &LevelExtent, bytes: usize) -> Result<(), Error> {
     let mut padding = [0; 8 * ALIGNMENT];
     let padding = &mut padding[..8 * array_words(bytes) - bytes];
@@ -186,7 +185,7 @@ warpset_base::saved_methods! {
 
 /// Saving.
 impl<K: OrderedKey, V: Value, P: SavedPolicy> Snapshot<K, V, P> {
-    /// The dictionary at the time of the snapshot.
+    /// Returns the dictionary at the time of the snapshot.
     fn dictionary(&self) -> Dictionary<K, V, P> {
         self.with_policy(self.policy.0)
     }
@@ -194,12 +193,12 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Snapshot<K, V, P> {
     /// Writes header and payload, as the dictionary does.
     ///
     /// # Errors
-    /// [`FileError::Io`] with what the writer says.
+    /// [`FileError::Io`] with the writer's error.
     pub fn write_to<W: io::Write>(&self, writer: W) -> Result<(), Error> {
         self.dictionary().write_to(writer)
     }
 
-    /// The saved form in memory.
+    /// Returns the saved form.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.dictionary().to_bytes()
     }
@@ -207,13 +206,13 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Snapshot<K, V, P> {
     /// Writes a file, as the dictionary does.
     ///
     /// # Errors
-    /// [`FileError::At`] with the path and what the system says.
+    /// [`FileError::At`] with the path and the system's error.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         self.dictionary().save(path)
     }
 }
 
-/// Where a level is in the words.
+/// Place of a level in the words.
 pub struct LevelExtent {
     pub index: LevelIndex,
     pub len: usize,
@@ -230,7 +229,7 @@ impl LevelExtent {
         Run::new(keys, values, self.bitmap(words))
     }
 
-    /// The level's elements in memory of their own; the words have been checked.
+    /// Copies the level's elements; the words have been checked.
     fn elements<K: OrderedKey, V: Value>(&self, words: &[u64]) -> Result<Elements<K, V>, OutOfMemory> {
         let (run, bitmap) = (self.run::<K, V>(words), self.bitmap(words));
         let mut elements = Elements::zeroed(run.len(), bitmap.is_some())?;
@@ -252,7 +251,7 @@ impl LevelExtent {
         Some(&bytemuck::cast_slice(words)[..self.len.div_ceil(32)])
     }
 
-    /// The bytes after each array up to the next one.
+    /// Returns the bytes between each array and the next one.
     fn padding<'a, K, V>(&self, words: &'a [u64]) -> impl Iterator<Item = u8> + 'a {
         let arrays = [
             (self.keys.clone(), self.len * size_of::<K>()),
@@ -266,22 +265,22 @@ impl LevelExtent {
     }
 }
 
-/// Words of an array of this many bytes.
+/// Returns the number of words of an array of `bytes` bytes.
 fn array_words(bytes: usize) -> usize {
     bytes.div_ceil(8).next_multiple_of(ALIGNMENT)
 }
 
-/// Words of the directory of this many levels.
+/// Returns the number of words of the directory of `levels` levels.
 fn directory_words(levels: usize) -> usize {
     (1 + 2 * levels).next_multiple_of(ALIGNMENT)
 }
 
-/// Reads where the levels are. Whatever the words say, the places are within them.
+/// Reads the places of the levels. They are within the words, whatever the words contain.
 pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<LevelExtent>, Error> {
     directory_within::<K, V>(words, words.len())
 }
 
-/// [`directory`] of a payload of this many words, of which those of the directory are there.
+/// Reads the [`directory`] of a payload of `in_all` words; `words` contains at least the directory.
 fn directory_within<K: OrderedKey, V: Value>(words: &[u64], in_all: usize) -> Result<Vec<LevelExtent>, Error> {
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
     let levels = words.first().copied().unwrap_or(u64::MAX);
@@ -296,7 +295,7 @@ fn directory_within<K: OrderedKey, V: Value>(words: &[u64], in_all: usize) -> Re
     let mut places = Vec::with_capacity(levels);
     for entry in words[1..1 + 2 * levels].chunks_exact(2) {
         let (index, len) = (entry[0], entry[1]);
-        // Each element takes a byte at least, so lengths that pass cannot overflow below.
+        // Each element takes at least one byte, so lengths that pass this check cannot overflow below.
         if len / 8 > in_all as u64 {
             return invalid("length of a level", len);
         }
@@ -323,13 +322,14 @@ fn directory_within<K: OrderedKey, V: Value>(words: &[u64], in_all: usize) -> Re
     Ok(places)
 }
 
-/// The words of a saved tree or array in bytes, without a copy; checked, or but for what is needed to find the levels.
+/// Returns the words of a saved tree or array in `bytes`, without a copy: fully checked if `verified`, otherwise only
+/// as far as needed to find the levels.
 pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Result<&[u64], Error> {
     fn words_of<S: Saved<Word = u64>>(bytes: &[u8], verified: bool) -> Result<&[u64], S::Error> {
         let (_, words) = if verified { file::view::<S>(bytes)? } else { file::view_unverified::<S>(bytes)? };
         Ok(words)
     }
-    // Words begin after the header, so where the bytes begin up to a multiple of any alignment there is.
+    // The words follow the header, which is a multiple of any alignment long, so aligned bytes have aligned words.
     let alignment = align_of::<K>().max(align_of::<V>());
     if alignment > align_of::<u64>() && !bytes.as_ptr().addr().is_multiple_of(alignment) {
         return Err(FileError::Misaligned { alignment }.into());

@@ -1,9 +1,9 @@
-//! Dictionaries in device memory: the same levels as on the host, made and asked by kernels.
+//! Dictionaries in device memory: the same levels as on the host, built and queried by kernels.
 //!
 //! [`Lsm`], [`SortedArray`] and [`Snapshot`] are one type, [`Dictionary`], with three [policies](crate::MergePolicy):
-//! they are asked in the same way, and differ in what an update does. Methods on host slices copy them to the device
-//! first. Those that end in `_device` take memory of the device; those in `_async` also a stream, and wait for nothing.
-//! What needs single keys, files or views needs a copy on the host: `to_host`.
+//! all have the same queries; the policy determines what an update does. Methods on host slices copy them to the device
+//! first. Methods that end in `_device` take device memory; methods that end in `_async` also take a stream, and do not
+//! wait. Single keys, files and views require a copy on the host: `to_host`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,26 +42,25 @@ pub use tree::Lsm;
 pub use update::cleanup::{Iter, LiveElements};
 pub use warpset_primitives::reduce::ByKeyKernels;
 
-/// A dictionary in device memory, by its merge policy: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of
-/// these was at some time ([`Snapshot`]).
+/// Dictionary in device memory, by its merge policy: a tree ([`Lsm`]), one array ([`SortedArray`]), or an earlier state
+/// of one of these ([`Snapshot`]).
 pub struct Dictionary<K: DeviceKey, V: DeviceValue, P> {
     policy: P,
     device: Device,
-    /// The occupied ones, ascending by their index, which is from the newest elements to the oldest.
+    /// Occupied levels by ascending index: from the newest elements to the oldest.
     levels: Vec<Placed<K::Stored, V>>,
-    /// The addresses of `levels`, for kernels.
+    /// Addresses of `levels`, for kernels.
     table: Arc<DeviceVec<u64>>,
-    /// What makes queries fast, once it has been built.
+    /// Search data that make queries fast, once built.
     indexed: OnceLock<Arc<TreeIndex>>,
-    /// Keys that the dictionary has been asked for, by calls that wait, since it was changed.
+    /// Keys that waiting calls have looked up since the last update.
     asked: AtomicU64,
     live: OnceLock<u64>,
-    /// What work that was queued by `_async` methods may still read, with the event after it.
+    /// Memory that queued work of `_async` methods may still read, each with the event after that work.
     retired: VecDeque<AfterEvent<K::Stored, V>>,
 }
 
-/// A dictionary in device memory as it was when `snapshot` was called: answers every query while that one goes on
-/// changing.
+/// State of a dictionary in device memory when `snapshot` was called; answers every query while the dictionary changes.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -77,13 +76,13 @@ pub struct Dictionary<K: DeviceKey, V: DeviceValue, P> {
 /// ```
 pub type Snapshot<K, V> = Dictionary<K, V, ReadOnlyPolicy>;
 
-/// A level at its place.
+/// Level with its index.
 type Placed<K, V> = (LevelIndex, Arc<DeviceElements<K, V>>);
-/// Memory that is given up once the event has passed.
+/// Memory that is freed once the event has passed.
 type AfterEvent<K, V> = (Event, Retired<K, V>);
 
-/// Levels and tables that are no longer part of the dictionary. Queued work may still read them, so an owner keeps this
-/// until the work has been waited for.
+/// Levels and tables that are no longer part of the dictionary. Queued work may still read them, so the owner keeps
+/// them until that work has finished.
 #[expect(dead_code, reason = "held, not read")]
 struct Retired<K, V: DeviceValue> {
     levels: Vec<Placed<K, V>>,
@@ -108,7 +107,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         })
     }
 
-    /// The dictionary as it is now, to be asked while this one changes. The levels are shared.
+    /// Returns the current state, which can be queried while this dictionary changes. The levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V> {
         Dictionary {
             policy: ReadOnlyPolicy(()),
@@ -122,35 +121,35 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
     }
 
-    /// The device that it is on.
+    /// Returns the device that holds the dictionary.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Elements that are stored: live ones, tombstones and stale ones.
+    /// Returns the number of stored elements: live ones, tombstones and stale ones.
     pub fn resident_len(&self) -> u64 {
         self.levels.iter().map(|(_, elements)| elements.len as u64).sum()
     }
 
-    /// Bytes of device memory that the elements take, with what [`prepare`](Dictionary::prepare) made.
+    /// Returns the bytes of device memory of the elements and of the data that [`prepare`](Dictionary::prepare) made.
     pub fn memory_bytes(&self) -> u64 {
         let of_tree = self.indexed.get().map_or(0, |indexed| indexed.memory_bytes() as u64);
         of_tree + self.levels.iter().map(|(_, elements)| elements.memory_bytes()).sum::<u64>()
     }
 
-    /// Whether there is at most one level, of which all elements are known to live.
+    /// Whether there is at most one level, and all its elements are known to live.
     fn is_clean(&self) -> bool {
         self.levels.len() <= 1 && self.live.get() == Some(&self.resident_len())
     }
 
-    /// A stream that starts after everything that was queued on the device.
+    /// Returns a stream that starts after everything queued on the device so far.
     fn ready_stream(&self) -> Result<Stream, Error> {
         let stream = self.device.new_stream()?;
         self.device.synchronize()?;
         Ok(stream)
     }
 
-    /// Runs `queue` on a stream after everything that was queued on the device, and waits.
+    /// Runs `queue` on a stream after everything queued on the device so far, and waits.
     fn waiting<R>(&self, queue: impl FnOnce(&Stream) -> Result<R, Error>) -> Result<R, Error> {
         self.device.waiting(queue)
     }

@@ -1,13 +1,13 @@
-//! The building invariants of a level (section III-D of the paper), as far as its elements show them: tests check them
-//! after every operation, loaders before they believe a file.
+//! The building invariants of a level (section III-D of the paper), as far as they are visible in its elements. Tests
+//! check them after every operation, loaders before they accept a file.
 //!
 //! 1. Keys ascend; equal keys are next to each other.
-//! 2. Of equal keys the newest is first: that is the order of merging, and shows only in answers.
+//! 2. Of equal keys the newest is first: merges keep that order; only answers show it.
 //! 3. Within a batch tombstones come before insertions of their key. After a merge an insertion of a newer batch comes
-//!    before the tombstone, so this shows only in answers, too.
+//!    before the tombstone, so only answers show this, too.
 //!
-//! And what makes the bytes of a dictionary one: a tombstone has no value, a bitmap has a tombstone, bits past the last
-//! element are zero; levels are occupied, ascend, and hold no more than their capacity.
+//! Further rules make the bytes of a dictionary unique: a tombstone has no value, a bitmap has a tombstone, bits past
+//! the last element are zero; levels are occupied, ascend, and hold no more than their capacity.
 
 use crate::element::are_same;
 use crate::level::{LevelIndex, Sorted};
@@ -18,7 +18,7 @@ fn broken(level: LevelIndex, what: &'static str, place: usize) -> Error {
     Error::Invalid { level: level.get(), what, place: place as u64 }
 }
 
-/// Checks one level, whose bitmap, if it has one, has these words.
+/// Checks one level; `tombstones` are the words of its bitmap, if any.
 pub(crate) fn check_run<K: OrderedKey, V: Value>(
     index: LevelIndex,
     run: &Run<'_, K, V>,

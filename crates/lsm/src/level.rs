@@ -6,29 +6,30 @@ use crate::run::{Elements, Run};
 use crate::search_index::SearchIndex;
 use crate::{OrderedKey, Value};
 
-/// Which level: its capacity follows from it. The smallest, which hold the newest elements, come first.
+/// Index of a level, which determines its capacity. The smallest levels, which hold the newest elements, come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LevelIndex(pub(crate) u32);
 
 impl LevelIndex {
-    /// Levels are numbered from 0.
+    /// Returns the number of the level, from 0.
     pub fn get(self) -> u32 {
         self.0
     }
 
-    /// Elements that the level may hold in a dictionary of this batch size.
+    /// Returns the largest number of elements of the level in a dictionary of this batch size.
     pub fn capacity(self, batch_size: u64) -> u64 {
         capacity(batch_size, self.0)
     }
 
-    /// The smallest level that holds `len` elements.
+    /// Returns the smallest level that holds `len` elements.
     pub(crate) fn holding(batch_size: u64, len: usize) -> LevelIndex {
         LevelIndex((0..).find(|&index| capacity(batch_size, index) >= len as u64).unwrap_or(u32::MAX))
     }
 }
 
-/// Where a batch of `len` elements goes: the first level `j` that holds it together with the levels `0..=j`. `levels`
-/// are the occupied ones with their lengths, ascending. Says how many of them are merged with the batch.
+/// Returns the level for a batch of `len` elements, and the number of occupied levels that are merged with it. It is
+/// the first level `j` that holds the batch together with the levels `0..=j`. `levels` lists the occupied levels with
+/// their lengths, by ascending index.
 pub(crate) fn place_for(
     batch_size: u64,
     len: usize,
@@ -60,13 +61,13 @@ impl<K: OrderedKey, V: Value> Level<K, V> {
         Level { index, elements, search_index: SearchIndex::default() }
     }
 
-    /// A level of which all elements live.
+    /// Returns a level in which all elements live.
     pub fn of_live(index: LevelIndex, elements: Elements<K, V>) -> Self {
         Level { index, elements, search_index: SearchIndex::default().assume_distinct() }
     }
 }
 
-/// A sorted run with its search index, whoever owns it.
+/// Sorted run with its search index, whoever owns it.
 pub trait Sorted<K, V> {
     fn run(&self) -> Run<'_, K, V>;
     fn search_index(&self) -> &SearchIndex<K>;
@@ -96,7 +97,7 @@ impl<K, V, S: Sorted<K, V>> Sorted<K, V> for std::sync::Arc<S> {
     }
 }
 
-/// Bytes of the elements and of their search indexes.
+/// Returns the bytes of the elements and of their search indexes.
 pub(crate) fn memory_bytes<K: OrderedKey, V: Value>(levels: &[impl Sorted<K, V>]) -> u64 {
     let bytes = |level: &dyn Sorted<K, V>| {
         let run = level.run();

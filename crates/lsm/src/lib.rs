@@ -1,15 +1,15 @@
 //! Ordered dictionaries that take updates in batches, for CPU and GPU.
 //!
-//! | type | an update of `b` elements | a lookup | for |
+//! | type | update of a batch of `b` | lookup | use for |
 //! | --- | --- | --- | --- |
-//! | [`Lsm`] | sorts the batch, and merges it with the levels that it fills up: O(log(n / b)) per element | in the levels that may have the key | many updates |
-//! | [`SortedArray`] | sorts the batch, and merges it with everything: O(n / b) per element | in one array | few updates |
-//! | [`Snapshot`] | none: what [`Lsm::snapshot`](cpu::Dictionary::snapshot) saw stays as it is | as in its dictionary | readers beside a writer |
+//! | [`Lsm`] | sort, merge with the levels it fills: O(log(n / b)) per element | in few levels | many updates |
+//! | [`SortedArray`] | sort, merge with everything: O(n / b) per element | in one array | few updates |
+//! | [`Snapshot`] | none: keeps the state at [`snapshot`](cpu::Dictionary::snapshot) | like its source | readers |
 //!
 //! Keys are integers of 4, 8 or 16 bytes or strings of up to 16 bytes ([`OrderedKey`]), in their order; values are
 //! plain old data of up to 32 bytes ([`Value`]), or none (`()`). The log-structured merge tree is that of Ashkiani, Li,
-//! Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS 2018; what is
-//! different, and why, is in `docs/lsm.md`.
+//! Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS 2018; `docs/lsm.md`
+//! lists the differences and their reasons.
 //!
 //! ```
 //! use warpset_lsm::Lsm;
@@ -26,7 +26,8 @@
 //! # Ok::<(), warpset_lsm::Error>(())
 //! ```
 //!
-//! Updates can combine with what is there: [`upsert_bulk`](cpu::Dictionary::upsert_bulk) by a sum or another operator.
+//! Updates can combine with existing values: [`upsert_bulk`](cpu::Dictionary::upsert_bulk) by a sum or another
+//! operator.
 //!
 //! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their
 //! threads.
@@ -48,8 +49,6 @@ mod mapped;
 mod merge;
 mod ordered_map;
 mod policy;
-#[cfg(feature = "papers")]
-pub mod published;
 mod query;
 mod run;
 mod search_index;

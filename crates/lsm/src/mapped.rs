@@ -13,15 +13,15 @@ use crate::run::Run;
 use crate::search_index::SearchIndex;
 use crate::{Error, OrderedKey, Value};
 
-/// A dictionary in a memory-mapped file, opened by [`Dictionary::map`]: answers every query, and processes that map the
-/// same file share its memory.
+/// Dictionary in a memory-mapped file, opened by [`Dictionary::map`]. Answers every query; processes that map the same
+/// file share its memory.
 pub type Mapped<K, V> = Dictionary<K, V, ReadOnlyPolicy, InFile<K>>;
-/// An [`Lsm`](crate::Lsm) in a memory-mapped file.
+/// [`Lsm`](crate::Lsm) in a memory-mapped file.
 pub type MappedLsm<K, V> = Mapped<K, V>;
-/// A [`SortedArray`](crate::SortedArray) in a memory-mapped file.
+/// [`SortedArray`](crate::SortedArray) in a memory-mapped file.
 pub type MappedSortedArray<K, V> = Mapped<K, V>;
 
-/// A level in a memory-mapped file.
+/// Level in a memory-mapped file.
 pub struct InFile<K> {
     words: Arc<MappedWords<u64>>,
     place: LevelExtent,
@@ -57,33 +57,35 @@ impl<K: OrderedKey, V: Value, P: SavedPolicy> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::File`] with the path and what is wrong.
+    /// [`Error::File`] with the path and the reason.
     ///
     /// # Safety
-    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
-    ///   remove it is allowed: the map keeps the old one.
+    /// - No process changes or truncates the file until the returned dictionary is dropped. Replacing it, as `save`
+    ///   does, or removing it is allowed: the map keeps the old file.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Mapped<K, V>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { Self::map_as(path.as_ref(), true) }
     }
 
-    /// [`map`](Self::map) without checksum and order: opens in constant time and reads the header and the directory of
-    /// the levels only. Damaged elements make wrong answers, nothing worse.
+    /// Maps a saved dictionary as [`map`](Self::map) does, without checking checksum and order: opens in constant time
+    /// and reads only the header and the directory of the levels. Damaged elements cause wrong answers, nothing worse.
     ///
     /// # Errors
-    /// [`Error::File`] with the path and what is wrong.
+    /// [`Error::File`] with the path and the reason.
     ///
     /// # Safety
-    /// - As for [`map`](Self::map).
+    /// - The contract of [`map`](Self::map).
     pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Mapped<K, V>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { Self::map_as(path.as_ref(), false) }
     }
 
+    /// Maps a file, and checks its checksum and the order of its keys if `verified`.
+    ///
     /// # Safety
-    /// No process changes or cuts the file until the dictionary is dropped.
+    /// No process changes or truncates the file until the dictionary is dropped.
     unsafe fn map_as(path: &Path, verified: bool) -> Result<Mapped<K, V>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let (_, words) = unsafe { file::map::<Self>(path, verified)? };
         let words = Arc::new(words);
         let places = at_path(path, "map", || directory::<K, V>((*words).as_ref()))?;

@@ -1,4 +1,4 @@
-//! Merging sorted runs, the newest first: all elements ([`merge_all`]), or those that live ([`merge_live`]).
+//! Merging sorted runs, the newest first: all elements ([`merge_all`]), or the live ones ([`merge_live`]).
 //!
 //! Large merges are cut ([`cut`]) into parts that fit in a core's cache; a task merges a part by folding neighbouring
 //! runs ([`fold`]). Runs of a log-structured merge tree double in length, so folding the two shortest first costs two
@@ -19,16 +19,17 @@ mod fold;
 use cut::{by_key, by_rank, parts};
 pub(crate) use fold::Folder;
 
-/// Elements of a part, about: keys and values of a part and its scratch stay in a second-level cache.
+/// Elements per part, roughly: the keys and values of a part and its scratch memory fit in a second-level cache.
 pub(crate) const PART: usize = if cfg!(miri) { 64 } else { 1 << 14 };
 
-/// All elements of the runs, stale ones too: of equal keys those of the newest run first, in the order of that run.
+/// Returns all elements of the runs, stale ones included. Of equal keys the newest run comes first, in the order of
+/// that run.
 pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Result<Elements<K, V>, OutOfMemory> {
     let len: usize = runs.iter().map(Run::len).sum();
     let with_tombstones = runs.iter().any(Run::has_tombstones);
     let mut merged = Elements::zeroed(len, with_tombstones)?;
     if len <= PART && !with_tombstones {
-        // Short batches are merged before another thread has woken up.
+        // The calling thread merges short batches before another thread would have woken up.
         let runs: Vec<Run<'_, K, V>> = runs.iter().filter(|run| !run.is_empty()).copied().collect();
         Folder::default().fold_into(&runs, merged.keys.as_mut_slice(), &mut merged.values, |_| {});
         return Ok(merged);
@@ -50,7 +51,7 @@ pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Resu
     Ok(merged)
 }
 
-/// The elements that live: of equal keys the newest one, unless it is a tombstone. Strictly ascending.
+/// Returns the live elements, strictly ascending: of equal keys the newest one, unless it is a tombstone.
 pub(crate) fn merge_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Result<Elements<K, V>, OutOfMemory> {
     let len: usize = runs.iter().map(Run::len).sum();
     let cuts = by_key(runs, len.div_ceil(PART));
@@ -69,8 +70,8 @@ pub(crate) fn merge_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Res
     Ok(merged)
 }
 
-/// [`merge_live`] into `keys` and `values`, which have a place for each element of the runs. Says how many live; what
-/// is in the other places is left open.
+/// Writes the result of [`merge_live`] to `keys` and `values`, which have a place for each element of the runs, and
+/// returns the number of live elements. Places after these hold unspecified items.
 pub(crate) fn merge_live_into<K: OrderedKey, V: Value>(
     runs: &[Run<'_, K, V>],
     keys: &mut [K],
@@ -88,7 +89,7 @@ pub(crate) fn merge_live_into<K: OrderedKey, V: Value>(
     close_gaps(values, &lengths, &live)
 }
 
-/// Brings together the first items of each part, of which `live` says how many are meant. Says how many those are.
+/// Moves the first `live[i]` items of each part `i` together, and returns their number.
 pub(crate) fn close_gaps<T: Copy>(items: &mut [T], lengths: &[usize], live: &[usize]) -> usize {
     let (mut from, mut to) = (0, 0);
     for (&len, &live) in lengths.iter().zip(live) {
@@ -100,7 +101,7 @@ pub(crate) fn close_gaps<T: Copy>(items: &mut [T], lengths: &[usize], live: &[us
     to
 }
 
-/// How many elements live.
+/// Counts the live elements.
 pub(crate) fn count_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> u64 {
     let runs: Vec<Run<'_, K, ()>> = runs.iter().map(Run::without_values).collect();
     let len: usize = runs.iter().map(Run::len).sum();
@@ -121,15 +122,15 @@ pub(crate) fn split<'a, T>(mut items: &'a mut [T], lengths: &[usize]) -> Vec<&'a
     parts
 }
 
-/// Words that several tasks may write.
+/// Returns words that several tasks may write.
 fn atomic(words: &mut [u32]) -> &[AtomicU32] {
-    // SAFETY: `AtomicU32` has the size and alignment of `u32`, and the mutable borrow, which lasts as long as the
-    // result, keeps other accesses out.
+    // SAFETY: `AtomicU32` has the size and alignment of `u32`; the mutable borrow lasts as long as the result and
+    // excludes other accesses.
     unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
 }
 
-/// Sets bit `first + i` where flag `i` is not zero; the words are zero there, and tasks share words at the borders
-/// only.
+/// Sets bit `first + i` for every flag `i` that is not zero. The words are zero there, and tasks share only the words
+/// at the borders of their parts.
 fn set_bits(words: &[AtomicU32], first: usize, flags: &[u8]) {
     let mut word = first / 32;
     let mut bits = 0u32;
@@ -146,7 +147,7 @@ fn set_bits(words: &[AtomicU32], first: usize, flags: &[u8]) {
     }
 }
 
-/// `len` items of any content.
+/// Resizes `items` to `len` items of unspecified content.
 fn resize<T: Zeroable + Clone>(items: &mut Vec<T>, len: usize) {
     items.resize(len, T::zeroed());
 }

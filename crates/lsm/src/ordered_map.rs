@@ -1,4 +1,4 @@
-//! What dictionaries have in common, on every backend: for code that works with any of them.
+//! Interface of all dictionaries, on every backend, for code that works with any of them.
 
 use std::ops::RangeBounds;
 
@@ -9,8 +9,8 @@ use crate::policy::MergePolicy;
 use crate::upsert::{combine_with, combined};
 use crate::{Error, OrderedKey, Ranges, Value};
 
-/// An ordered dictionary that takes updates in batches. The types have inherent methods of the same names, with their
-/// exact results: use the trait where the type is open.
+/// Ordered dictionary that takes updates in batches. Each type has inherent methods of the same names, with more
+/// precise result types: use the trait only in generic code.
 ///
 /// ```
 /// use warpset_lsm::{OrderedMap, Error, Lsm, SortedArray};
@@ -40,13 +40,12 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
     /// # Errors
     /// No memory on the host or device.
     fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error>;
-    /// Removes the keys whose flag is set, and inserts the others; a key that is in both is removed.
+    /// Removes the keys with a flag, and inserts the others. A key that is both removed and inserted is removed.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], and no memory on the host or device.
     fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error>;
-    /// Gives one key the value that `change` makes of the one that it has: `None` removes it. Says which value the key
-    /// has now.
+    /// Replaces a key's value by `change(old)`; `None` removes the key. Returns the new value.
     ///
     /// # Errors
     /// No memory on the host or device.
@@ -60,9 +59,9 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
         }
         Ok(after)
     }
-    /// Combines values with those that keys have, by an associative function of the value before and the one after: a
-    /// key without value gets the combination of its values in the batch, in their order. On the host, by one lookup
-    /// and one insertion; dictionaries on devices have a method `upsert_bulk` of their own for operators with kernels.
+    /// Combines values with the stored ones, by an associative function of the earlier and the later value. A key
+    /// without a value gets the combination of its values in the batch, in their order. Runs on the host, by one lookup
+    /// and one insertion; dictionaries on devices have their own `upsert_bulk` for operators with kernels.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], and no memory on the host or device; nothing is changed then.
@@ -72,7 +71,7 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
         combine_with(&mut values, &self.get_bulk(&keys)?, &combine);
         self.insert_bulk(&keys, &values)
     }
-    /// Inserts the keys that have no value; of equal keys the first one counts.
+    /// Inserts the keys that have no value; the first one of equal keys counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], and no memory on the host or device; nothing is changed then.
@@ -86,7 +85,7 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
         values.retain(|_| kept.next() == Some(&false));
         self.insert_bulk(&keys, &values)
     }
-    /// Removes all keys of a range, and says how many had a value.
+    /// Removes all keys of a range, and returns the number of keys that had a value.
     ///
     /// # Errors
     /// No memory on the host or device.
@@ -95,8 +94,7 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
         self.remove_bulk(&found.keys)?;
         Ok(found.keys.len() as u64)
     }
-    /// Removes the keys for which `keep`, which is asked on the host once for each key with its value, ascending, says
-    /// no.
+    /// Removes the keys for which `keep` is false. `keep` is called on the host, once per key, in ascending order.
     ///
     /// # Errors
     /// No memory on the host or device.
@@ -106,7 +104,7 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
         keys.retain(|&key| values.next().is_some_and(|value| !keep(key, value)));
         self.remove_bulk(&keys)
     }
-    /// Drops what does not live.
+    /// Drops tombstones and stale elements.
     ///
     /// # Errors
     /// No memory on the host or device.
@@ -116,7 +114,7 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
     /// # Errors
     /// No memory on the host or device.
     fn clear(&mut self) -> Result<(), Error>;
-    /// The values of keys.
+    /// Returns the values of keys.
     ///
     /// # Errors
     /// No memory on the host or device.
@@ -126,37 +124,37 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
     /// # Errors
     /// No memory on the host or device.
     fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error>;
-    /// How many keys of each range have a value.
+    /// Counts the keys of each range that have a value.
     ///
     /// # Errors
     /// No memory on the host or device.
     fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error>;
-    /// The keys of each range that have a value, with their values.
+    /// Returns the keys of each range that have a value, with their values.
     ///
     /// # Errors
     /// No memory on the host or device.
     fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error>;
-    /// The smallest key above each key that has a value, with its value.
+    /// Returns the smallest key above each key that has a value, with its value.
     ///
     /// # Errors
     /// No memory on the host or device.
     fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error>;
-    /// The largest key below each key that has a value, with its value.
+    /// Returns the largest key below each key that has a value, with its value.
     ///
     /// # Errors
     /// No memory on the host or device.
     fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error>;
-    /// The smallest key that has a value, with its value.
+    /// Returns the smallest key that has a value, with its value.
     ///
     /// # Errors
     /// No memory on the host or device.
     fn first_key_value(&self) -> Result<Option<(K, V)>, Error>;
-    /// The largest key that has a value, with its value.
+    /// Returns the largest key that has a value, with its value.
     ///
     /// # Errors
     /// No memory on the host or device.
     fn last_key_value(&self) -> Result<Option<(K, V)>, Error>;
-    /// How many keys have a value.
+    /// Counts the keys that have a value.
     ///
     /// # Errors
     /// No memory on the host or device.
@@ -168,9 +166,9 @@ pub trait OrderedMap<K: OrderedKey, V: Value> {
     fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
-    /// Elements that are stored.
+    /// Returns the number of stored elements.
     fn resident_len(&self) -> u64;
-    /// Bytes of memory that they and their search indexes take.
+    /// Returns the bytes of memory of the elements and their search indexes.
     fn memory_bytes(&self) -> u64;
 }
 

@@ -1,5 +1,5 @@
-//! What trees and sorted arrays differ in, on every backend: which levels a batch is merged with, and when what does
-//! not live is dropped.
+//! Differences between trees and sorted arrays, on every backend: the levels that a batch is merged with, and the time
+//! at which dead elements are dropped.
 
 use std::fmt;
 
@@ -7,38 +7,37 @@ use crate::Error;
 use crate::level::{LevelIndex, place_for};
 use crate::settings::Settings;
 
-/// Which levels a batch is merged with, and when what does not live is dropped: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
+/// Rule for merging batches with levels and for dropping dead elements: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
 pub trait MergePolicy: fmt::Debug + Copy + PartialEq + rules::Rules {}
 
-/// The policy of an [`Lsm`](crate::Lsm): each level is twice as large as the one before.
+/// Policy of an [`Lsm`](crate::Lsm): each level is twice as large as the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TreePolicy {
     pub(crate) settings: Settings,
-    /// What the automatic cleanup goes by.
+    /// Input of the rule for automatic cleanups.
     pub(crate) history: History,
 }
 
-/// The policy of a [`SortedArray`](crate::SortedArray): one level, which a call that waits leaves with live elements
-/// only.
+/// Policy of a [`SortedArray`](crate::SortedArray): one level; every call that waits leaves only live elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ArrayPolicy;
 
-/// The policy of what takes no updates: a [`Snapshot`](crate::Snapshot), with the policy `P` of its dictionary, or a
+/// Policy of a dictionary without updates: a [`Snapshot`](crate::Snapshot), with the policy `P` of its dictionary, or a
 /// [`View`](crate::View).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadOnlyPolicy<P = ()>(pub(crate) P);
 
-/// What has happened since the last cleanup.
+/// Events since the last cleanup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct History {
-    /// Elements that lived then.
+    /// Elements that were live at the last cleanup.
     pub live_at_cleanup: u64,
-    /// Updates since then.
+    /// Updates since the last cleanup.
     pub updates: u64,
 }
 
 impl TreePolicy {
-    /// With settings that have not been checked yet.
+    /// Returns a policy with settings that are still to be checked.
     pub(crate) fn new(settings: Settings) -> Self {
         TreePolicy { settings, history: History::default() }
     }
@@ -47,28 +46,28 @@ impl TreePolicy {
 pub(crate) mod rules {
     use super::*;
 
-    /// What a policy decides.
+    /// Decisions of a policy.
     pub trait Rules: Sized {
-        /// Whether calls that wait leave live elements only.
+        /// Whether calls that wait leave only live elements.
         const ALWAYS_CLEAN: bool;
 
-        /// The policy with its settings checked.
+        /// Checks the settings.
         fn checked(self) -> Result<Self, Error>;
 
-        /// Where a batch of `len` elements goes, and how many of the levels, which are the occupied ones with their
-        /// lengths, are merged with it.
+        /// Returns the level for a batch of `len` elements, and the number of `levels` that are merged with it.
+        /// `levels` lists the occupied levels with their lengths.
         fn place_for(&self, len: usize, levels: impl Iterator<Item = (LevelIndex, usize)>) -> (LevelIndex, usize);
 
-        /// The level for `len` elements that all live.
+        /// Returns the level for `len` live elements.
         fn level_for(&self, len: usize) -> LevelIndex;
 
         /// Notes an update.
         fn note_update(&mut self);
 
-        /// Notes that `live` elements are all there is.
+        /// Notes that the dictionary consists of `live` live elements.
         fn note_cleanup(&mut self, live: u64);
 
-        /// Whether to clean up now, with this many elements.
+        /// Whether a cleanup is due with this number of elements.
         fn is_due(&self, resident: u64) -> bool;
     }
 }
@@ -91,7 +90,7 @@ impl rules::Rules for TreePolicy {
     }
 
     fn note_update(&mut self) {
-        // A saved tree may claim any number.
+        // A saved tree may contain any number.
         self.history.updates = self.history.updates.saturating_add(1);
     }
 

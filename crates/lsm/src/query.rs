@@ -1,5 +1,5 @@
-//! Queries over levels, the newest first, whoever owns them: [`Lsm`](crate::Lsm), [`Snapshot`](crate::Snapshot),
-//! [`SortedArray`](crate::SortedArray) and [`View`](crate::View) have the same ones.
+//! Queries over levels, the newest first, whoever owns them: one implementation for [`Lsm`](crate::Lsm),
+//! [`Snapshot`](crate::Snapshot), [`SortedArray`](crate::SortedArray) and [`View`](crate::View).
 
 pub(crate) mod few;
 pub(crate) mod lookup;

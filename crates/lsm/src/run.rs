@@ -1,4 +1,4 @@
-//! Sorted runs of elements: borrowed parts of levels ([`Run`]), and what a batch or a merge makes ([`Elements`]).
+//! Sorted runs of elements: borrowed parts of levels ([`Run`]), and results of batches and merges ([`Elements`]).
 
 use warpset_base::words::{AlignedWords, OutOfMemory, advise_huge_pages, zeroed_vec};
 
@@ -9,9 +9,9 @@ use crate::{OrderedKey, Value};
 #[derive(Clone, Copy)]
 pub struct Run<'a, K, V> {
     pub keys: &'a [K],
-    /// The values, as many as keys.
+    /// One value per key.
     pub values: &'a [V],
-    /// Bit `first_bit + i` is set if element `i` is a tombstone; absent if none is.
+    /// Bitmap in which bit `first_bit + i` marks element `i` as a tombstone; absent if there is no tombstone.
     tombstones: Option<&'a [u32]>,
     first_bit: usize,
 }
@@ -41,7 +41,7 @@ impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
         self.tombstones.is_some_and(|words| words[bit / 32] >> (bit % 32) & 1 == 1)
     }
 
-    /// The elements in this range of places.
+    /// Returns the elements at these places.
     pub(crate) fn slice(&self, range: std::ops::Range<usize>) -> Self {
         Run {
             keys: &self.keys[range.clone()],
@@ -51,33 +51,33 @@ impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
         }
     }
 
-    /// The elements without their values.
+    /// Returns the elements without their values.
     pub(crate) fn without_values(&self) -> Run<'a, K, ()> {
         let Run { keys, tombstones, first_bit, .. } = *self;
         Run { keys, values: units(keys.len()), tombstones, first_bit }
     }
 
-    /// How many keys are below `key`.
+    /// Counts the keys below `key`.
     pub(crate) fn lower_bound(&self, key: K) -> usize {
         self.keys.partition_point(|&other| other < key)
     }
 
-    /// How many keys are not above `key`.
+    /// Counts the keys that are not above `key`.
     pub(crate) fn upper_bound(&self, key: K) -> usize {
         self.keys.partition_point(|&other| other <= key)
     }
 }
 
-/// Elements in memory of their own, sorted as a [`Run`] is.
+/// Elements in memory of their own, sorted as in a [`Run`].
 pub struct Elements<K, V> {
     pub keys: AlignedWords<K>,
     pub values: Vec<V>,
-    /// Whole words; bits past the last element are zero. Absent if no element is a tombstone.
+    /// Bitmap in whole words; bits past the last element are zero. Absent if no element is a tombstone.
     pub tombstones: Option<Vec<u32>>,
 }
 
 impl<K: OrderedKey, V: Value> Elements<K, V> {
-    /// `len` elements that are all zero, with a bitmap if asked for.
+    /// Returns `len` zero elements, with a bitmap if `tombstones`.
     pub(crate) fn zeroed(len: usize, tombstones: bool) -> Result<Self, OutOfMemory> {
         let mut values = V::zeroed_vec(len)?;
         advise_huge_pages(&mut values);

@@ -1,5 +1,5 @@
-//! What makes lookups in a level fast and follows from its keys: tree and a filter, built when the level has been
-//! asked for enough keys, and never saved.
+//! Search data of a level, derived from its keys: a search tree and a filter. They are built once enough lookups have
+//! searched the level, and never saved.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,18 +12,18 @@ use crate::OrderedKey;
 use crate::element::filter_hash;
 use crate::search_tree::SearchTree;
 
-/// A level of fewer elements is small enough for the caches, and has no filter.
+/// Fewest elements of a level with a filter; smaller levels fit in the caches.
 const LEAST_FILTERED: usize = 1 << 10;
-/// A filter of fewer words is built by one thread.
+/// Fewest words of a filter that all threads build.
 const FEW_WORDS: usize = 1 << 14;
-/// Keys that a task looks at.
+/// Keys per task.
 const PART: usize = 1 << 16;
 
-/// The search index of one level.
+/// Search index of one level.
 pub struct SearchIndex<K> {
     tree: OnceLock<SearchTree<K>>,
     filter: OnceLock<Filter>,
-    /// Keys that lookups in batches have asked of the level so far.
+    /// Keys that lookups in batches have searched in the level so far.
     asked: AtomicU64,
     /// Whether no two elements have the same key.
     distinct: OnceLock<bool>,
@@ -41,24 +41,24 @@ impl<K> Default for SearchIndex<K> {
 }
 
 impl<K: OrderedKey> SearchIndex<K> {
-    /// The tree, if they have been built.
+    /// Returns the search tree, if it has been built.
     pub(crate) fn tree(&self) -> Option<&SearchTree<K>> {
         self.tree.get()
     }
 
-    /// The filter, if it has been built.
+    /// Returns the filter, if it has been built.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.get()
     }
 
-    /// The tree for a search for one key among `keys`. As long as there are none, each such search counts as one key
-    /// asked; afterwards threads that search only read.
+    /// Returns the search tree for a search for one key among `keys`. Until it is built, each such search counts as one
+    /// searched key; afterwards searching threads only read.
     #[inline]
     pub(crate) fn tree_for_one(&self, keys: &[K]) -> Option<&SearchTree<K>> {
         self.tree.get().or_else(|| self.prepare(keys, 1, false).0)
     }
 
-    /// SearchTree and filter for a lookup of one key among `keys`, as [`SearchIndex::tree_for_one`].
+    /// Returns search tree and filter for a lookup of one key among `keys`, as [`SearchIndex::tree_for_one`] does.
     #[inline]
     pub(crate) fn both_for_one(&self, keys: &[K]) -> (Option<&SearchTree<K>>, Option<&Filter>) {
         match (self.tree.get(), self.filter.get()) {
@@ -67,8 +67,8 @@ impl<K: OrderedKey> SearchIndex<K> {
         }
     }
 
-    /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: tree
-    /// after a sixty-fourth of as many keys as there are, a filter after a quarter.
+    /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds whatever now pays off: the search
+    /// tree after lookups of a sixty-fourth of the number of keys, the filter after a quarter.
     pub(crate) fn prepare(
         &self,
         keys: &[K],
@@ -86,7 +86,7 @@ impl<K: OrderedKey> SearchIndex<K> {
         (self.tree.get(), if with_filter { self.filter.get() } else { None })
     }
 
-    /// Whether no two of the keys, which are the level's, are equal.
+    /// Whether no two of `keys`, which are the level's, are equal.
     pub(crate) fn is_distinct(&self, keys: &[K]) -> bool {
         *self.distinct.get_or_init(|| {
             let parts = parallel::map((0..keys.len()).step_by(PART), |begin| {
@@ -97,19 +97,19 @@ impl<K: OrderedKey> SearchIndex<K> {
         })
     }
 
-    /// Says so without looking.
+    /// Marks the keys as distinct without checking.
     pub(crate) fn assume_distinct(self) -> Self {
         SearchIndex { distinct: OnceLock::from(true), ..self }
     }
 
-    /// Bytes of what has been built.
+    /// Returns the bytes of everything built so far.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let tree = self.tree.get().map_or(0, SearchTree::memory_bytes);
         tree + self.filter.get().map_or(0, |filter| 8 * filter.words.len() as u64)
     }
 }
 
-/// A blocked Bloom filter of a level's keys: all bits of a key in one word of 64 bits.
+/// Blocked Bloom filter of a level's keys: all bits of a key are in one word of 64 bits.
 pub(crate) struct Filter {
     words: Vec<u64>,
 }
@@ -125,8 +125,8 @@ impl Filter {
                 words[filter_word(hash, len) as usize] |= filter_mask(hash);
             }
         } else {
-            // SAFETY: `AtomicU64` has the size of `u64` and here its alignment, and the mutable borrow keeps others
-            // out.
+            // SAFETY: `AtomicU64` has the size of `u64` and, on this target, its alignment; the mutable borrow excludes
+            // other accesses.
             let words = unsafe { &*(std::ptr::from_mut(&mut words[..]) as *const [AtomicU64]) };
             parallel::for_each(keys.chunks(PART), |keys| {
                 for &key in keys {
@@ -138,13 +138,13 @@ impl Filter {
         Filter { words }
     }
 
-    /// The place of a key's word.
+    /// Returns the place of a key's word.
     #[inline]
     pub(crate) fn place(&self, hash: u64) -> usize {
         filter_word(hash, self.words.len() as u64) as usize
     }
 
-    /// The words.
+    /// Returns the words.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }

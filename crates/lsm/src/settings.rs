@@ -2,11 +2,11 @@
 
 use crate::Error;
 
-/// [`Builder::batch_size`](crate::Builder::batch_size) unless set.
+/// Default of [`Builder::batch_size`](crate::Builder::batch_size).
 pub const DEFAULT_BATCH_SIZE: u64 = 1 << 16;
 const BATCH_SIZES: std::ops::RangeInclusive<u64> = 64..=1 << 40;
 
-/// When a dictionary drops tombstones and stale elements by itself, at the end of an update.
+/// Time at which a dictionary drops tombstones and stale elements by itself, at the end of an update.
 ///
 /// Which elements are stale is not known until they are dropped, so the automatic policies count what came since the
 /// last cleanup: every such element may have made an older one stale, or be stale.
@@ -21,7 +21,7 @@ pub enum CleanupPolicy {
     /// batches. With 0.5, memory is at most about twice what the live elements take, and a stream of insertions is
     /// cleaned up whenever it has doubled, which costs about two merges per element in all.
     StaleShare(f64),
-    /// Cleans up after this many updates, of whatever size.
+    /// After this number of updates, of any size.
     EveryBatches(u64),
 }
 
@@ -31,7 +31,7 @@ impl Default for CleanupPolicy {
     }
 }
 
-/// The settings of a log-structured merge tree.
+/// Settings of a log-structured merge tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub batch_size: u64,
@@ -59,8 +59,8 @@ impl Settings {
         }
     }
 
-    /// Whether a cleanup is due with this many elements, of which this many were there at the last one, after this many
-    /// updates since.
+    /// Whether a cleanup is due with `resident` elements, given the live elements at the last cleanup and the updates
+    /// since.
     pub fn is_due(&self, resident: u64, live_at_cleanup: u64, updates: u64) -> bool {
         match self.cleanup {
             CleanupPolicy::Manual => false,

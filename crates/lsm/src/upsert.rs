@@ -1,7 +1,8 @@
-//! Updates that combine with what is there.
+//! Updates that combine with existing values.
 //!
-//! The keys of a batch are looked up, and what their values and those of the batch come to is inserted: levels, files
-//! and queries know nothing of operators, and removals reset a key. An update reads what a lookup of its keys reads.
+//! Each key of a batch is looked up once, and the combined value is inserted. Levels, files and queries are therefore
+//! independent of the operator, and a removal resets a key. An update costs a lookup of its keys more than an
+//! insertion.
 
 use warpset_base::parallel;
 use warpset_base::words::OutOfMemory;
@@ -13,19 +14,25 @@ use crate::{Error, Operator, OrderedKey, OrderedMap, Value, batch};
 /// Elements that a task combines.
 const PART: usize = 1 << 14;
 
-/// Updates that combine with what is there.
+/// Updates that combine with existing values.
 ///
 /// | what a key gets | by |
 /// | --- | --- |
-/// | the sum, least, largest, bits of all its values | [`upsert_bulk`](Dictionary::upsert_bulk) with [`Sum`](crate::Sum), [`Min`](crate::Min), [`Max`](crate::Max), [`BitOr`](crate::BitOr) |
+/// | the sum, least, largest or bits of all its values | [`upsert_bulk`] with [`Sum`], [`Min`], [`Max`], [`BitOr`] |
 /// | how often it occurs | [`increment_bulk`](Dictionary::increment_bulk) |
 /// | its first value | [`insert_new_bulk`](Dictionary::insert_new_bulk) |
 /// | its last value | [`insert_bulk`](Dictionary::insert_bulk) |
 /// | anything else | [`upsert_bulk_with`](Dictionary::upsert_bulk_with) a closure |
+///
+/// [`upsert_bulk`]: Dictionary::upsert_bulk
+/// [`Sum`]: crate::Sum
+/// [`Min`]: crate::Min
+/// [`Max`]: crate::Max
+/// [`BitOr`]: crate::BitOr
 impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
-    /// Combines values with those that keys have, by an associative operator: a key without value gets the combination
-    /// of its values in the batch, in their order, and another one its value combined with that. Time: that of a lookup
-    /// of the keys and of an insertion.
+    /// Combines values with the stored ones, by an associative operator. A key without a value gets the combination of
+    /// its values in the batch, in their order; the others get their value combined with that. Costs a lookup of the
+    /// keys and an insertion.
     ///
     /// ```
     /// use warpset_lsm::{Lsm, Max};
@@ -42,8 +49,8 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.upsert_bulk_with(keys, values, O::combine)
     }
 
-    /// [`upsert_bulk`](Dictionary::upsert_bulk) by a function of the value before and the one after, which is called in
-    /// no particular order of the keys.
+    /// Combines values as [`upsert_bulk`](Dictionary::upsert_bulk) does, by a function of the earlier and the later
+    /// value. It is called in no particular order of the keys.
     ///
     /// ```
     /// use warpset_lsm::Lsm;
@@ -67,7 +74,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         OrderedMap::upsert_bulk_with(self, keys, values, combine)
     }
 
-    /// Inserts the keys that have no value, and leaves the others as they are. Of equal keys the first one counts.
+    /// Inserts the keys that have no value; values of the others are unchanged. The first one of equal keys counts.
     ///
     /// ```
     /// use warpset_lsm::Lsm;
@@ -87,7 +94,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
 
 /// Counters.
 impl<K: OrderedKey, V: Counter, P: MergePolicy> Dictionary<K, V, P> {
-    /// Adds one to the value of each key for each time that it occurs, wrapping; keys without value begin at zero.
+    /// Adds one to the value of each key per occurrence, wrapping; keys without a value start at zero.
     ///
     /// ```
     /// use warpset_lsm::Lsm;
@@ -118,13 +125,13 @@ impl Counter for u64 {
     const ONE: u64 = 1;
 }
 
-/// The keys of a batch, each once and ascending, with what their values come to in the order of the batch.
+/// Returns the keys of a batch, each once and ascending, with their values combined in the order of the batch.
 pub(crate) fn combined<K: OrderedKey, V: Value>(
     keys: &[K],
     values: &[V],
     combine: &(impl Fn(V, V) -> V + Sync),
 ) -> Result<(Vec<K>, Vec<V>), OutOfMemory> {
-    // Of equal keys the last one comes first.
+    // The sorted batch has the last one of equal keys first.
     let sorted = batch::insertions(keys, values)?;
     let (keys, values) = (sorted.keys.as_slice(), &sorted.values[..]);
     let begins = |&i: &usize| i == 0 || keys[i] != keys[i - 1];
@@ -144,7 +151,7 @@ pub(crate) fn combined<K: OrderedKey, V: Value>(
     Ok((keys.concat(), values.concat()))
 }
 
-/// Combines values with those before, where there are some.
+/// Combines values with the earlier ones, where there are any.
 pub(crate) fn combine_with<V: Value>(values: &mut [V], before: &[Option<V>], combine: &(impl Fn(V, V) -> V + Sync)) {
     parallel::for_each(values.chunks_mut(PART).zip(before.chunks(PART)), |(values, before)| {
         for (value, before) in values.iter_mut().zip(before) {

@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::search_index::SearchIndex;
 use crate::{Error, OrderedKey, Value};
 
-/// A saved [`Lsm`](crate::Lsm) or [`SortedArray`](crate::SortedArray) in borrowed bytes: answers every query without a
+/// Saved [`Lsm`](crate::Lsm) or [`SortedArray`](crate::SortedArray) in borrowed bytes: answers every query without a
 /// copy of the elements.
 ///
 /// ```
@@ -21,12 +21,12 @@ use crate::{Error, OrderedKey, Value};
 /// # Ok::<(), warpset_lsm::Error>(())
 /// ```
 pub type View<'a, K, V> = Dictionary<K, V, ReadOnlyPolicy, Borrowed<'a, K, V>>;
-/// A saved [`Lsm`](crate::Lsm) in borrowed bytes: a [`View`].
+/// Saved [`Lsm`](crate::Lsm) in borrowed bytes: a [`View`].
 pub type LsmView<'a, K, V> = View<'a, K, V>;
-/// A saved [`SortedArray`](crate::SortedArray) in borrowed bytes: a [`View`].
+/// Saved [`SortedArray`](crate::SortedArray) in borrowed bytes: a [`View`].
 pub type SortedArrayView<'a, K, V> = View<'a, K, V>;
 
-/// A level in somebody else's memory.
+/// Level in borrowed memory.
 pub struct Borrowed<'a, K, V> {
     run: Run<'a, K, V>,
     search_index: SearchIndex<K>,
@@ -43,8 +43,8 @@ impl<K: OrderedKey, V: Value> Sorted<K, V> for Borrowed<'_, K, V> {
 }
 
 impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
-    /// A dictionary in saved bytes, without a copy ([`map`](Dictionary::map) does the same with a file): checks
-    /// everything, checksum and order of the keys included, for which it reads the bytes twice.
+    /// Opens a dictionary in saved bytes without a copy ([`map`](Dictionary::map) does the same with a file). Checks
+    /// everything, including checksum and order of the keys, and reads the bytes twice for that.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///
@@ -54,11 +54,11 @@ impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
         Self::open(view::<K, V>(bytes, true)?)
     }
 
-    /// [`View::from_bytes`] without checksum and order: opens in constant time and touches the directory of the levels
-    /// only. Damaged elements make wrong answers, nothing worse.
+    /// Opens as [`View::from_bytes`] does, without checking checksum and order: in constant time, reading only the
+    /// directory of the levels. Damaged elements cause wrong answers, nothing worse.
     ///
     /// # Errors
-    /// As for [`View::from_bytes`].
+    /// The errors of [`View::from_bytes`].
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
         Self::open(view::<K, V>(bytes, false)?)
     }

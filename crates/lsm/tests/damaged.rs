@@ -3,7 +3,7 @@
 
 use warpset_lsm::{CleanupPolicy, Error, FileError, Lsm, OrderedKey, SortedArray, Value};
 
-/// Why the bytes are refused, all the same by both ways to read them.
+/// Returns the error of loading the bytes; both ways to read them give the same.
 fn refused<K: OrderedKey, V: Value>(bytes: &[u8]) -> FileError {
     let reason = |error: Option<Error>| match error {
         Some(Error::File(error)) => error,

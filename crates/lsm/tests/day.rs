@@ -85,7 +85,7 @@ impl Day {
         self.there.upsert_bulk::<Sum<u64>>(&keys, &values)
     }
 
-    /// What an hour does, by the schedule.
+    /// Runs the hour's part of the schedule.
     fn hour(&mut self, hour: u64) -> Result<(), Error> {
         let (long, short) = (self.batch, self.batch / 8);
         match hour % 24 {
@@ -98,7 +98,7 @@ impl Day {
             9..17 => (0..3).try_for_each(|_| self.insert(hour, short))?,
             17..19 => self.add(hour, long)?,
             19 => {
-                // What is older than a third of a day goes.
+                // Entries older than a third of a day are removed.
                 let cutoff = hour.saturating_sub(8) << 32;
                 let before = self.model.len();
                 self.model = self.model.split_off(&cutoff);
@@ -152,7 +152,7 @@ fn agrees((host, there, model): &Published, salt: u64) {
     assert_eq!((host.len(), there.len().unwrap()), (model.len() as u64, model.len() as u64));
 }
 
-/// One day: a writer, and readers of what it publishes, which do not wait for each other.
+/// Runs one day: a writer, and readers of its published snapshots, without waiting for each other.
 fn day(device: &Device, seed: u64, batch: u64, hours: u64) {
     let (send, receive) = mpsc::sync_channel::<Published>(READERS);
     let receive = Mutex::new(receive);

@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counted {
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-/// The most bytes in use while `load` runs, beyond those before.
+/// Returns the peak of additional bytes in use while `load` runs.
 fn peak<T>(load: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn loading_takes_the_memory_of_what_is_loaded() {
     let (loaded, of_array) = peak(|| SortedArray::<u64, [u8; 12]>::load(&path).unwrap());
     assert!(loaded == array);
     fits(of_array, loaded.memory_bytes());
-    // SAFETY: nobody else knows the file.
+    // SAFETY: no other process has the path of the file.
     let (mapped, of_map) = peak(|| unsafe { SortedArray::<u64, [u8; 12]>::map(&path).unwrap() });
     assert!(mapped.iter().eq(array.iter()) && of_map < 1 << 16, "{of_map}");
     std::fs::remove_file(&path).unwrap();

@@ -20,7 +20,6 @@ mod plan;
 #[cfg(test)]
 mod several_tests;
 mod source;
-#[cfg(feature = "papers")]
 mod stage_timer;
 mod static_filter;
 mod stored;
@@ -28,8 +27,8 @@ mod tables;
 #[cfg(test)]
 mod test_kinds;
 
-#[cfg(feature = "papers")]
-pub use crate::recsplit::gpu::Strategy;
+#[doc(hidden)]
+pub use crate::recsplit::gpu::{BucketPlan, BucketSearch, BucketWork, Strategy};
 use crate::{ConsensusKind, Fingerprints, Function, RecSplitKind};
 pub(crate) use buckets::{Sorted, covering};
 pub use builder::{BackendBuilder, DeviceBuilder};

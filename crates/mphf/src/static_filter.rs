@@ -138,66 +138,13 @@ impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Fingerprints<M>, W> {
         N::check(self.len())?;
         Ok(self.lookup().numbers_and_bits(keys, numbers))
     }
-
-    /// Whether each key is a member, or passes as one, on all threads of the current rayon pool; a few thousand keys
-    /// stay on the calling thread. Several times faster than single lookups with AVX-512.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
-        let mut answers = vec![false; keys.len()];
-        self.lookup().fill(keys, &mut answers, |_, is_member| is_member);
-        answers
-    }
-
-    /// Writes the answers of `contains_bulk` to a slice of equal length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.lookup().fill(keys, answers, |_, is_member| is_member);
-        Ok(())
-    }
-
-    /// Writes the answers of `contains_bulk` as bytes 0 and 1.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.lookup().fill(keys, answers, |_, is_member| is_member.into());
-        Ok(())
-    }
-
-    /// Returns the answers of `contains_bulk` as one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
-        self.lookup().bits(keys)
-    }
-
-    /// Counts the keys that are members, or pass as one.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
-        self.contains_bitmap_bulk(keys).count_ones()
-    }
-
-    /// Drops the keys that are certainly no members; the others keep their order.
-    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap_bulk(keys);
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
-    }
 }
 
 impl<M: HashKind, W: AsRef<[u64]>> Filter for StoredFunction<Fingerprints<M>, W> {
     type Error = Error;
 
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-
-    fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        self.contains_bytes_bulk_into(keys, answers)
-    }
-
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        take(0, self.contains_bitmap_bulk(keys).as_words());
+        take(0, self.lookup().bits(keys).as_words());
         Ok(())
     }
 

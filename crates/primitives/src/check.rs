@@ -1,4 +1,4 @@
-//! What is checked of arguments before anything is queued.
+//! Checks of arguments before anything is queued.
 
 use bytemuck::Pod;
 use warpset_base::filter::LengthMismatch;
@@ -6,15 +6,15 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
 use crate::{Error, Result};
 
-/// Tiles are blocks of a one-dimensional grid, of which there are less than 2^31.
+/// Largest number of tiles: a tile is a block of a one-dimensional grid, which has fewer than 2^31.
 const MAX_TILES: usize = i32::MAX as usize;
 
-/// Exactly as many as are needed.
+/// Fails unless `found` equals `needed`.
 pub(crate) fn same_len(what: &'static str, needed: usize, found: usize) -> Result<()> {
     Ok(LengthMismatch::unless_equal(what, needed, found)?)
 }
 
-/// The blocks of a grid with a tile of `tile` items each.
+/// Returns the number of tiles of `tile` items, which are blocks of a grid.
 pub(crate) fn tiles(n: usize, tile: usize) -> Result<u32> {
     match n.div_ceil(tile) {
         tiles if tiles <= MAX_TILES => Ok(tiles as u32),
@@ -22,7 +22,7 @@ pub(crate) fn tiles(n: usize, tile: usize) -> Result<u32> {
     }
 }
 
-/// The output is memory of the device that the stream works for. No items need no memory.
+/// Checks that the output is memory of the stream's device, unless it is empty.
 pub(crate) fn on_device_of<T: Pod>(stream: &Stream, what: &'static str, output: &DeviceSliceMut<'_, T>) -> Result<()> {
     if !output.is_empty() {
         stream.device().expect_same(output.device(), what)?;
@@ -30,8 +30,8 @@ pub(crate) fn on_device_of<T: Pod>(stream: &Stream, what: &'static str, output: 
     Ok(())
 }
 
-/// Input and output are memory of one device and share no byte. (Borrows keep safe code from sharing; `unsafe` code can
-/// work around them.)
+/// Checks that input and output are memory of one device and do not overlap. Safe code cannot make them overlap;
+/// `unsafe` code can.
 pub(crate) fn apart<T: Pod, U: Pod>(
     what: &'static str,
     input: DeviceSlice<'_, T>,

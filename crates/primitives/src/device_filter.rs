@@ -1,4 +1,4 @@
-//! Filters in device memory: every form of a lookup from one method, and changes under a stencil.
+//! Filters in device memory: all forms of a lookup derived from one method, and changes under a stencil.
 
 use warpset_base::filter::{Filter, Insert};
 use warpset_gpu::batch::{Answers, DeviceBatch, DeviceKeys, Hashing, Stencil};
@@ -7,12 +7,11 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use crate::Error;
 use crate::select::{Item, select_async, select_indices_async, select_keys_device};
 
-/// A filter in device memory that takes keys of kind `K` there.
+/// Filter in device memory for keys of kind `K` there.
 ///
-/// Filters are asked for keys on the host by the trait [`Filter`](warpset_base::filter::Filter), and for keys on the
-/// device by this one. Methods that end in `_device` wait; those that end in `_async` queue their work on a stream and
-/// return. Methods with `_if` in their names take a [`Stencil`], bytes or bits, which says for each key whether it is
-/// meant.
+/// The trait [`Filter`](warpset_base::filter::Filter) looks up keys on the host, this one keys on the device. Methods
+/// that end in `_device` wait; methods that end in `_async` queue their work on a stream and return. Methods with `_if`
+/// in their names take a [`Stencil`], bytes or bits, which selects keys.
 ///
 /// Keys are slices of integers or [`DeviceStrings`](warpset_gpu::batch::DeviceStrings); code that is generic over the
 /// filter names their type in the bound:
@@ -39,12 +38,12 @@ use crate::select::{Item, select_async, select_indices_async, select_keys_device
     note = "filters made with `builder.on(&device)` do, for keys in a `DeviceSlice` or `DeviceStrings`"
 )]
 pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Error>> {
-    /// Queues the answers to keys on the device in the form that `answers` has: what the other lookups are made of.
-    /// `others` are the devices of the answers and of what else the caller lends.
+    /// Queues the answers for keys on the device in the form of `answers`; all other lookups are derived from this
+    /// method. `others` are the devices of the answers and of other arguments.
     ///
     /// # Errors
-    /// Keys, `stream` or `others` of another device than the filter's, unless there are no keys; failed allocations
-    /// and launches.
+    /// Keys, `stream` or `others` of another device than the filter's, unless there are no keys; failed allocations and
+    /// launches.
     ///
     /// # Safety
     /// - `answers` has room for the answers to all keys.
@@ -58,11 +57,11 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         answers: Answers,
     ) -> Result<(), Self::Error>;
 
-    /// Whether each key may be in the filter: answer `i` becomes 1 or 0.
+    /// Tests keys: answer `i` becomes 1 if key `i` may be in the filter, otherwise 0.
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if there are fewer bytes than keys; memory of
-    /// another device.
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if there are fewer bytes than keys; memory of another
+    /// device.
     fn contains_device(&self, keys: K, answers: DeviceSliceMut<'_, u8>) -> Result<(), Self::Error> {
         // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
         keys.device().waiting(|stream| unsafe { self.contains_async(stream, keys, answers) })
@@ -85,12 +84,11 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     ) -> Result<(), Self::Error> {
         let there = answers.device();
         let answers = Answers::bytes(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: `answers` is long enough; the rest is the contract of this function.
         unsafe { self.answer_async(stream, keys, &[there], answers) }
     }
 
-    /// Whether each key may be in the filter: answer `i` becomes bit `i % 64` of word `i / 64`; bits past the last
-    /// key become
+    /// Tests keys: bit `i % 64` of word `i / 64` is set if key `i` may be in the filter; bits past the last key become
     /// zero.
     ///
     /// # Errors
@@ -107,7 +105,7 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     /// The errors of [`DeviceFilter::contains_bitmap_device`].
     ///
     /// # Safety
-    /// That of [`DeviceFilter::contains_async`].
+    /// The contract of [`DeviceFilter::contains_async`].
     unsafe fn contains_bitmap_async(
         &self,
         stream: &Stream,
@@ -116,11 +114,11 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     ) -> Result<(), Self::Error> {
         let there = answers.device();
         let answers = Answers::bits(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: `answers` is long enough; the rest is the contract of this function.
         unsafe { self.answer_async(stream, keys, &[there], answers) }
     }
 
-    /// How many of the keys may be in the filter.
+    /// Counts the keys that may be in the filter.
     ///
     /// # Errors
     /// Memory of another device.
@@ -129,14 +127,15 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         counted(keys.device(), |stream, count| unsafe { self.count_contained_async(stream, keys, count) })
     }
 
-    /// Queues the count of the keys that may be in the filter: adds it to the first word of `count`.
+    /// Queues the count of the keys that may be in the filter, and adds it to the first word of `count`.
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if `count` is empty and `keys` are not; memory of
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if `count` is empty but `keys` is not; memory of
     /// another device.
     ///
     /// # Safety
-    /// That of [`DeviceFilter::contains_async`]; but other such counts may add to the same word at the same time.
+    /// The contract of [`DeviceFilter::contains_async`], except that other counts of this kind may add to the same word
+    /// concurrently.
     unsafe fn count_contained_async(
         &self,
         stream: &Stream,
@@ -148,16 +147,15 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         }
         let there = count.device();
         let answers = Answers::count(count)?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: `count` has a word; the rest is the contract of this function.
         unsafe { self.answer_async(stream, keys, &[there], answers) }
     }
 
-    /// Selects the keys that may be in the filter, of a slice: they go to the start of `retained`, in order. Returns
-    /// their number.
+    /// Moves copies of the keys that may be in the filter to the start of `retained`, in order. Returns their number.
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if `retained` is shorter than `keys`; memory of
-    /// another device.
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if `retained` is shorter than `keys`; memory of another
+    /// device.
     fn retain_contained_device<'k, T: Item>(
         &self,
         keys: K,
@@ -176,8 +174,8 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     /// The errors of [`DeviceFilter::retain_contained_device`].
     ///
     /// # Safety
-    /// That of [`DeviceFilter::contains_async`], `retained` and `count` being the answers; `keys` and `retained` do
-    /// not overlap.
+    /// The contract of [`DeviceFilter::contains_async`], `retained` and `count` being the answers; `keys` and
+    /// `retained` do not overlap.
     unsafe fn retain_contained_async<'k, T: Item>(
         &self,
         stream: &Stream,
@@ -191,7 +189,8 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         let n = keys.count();
         let mut bitmap = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
         let answers = Answers::bits(bitmap.as_mut_slice(), n)?;
-        // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
+        // SAFETY: the bitmap belongs to this call and is freed in stream order; the rest is the contract of this
+        // function.
         unsafe {
             self.answer_async(stream, keys, &[retained.device(), count.device()], answers)?;
             select_async(stream, keys.into(), bitmap.as_slice(), retained, count)?;
@@ -199,13 +198,12 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         Ok(())
     }
 
-    /// Selects the keys that may be in the filter by number: the places that they have in `keys` go to the start of
-    /// `retained`,
-    /// in order. Returns how many there are. For strings too, which stay where they are.
+    /// Writes the places in `keys` of the keys that may be in the filter to the start of `retained`, in order. Returns
+    /// their number. Also for strings, which are not copied.
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if `retained` is shorter than `keys`; memory of
-    /// another device.
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if `retained` is shorter than `keys`; memory of another
+    /// device.
     fn retain_contained_indices_device(
         &self,
         keys: K,
@@ -223,7 +221,7 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     /// The errors of [`DeviceFilter::retain_contained_indices_device`].
     ///
     /// # Safety
-    /// That of [`DeviceFilter::contains_async`], `retained` and `count` being the answers.
+    /// The contract of [`DeviceFilter::contains_async`], `retained` and `count` being the answers.
     unsafe fn retain_contained_indices_async(
         &self,
         stream: &Stream,
@@ -234,7 +232,8 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         let n = keys.count();
         let mut bitmap = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
         let answers = Answers::bits(bitmap.as_mut_slice(), n)?;
-        // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
+        // SAFETY: the bitmap belongs to this call and is freed in stream order; the rest is the contract of this
+        // function.
         unsafe {
             self.answer_async(stream, keys, &[retained.device(), count.device()], answers)?;
             select_indices_async(stream, n, bitmap.as_slice(), retained, count)?;
@@ -242,15 +241,15 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
         Ok(())
     }
 
-    /// [`DeviceFilter::contains_device`] under a stencil, bytes or bits: 0 for keys that it does not mean.
+    /// Tests keys as [`DeviceFilter::contains_device`] does, under a stencil of bytes or bits: 0 for keys that it does
+    /// not select.
     ///
-    /// All keys are looked up, and then the answers masked, which adds a pass over one bit or byte per key. Where a
-    /// stencil means
-    /// few keys of a batch, select those first ([`select`](crate::select)).
+    /// All keys are looked up, and then the answers are masked, which adds a pass over one bit or byte per key. If a
+    /// stencil selects few keys of a batch, select these first ([`select`](crate::select)).
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if the stencil or the answers are for fewer keys;
-    /// memory of another device.
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if the stencil or the answers are too short; memory of
+    /// another device.
     fn contains_if_device<'s>(
         &self,
         keys: K,
@@ -267,7 +266,7 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     /// The errors of [`DeviceFilter::contains_if_device`].
     ///
     /// # Safety
-    /// That of [`DeviceFilter::contains_async`]; the stencil stays as the keys do.
+    /// The contract of [`DeviceFilter::contains_async`]; the stencil stays allocated and unchanged like the keys.
     unsafe fn contains_if_async<'s>(
         &self,
         stream: &Stream,
@@ -277,15 +276,15 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     ) -> Result<(), Self::Error> {
         let there = answers.device();
         let answers = Answers::bytes(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: `answers` is long enough; the rest is the contract of this function.
         unsafe { answer_if_async(self, stream, keys, stencil.into(), there, answers) }
     }
 
-    /// [`DeviceFilter::contains_if_device`] as one bit per key: bit `i % 64` of word `i / 64`.
+    /// Tests keys as [`DeviceFilter::contains_if_device`] does, with one bit per key: bit `i % 64` of word `i / 64`.
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if the stencil or the answers are for fewer keys;
-    /// memory of another device.
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if the stencil or the answers are too short; memory of
+    /// another device.
     fn contains_if_bitmap_device<'s>(
         &self,
         keys: K,
@@ -302,7 +301,7 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     /// The errors of [`DeviceFilter::contains_if_bitmap_device`].
     ///
     /// # Safety
-    /// That of [`DeviceFilter::contains_async`]; the stencil stays as the keys do.
+    /// The contract of [`DeviceFilter::contains_async`]; the stencil stays allocated and unchanged like the keys.
     unsafe fn contains_if_bitmap_async<'s>(
         &self,
         stream: &Stream,
@@ -312,12 +311,12 @@ pub trait DeviceFilter<K: DeviceBatch>: Filter<Error: From<GpuError> + From<Erro
     ) -> Result<(), Self::Error> {
         let there = answers.device();
         let answers = Answers::bits(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: `answers` is long enough; the rest is the contract of this function.
         unsafe { answer_if_async(self, stream, keys, stencil.into(), there, answers) }
     }
 }
 
-/// What `queue` adds to a count of zero, on a stream that is waited for.
+/// Returns the count that `queue` adds to zero, after waiting for the stream.
 fn counted<E: From<GpuError>>(
     device: &Device,
     queue: impl FnOnce(&Stream, DeviceSliceMut<'_, u64>) -> Result<(), E>,
@@ -329,11 +328,11 @@ fn counted<E: From<GpuError>>(
     })
 }
 
-/// Queues the answers, bytes or bits on the device `there`, and what makes them a no where the stencil does not mean
-/// the key.
+/// Queues the answers, bytes or bits on the device `there`, and then clears those of keys that the stencil does not
+/// select.
 ///
 /// # Safety
-/// That of [`DeviceFilter::answer_async`]; the stencil stays as the keys do.
+/// The contract of [`DeviceFilter::answer_async`]; the stencil stays allocated and unchanged like the keys.
 unsafe fn answer_if_async<K: DeviceBatch, F: DeviceFilter<K> + ?Sized>(
     filter: &F,
     stream: &Stream,
@@ -344,14 +343,14 @@ unsafe fn answer_if_async<K: DeviceBatch, F: DeviceFilter<K> + ?Sized>(
 ) -> Result<(), F::Error> {
     let n = keys.count();
     stencil.expect_for(n)?;
-    // SAFETY: the stencil is for all keys; the rest is the caller's promise.
+    // SAFETY: the stencil is for all keys; the rest is the contract of this function.
     unsafe {
         filter.answer_async(stream, keys, &[there, stencil.device()], answers)?;
         Ok(stencil.apply(stream, answers, n)?)
     }
 }
 
-/// A filter in device memory that keys there can be added to.
+/// Filter in device memory to which keys there can be added.
 ///
 /// ```
 /// use warpset_gpu::batch::DeviceKeys;
@@ -375,28 +374,24 @@ unsafe fn answer_if_async<K: DeviceBatch, F: DeviceFilter<K> + ?Sized>(
     note = "Bloom filters and quotient filters made with `builder.on(&device)` take them"
 )]
 pub trait DeviceInsert: Insert<Error: From<GpuError> + From<Error>> {
-    /// What an insertion returns: nothing, or how many more fingerprints there are.
-    type Inserted;
-
-    /// How the filter hashes keys.
+    /// Returns the hash function of the filter.
     #[doc(hidden)]
     fn hashing(&self) -> Hashing;
 
     /// Inserts keys on the device.
     ///
     /// # Errors
-    /// Memory of another device, and what the filter adds.
+    /// Memory of another device, and errors of the filter.
     fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<Self::Inserted, Self::Error>;
 
-    /// Inserts the keys on the device that the stencil, bytes or bits, means.
+    /// Inserts the keys on the device that the stencil, bytes or bits, selects.
     ///
-    /// They are selected first: that takes memory for all keys, 4 or 8 bytes each (strings: 8), and a pass over keys
-    /// and
-    /// stencil; the insertion is one of as many keys as are meant.
+    /// The keys are selected first, which takes memory for all keys, 4 or 8 bytes each (strings: 8), and a pass over
+    /// keys and stencil; then the selected keys are inserted.
     ///
     /// # Errors
-    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if the stencil has fewer places than there are keys;
-    /// memory of another device; those of the insertion.
+    /// [`LengthMismatch`](warpset_base::filter::LengthMismatch) if the stencil is shorter than the keys; memory of
+    /// another device; those of the insertion.
     fn insert_if_device<'s, K: DeviceKeys>(
         &mut self,
         keys: K,

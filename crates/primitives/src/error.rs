@@ -1,59 +1,59 @@
-//! Everything that can go wrong.
+//! Errors of the primitives.
 
 use warpset_base::filter::LengthMismatch;
 use warpset_gpu::GpuError;
 
-/// Why a primitive could not be queued. Its output is unspecified then, its input as it was.
+/// Error for which a primitive could not be queued. Its output is then unspecified, its input unchanged.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A digit that the pass cannot tell apart, or that reaches past the hash.
+    /// A digit that a pass cannot distinguish, or that reaches past the hash.
     #[error("a digit of {bits} bits at bit {shift}: choose 1 to 8 bits within the 64 of a hash")]
     InvalidDigit {
-        /// Where the digit begins.
+        /// First bit of the digit.
         shift: u32,
-        /// How wide it is.
+        /// Width of the digit.
         bits: u32,
     },
-    /// Grouping by more or fewer bits than passes are made for.
+    /// Grouping by an unsupported number of bits.
     #[error("grouping by {bits} bits: choose 1 to 24")]
     InvalidBits {
-        /// Bits asked for.
+        /// Requested bits.
         bits: u32,
     },
-    /// An output or a bitmap that does not have a place for each item.
+    /// An output or a bitmap without a place for each item.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),
     /// Bits of a key that end before they begin, or past the key.
     #[error("bits {begin}..{end} of a key of {width} bits: choose a range within the key")]
     InvalidBitRange {
-        /// The lowest.
+        /// Lowest bit.
         begin: u32,
-        /// One past the highest.
+        /// One past the highest bit.
         end: u32,
-        /// The key's.
+        /// Width of the key.
         width: u32,
     },
     /// An output that shares memory with an input that is still to be read.
     #[error("{what} overlap: pass memory of its own for the output")]
     Overlap {
-        /// Which two.
+        /// The two operands.
         what: &'static str,
     },
-    /// More items than the primitive can take.
+    /// More items than the primitive supports.
     #[error("{len} items at once, where {max} are the most: pass them in parts")]
     TooLong {
-        /// How many there are.
+        /// Number of items.
         len: usize,
-        /// How many there may be.
+        /// Largest number of items.
         max: usize,
     },
     /// More sorted runs than are merged in one pass.
     #[error("{runs} sorted runs, where {max} are merged at once: merge groups of them first")]
     TooManyRuns {
-        /// How many there are.
+        /// Number of runs.
         runs: usize,
-        /// How many there may be.
+        /// Largest number of runs.
         max: usize,
     },
     /// The device refused an allocation or a launch.
@@ -63,15 +63,15 @@ pub enum Error {
 
 warpset_base::debug_as_display!(Error);
 
-/// A result with this crate's error.
+/// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Fails unless there is a place for each of `needed` things.
+/// Fails unless `found` is at least `needed`.
 pub(crate) fn check_len(what: &'static str, needed: usize, found: usize) -> Result<()> {
     Ok(LengthMismatch::unless_room(what, needed, found)?)
 }
 
-/// Makes errors of primitives errors of a structure, which has the variants `Gpu(GpuError)`,
+/// Converts errors of primitives to errors of a structure, which has the variants `Gpu(GpuError)`,
 /// `LengthMismatch(LengthMismatch)` and `Primitive(Box<Error>)`.
 #[doc(hidden)]
 #[macro_export]

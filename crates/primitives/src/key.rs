@@ -1,8 +1,8 @@
-//! What of a key is compared.
+//! Masks for the compared part of keys.
 
 use crate::sort::SortKey;
 
-/// The bits of a key by which keys are compared; keys that differ in others only are equal.
+/// Bits by which keys are compared; keys that differ only in other bits are equal.
 ///
 /// ```
 /// use warpset_primitives::KeyMask;
@@ -15,22 +15,22 @@ use crate::sort::SortKey;
 pub struct KeyMask<K>(K);
 
 impl<K: SortKey> KeyMask<K> {
-    /// A mask that keeps all bits.
+    /// Returns a mask that keeps all bits.
     pub fn all() -> Self {
         Self(K::from_bits(!0))
     }
 
-    /// A mask that keeps the bits that are set in `mask`.
+    /// Returns a mask that keeps the bits set in `mask`.
     pub fn new(mask: K) -> Self {
         Self(mask)
     }
 
-    /// A mask that keeps the bits from `bit` on: what is left of a key that is shifted right by that many bits.
+    /// Returns a mask that keeps the bits from `bit` on.
     pub fn above(bit: u32) -> Self {
         Self(K::from_bits(if bit < 128 { !0 << bit } else { 0 }))
     }
 
-    /// The compared part of `key`.
+    /// Returns the compared part of `key`.
     #[inline]
     pub fn of(self, key: K) -> K {
         K::from_bits(key.bits() & self.0.bits())

@@ -1,23 +1,23 @@
-//! Device-wide primitives: what a whole grid does to a whole array.
+//! Device-wide primitives: operations of a whole grid on a whole array.
 //!
 //! - [`non_associative`]: scans by operators that are not associative, such as the slots of a quotient filter.
 //! - [`merge`]: merges sorted runs, stable, by all or some bits of the keys.
 //! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
-//! - [`search`]: the places of needles among sorted keys.
-//! - [`segmented_sort`]: sorts each segment by itself.
-//! - [`reduce`]: all items combined into one value, or those of each run of equal keys; run-length encoding.
-//! - [`scan`]: all items up to each place combined, by any associative operator, by segments too.
-//! - [`select`]: keeps items by a bitmap, flags, a predicate or the item before, in order; and parts items in two.
+//! - [`search`]: finds the places of needles among sorted keys.
+//! - [`segmented_sort`]: sorts each segment of an array.
+//! - [`reduce`]: combines all items into one value, or the items of each run of equal keys; run-length encoding.
+//! - [`scan`]: combines all items up to each place, by any associative operator, also by segments.
+//! - [`select`]: selects items by a bitmap, flags, a predicate or the previous item, in order; also partitions.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
-//! [`DeviceFilter`] and [`DeviceInsert`] are what filters in device memory have in common.
+//! [`DeviceFilter`] and [`DeviceInsert`] are the interface of filters in device memory.
 //!
 //! Every function on device slices ends in `_async`: it takes a [`Stream`](warpset_gpu::Stream) first, queues its work
 //! there and returns, and is `unsafe`, because the caller must keep the slices until the stream has passed. Memory of
-//! another device than the stream's is refused before anything is queued. Nothing is copied to the host, and nothing is
-//! waited for (but by three methods of [`non_associative`] and by [`select::select_keys_device`], which say so).
-//! Scratch memory is allocated and freed in the order of the stream, from the device's pool; each module says how many
-//! bytes. All of it runs on the emulator too.
+//! another device than the stream's is refused before anything is queued. No function copies to the host or waits,
+//! except three methods of [`non_associative`] and [`select::select_keys_device`], as documented there. Scratch memory
+//! is allocated and freed in stream order, from the device's pool; each module states its size. All of it runs on the
+//! emulator too.
 
 #![warn(clippy::missing_errors_doc)]
 

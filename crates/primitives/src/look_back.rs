@@ -1,12 +1,11 @@
-//! Scratch memory of kernels whose blocks look back at the blocks before them, and of others that want zeroed words, a
-//! counter and a few results.
+//! Scratch memory of kernels that look back at earlier blocks, or that need zeroed words, a counter and a few results.
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceVec, Result, Stream};
 use warpset_simt::GlobalMut;
 
-/// The look-back words of one launch, its ticket and its results, all zero: one allocation and one fill, from the
-/// device's pool and in the order of the stream.
+/// Zeroed look-back words of one launch, its ticket and its results: one allocation and one fill, from the device's
+/// pool and in stream order.
 ///
 /// ```text
 ///  +---------------------------+--------+-------------+
@@ -21,7 +20,7 @@ pub struct LookBack {
 }
 
 impl LookBack {
-    /// Memory for `words` look-back words and a ticket.
+    /// Allocates `words` look-back words and a ticket.
     ///
     /// # Errors
     /// [`Error::Gpu`](crate::Error::Gpu).
@@ -29,7 +28,7 @@ impl LookBack {
         LookBack::with_results(stream, words, 0)
     }
 
-    /// Zeroed words for a look-back, and after them `results` words that the kernel writes for the host.
+    /// Allocates zeroed words for a look-back, and `results` words that the kernel writes for the host.
     ///
     /// # Errors
     /// [`Error::Gpu`](crate::Error::Gpu).
@@ -37,23 +36,23 @@ impl LookBack {
         Ok(LookBack { memory: stream.alloc_zeroed(words + 1 + results)?, words })
     }
 
-    /// The words, at a multiple of 16 bytes.
+    /// Returns the words, at a multiple of 16 bytes.
     pub fn words(&mut self) -> GlobalMut<u64> {
         self.memory.global_mut()
     }
 
-    /// The ticket, or any other counter of at most 8 bytes.
+    /// Returns the ticket, or any other counter of at most 8 bytes.
     pub fn ticket<T: Pod>(&mut self) -> GlobalMut<T> {
         const { assert!(size_of::<T>() <= 8) };
         self.memory.global_mut().at(self.words).cast()
     }
 
-    /// Where the kernel writes its results.
+    /// Returns the words for the kernel's results.
     pub fn results(&mut self) -> GlobalMut<u64> {
         self.memory.global_mut().at(self.words + 1)
     }
 
-    /// Waits for the launch and copies as many results as `to` holds.
+    /// Waits for the launch, and copies results until `to` is full.
     ///
     /// # Errors
     /// [`Error::Gpu`](crate::Error::Gpu).

@@ -1,13 +1,13 @@
-//! Merging sorted runs, stable: of equal keys those of the earlier run come first, and within a run order is kept.
+//! Stable merges of sorted runs: of equal keys those of the earlier run come first, and the order within a run is kept.
 //!
-//! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs, [`merge_many_keys_async`] and
-//! [`merge_many_pairs_async`] up to [`MAX_RUNS`] in one pass, with a status bit for each item if asked for;
-//! [`merge_newest_keys_async`] and [`merge_newest_pairs_async`] leave out what is stale. Keys are compared by the bits
-//! of a [`KeyMask`], and the runs are sorted by those bits; keys that are not (what sorting by other bits gives) come
-//! out in some order, all of them, and nothing else is touched. Any length will do, also beyond 2^32.
+//! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs; [`merge_many_keys_async`] and
+//! [`merge_many_pairs_async`] merge up to [`MAX_RUNS`] in one pass, optionally with a status bit per item;
+//! [`merge_newest_keys_async`] and [`merge_newest_pairs_async`] omit stale items. Keys are compared by the bits of a
+//! [`KeyMask`], and the runs are sorted by those bits. Unsorted keys are all written, in some order, and no other
+//! memory is touched. Lengths may exceed 2^32.
 //!
-//! Scratch, allocated and freed in the order of the stream: for two runs none up to 2^22 items, beyond 8 bytes for each
-//! tile of some thousands of items; for more runs 64 to 256 bytes for each tile, and a kilobyte.
+//! Scratch, allocated and freed in stream order. Two runs: none up to 2^22 items, beyond that 8 bytes per tile of some
+//! thousands of items. More runs: 64 to 256 bytes per tile, and a kilobyte.
 
 mod many;
 
@@ -19,7 +19,7 @@ use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, on_device_of, same_len, tiles};
-use crate::sort::{Payload, SortKey, Widths, by_widths};
+use crate::sort::{Payload, SortKey, Widths, by_key_width, by_widths};
 use crate::{KeyMask, Result};
 
 pub use many::{
@@ -27,22 +27,22 @@ pub use many::{
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
 
-/// The most items that are merged by one launch: more take another before it, which finds where the tiles begin.
+/// Largest number of items merged by one launch. For more, a launch before it finds where the tiles begin.
 const ONE_LAUNCH: usize = 1 << 22;
-/// The most items that are merged in short tiles, so that there are enough of them for the device.
+/// Largest number of items merged in short tiles, so that there are enough tiles for the device.
 const SHORT: usize = 1 << 20;
 
-/// A sorted run of keys, and a value for each.
+/// Sorted run of keys, with one value per key.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a, K, V> {
-    /// The keys.
+    /// Keys.
     pub keys: DeviceSlice<'a, K>,
-    /// The values, as many as keys.
+    /// One value per key.
     pub values: DeviceSlice<'a, V>,
 }
 
 impl<'a, K: SortKey, V: Payload> Pairs<'a, K, V> {
-    /// Keys and their values.
+    /// Returns a run of keys and their values.
     pub fn new(keys: impl Into<DeviceSlice<'a, K>>, values: impl Into<DeviceSlice<'a, V>>) -> Self {
         Self { keys: keys.into(), values: values.into() }
     }
@@ -83,17 +83,17 @@ pub unsafe fn merge_keys_async<'a, K: SortKey>(
         apart("a run and the merged keys", run, &out)?;
     }
     let out = out.global_mut();
-    // The kernels without values do not look at any.
+    // The kernels without values read none.
     let run = |keys: DeviceSlice<'_, K>| Run::<K, u32> { keys: keys.global(), values: keys.global().cast() };
-    // SAFETY: lengths were checked; the caller answers for the rest.
+    // SAFETY: lengths were checked; the rest is the contract of this function.
     unsafe { merge(stream, run(a), run(b), mask, out, out.cast(), false) }
 }
 
 /// Queues the merge of two sorted runs of keys with values into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// The errors of [`merge_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as
-/// many.
+/// The errors of [`merge_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there is one value per
+/// key.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -118,25 +118,25 @@ pub unsafe fn merge_pairs_async<'a, K: SortKey, V: Payload>(
         run.check_apart(&out_keys, &out_values)?;
     }
     let run = |run: Pairs<'_, K, V>| Run { keys: run.keys.global(), values: run.values.global() };
-    // SAFETY: lengths were checked; the caller answers for the rest.
+    // SAFETY: lengths were checked; the rest is the contract of this function.
     unsafe { merge(stream, run(a), run(b), mask, out_keys.global_mut(), out_values.global_mut(), true) }
 }
 
-/// A run as a kernel takes it.
+/// Run as a kernel takes it.
 #[derive(Clone, Copy)]
 struct Run<K, V> {
     keys: Global<K>,
     values: Global<V>,
 }
 
-/// How a merge is launched.
+/// Launches of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Launches {
-    /// One launch with small tiles, which find out themselves where they begin.
+    /// One launch with small tiles, which search for their own beginnings.
     OneShort,
-    /// One launch with large tiles, which find out themselves where they begin.
+    /// One launch with large tiles, which search for their own beginnings.
     One,
-    /// Two launches: where the large tiles begin, and the merge.
+    /// Two launches: the search for the beginnings of large tiles, and the merge.
     Two,
 }
 
@@ -150,8 +150,10 @@ impl Launches {
     }
 }
 
+/// Queues the merge of two runs.
+///
 /// # Safety
-/// As [`merge_pairs_async`], lengths checked.
+/// The contract of [`merge_pairs_async`], with checked lengths.
 unsafe fn merge<K: SortKey, V: Payload>(
     stream: &Stream,
     a: Run<K, V>,
@@ -162,12 +164,14 @@ unsafe fn merge<K: SortKey, V: Payload>(
     pairs: bool,
 ) -> Result<()> {
     let launches = Launches::of(a.keys.len() + b.keys.len());
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge_by(launches, stream, a, b, mask, out_keys, out_values, pairs) }
 }
 
+/// Queues the merge of two runs by the given launches.
+///
 /// # Safety
-/// As [`merge`].
+/// The contract of [`merge`].
 #[allow(clippy::too_many_arguments)] // those of a kernel
 unsafe fn merge_by<K: SortKey, V: Payload>(
     launches: Launches,
@@ -179,28 +183,47 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     out_values: GlobalMut<V>,
     pairs: bool,
 ) -> Result<()> {
-    let total = a.keys.len() + b.keys.len();
+    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
+    let bytes = |run: Run<K, V>| Run { keys: run.keys.cast(), values: run.values.cast() };
+    // SAFETY: the arrays are the caller's, and `widths` says what their bytes are.
+    unsafe { launch(widths, launches, stream, bytes(a), bytes(b), mask.bits(), out_keys.cast(), out_values.cast()) }
+}
+
+/// Queues a merge of runs of these widths. Not generic, so that it is compiled here and not in each program.
+///
+/// # Safety
+/// The contract of [`merge`]; keys and values have the types of `widths`.
+#[allow(clippy::too_many_arguments)] // those of a kernel
+unsafe fn launch(
+    widths: Widths,
+    launches: Launches,
+    stream: &Stream,
+    a: Run<u8, u8>,
+    b: Run<u8, u8>,
+    mask: u128,
+    out_keys: GlobalMut<u8>,
+    out_values: GlobalMut<u8>,
+) -> Result<()> {
+    let [a_len, b_len] = [a, b].map(|run| run.keys.len() / widths.key_bytes());
+    let total = a_len + b_len;
     if total == 0 {
         return Ok(());
     }
-    let mask = mask.bits();
     let two_launches = launches == Launches::Two;
-    // How many keys after a multiple of 16 bytes an array begins.
-    let skew = |address: usize| (address % 16 / size_of::<K>()) as u32;
+    // Keys between the last multiple of 16 bytes and the beginning of an array.
+    let skew = |address: usize| (address % 16 / widths.key_bytes()) as u32;
     let skews = (skew(a.keys.as_ptr().addr()), skew(b.keys.as_ptr().addr()), skew(out_keys.as_ptr().addr()));
     let flags = if two_launches { SPLITS_KNOWN } else { 0 }
         | if skews.2 == 0 { OUT_ALIGNED } else { 0 }
         | skews.0 << A_SKEW_SHIFT
         | skews.1 << B_SKEW_SHIFT;
-    // SAFETY: the shapes are the kernels' own; the rest is the caller's promise.
-    let splits = |shape: TileShape, tiles: usize| unsafe {
+    let search = by_key_width!(widths, search_splits);
+    let splits = |shape: TileShape, tiles: usize| {
         let mut splits = stream.alloc_uninit::<u64>(if two_launches { tiles + 1 } else { 0 })?;
         if two_launches {
-            let config = LaunchConfig::covering(tiles + 1, SPLIT_BLOCK);
-            let (tile_items, (a, a_len), (b, b_len)) = (shape.tile(), (a.keys, a.keys.len()), (b.keys, b.keys.len()));
-            let splits = splits.global_mut();
-            let mask = K::from_bits(mask);
-            kernels::merge_splits { a, a_len, b, b_len, mask, tile_items, tiles, splits }.launch(stream, config)?;
+            // SAFETY: keys have the type of `widths`, `splits` one element per tile and one more; the arrays are the
+            // caller's.
+            unsafe { search(stream, a.keys, b.keys, mask, shape.tile(), tiles, splits.global_mut())? };
         }
         Ok::<_, GpuError>(splits)
     };
@@ -210,12 +233,11 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             let tiles = tiles(total, shape.tile())?;
             let splits = splits(shape, tiles as usize)?;
             let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-            let (a_len, b_len) = (a.keys.len(), b.keys.len());
             let (out_keys, out_values) = (out_keys.cast(), out_values.cast());
             let (a, b) = ((a.keys.cast(), a.values.cast()), (b.keys.cast(), b.values.cast()));
             let splits = splits.global();
             // SAFETY: the shape is the kernel's own, and the types have the sizes of the kernel's; the rest is the
-            // caller's promise.
+            // contract of this function.
             unsafe {
                 $kernel {
                     a_keys: a.0,
@@ -234,7 +256,6 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             }
         }};
     }
-    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
     if launches == Launches::OneShort {
         by_widths!(
             widths,
@@ -255,6 +276,26 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
         );
     }
     Ok(())
+}
+
+/// Queues the search for the place of each tile in both runs.
+///
+/// # Safety
+/// - Both runs are arrays of `K`; `splits` is valid for `tiles + 1` writes.
+/// - Until `stream` has passed this work they stay allocated, and no other work writes the runs or accesses `splits`.
+unsafe fn search_splits<K: SortKey>(
+    stream: &Stream,
+    a: Global<u8>,
+    b: Global<u8>,
+    mask: u128,
+    tile_items: usize,
+    tiles: usize,
+    splits: GlobalMut<u64>,
+) -> std::result::Result<(), GpuError> {
+    let (a, b, mask) = (a.cast::<K>(), b.cast::<K>(), K::from_bits(mask));
+    let kernel = kernels::merge_splits { a, a_len: a.len(), b, b_len: b.len(), mask, tile_items, tiles, splits };
+    // SAFETY: the caller's contract covers the arrays; the kernel takes any grid.
+    unsafe { kernel.launch(stream, LaunchConfig::covering(tiles + 1, SPLIT_BLOCK)) }
 }
 
 #[cfg(test)]

@@ -1,17 +1,36 @@
-//! Scans by operators that are not associative: `y[i] = step(y[i - 1], x[i])`, four ways.
+//! Scans by operators that are not associative: `y[i] = step(y[i - 1], x[i])`.
 //!
-//! | | takes | waits | work | good where |
-//! | --- | --- | --- | --- | --- |
-//! | [`scan_async`] (lifted) | [`Lifted`]: steps `y -> max(floor, y + add)`, which compose | no | one pass | always: the default |
-//! | [`parallel_merging_async`] | [`Additive`]: steps that add where they do not break the chain | once | two passes for each doubling of the segments | chains are long, and steps cannot be lifted |
-//! | [`sequential_shifting_async`] | [`Additive`] | each iteration | a pass for each segment of the longest chain | the chain breaks often |
-//! | [`segmented_layouts_async`] | any [`Recurrence`] | each iteration | a pass for each `log2(n)` items of the longest chain | the chain breaks often |
+//! An item of a quotient filter, for example, belongs in slot `x[i]`, but goes to the first free slot after the item
+//! before it: `y[i] = max(y[i - 1] + 1, x[i])`. This step is not associative, so the usual parallel scan does not
+//! apply. The *lifted scan* uses that each step is a function of the previous value, here of `z = y + 1`, the end of
+//! the used slots, and that these functions are closed under composition:
+//!
+//! ```text
+//! f(z) = max(floor, z + add)                              step of x: floor = x + 1, add = 1
+//! g(f(z)) = max(max(g.floor, f.floor + g.add), z + f.add + g.add)
+//!
+//! x              0       0       1       7       7
+//! (floor, add)   (1,1)   (1,1)   (2,1)   (8,1)   (8,1)
+//! composed       (1,1)   (2,2)   (3,3)   (8,4)   (9,5)   inclusive scan by composition
+//! y              0       1       2       7       8       max(floor, 0 + add) - 1
+//! ```
+//!
+//! Composition is associative for every step. So one ordinary scan over pairs `(floor, add)` computes all values, in
+//! one pass over the input, however long the chains are. The lifted scan is this project's own.
+//!
+//! | method | steps | waits | passes over the items |
+//! | --- | --- | --- | --- |
+//! | [`scan_async`] (lifted, the default) | [`Lifted`] | no | one |
+//! | [`parallel_merging_async`] | [`Additive`] | once | two per doubling of the segments |
+//! | [`sequential_shifting_async`] | [`Additive`] | per iteration | one per segment of the longest chain |
+//! | [`segmented_layouts_async`] | any [`Recurrence`] | per iteration | one per `log2(n)` items of the longest chain |
 //!
 //! All give the same results. The last three are algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, "Quotient
-//! Filters: Approximate Membership Queries on the GPU", IPDPS 2018 (see
-//! [`warpset_kernels::primitives::non_associative`] for how, and for every departure). If the chain never breaks,
-//! sequential shifting and segmented layouts take as many iterations as there are segments, and each goes over all of
-//! them: use them where breaks are known to be frequent. `docs/primitives.md` compares the four.
+//! Filters: Approximate Membership Queries on the GPU", IPDPS 2018; [`warpset_kernels::primitives::non_associative`]
+//! describes the kernels and all departures. They work within segments between which the chain breaks, and repeat until
+//! no segment reaches into the next. [`Additive`] steps add, except where they break the chain. Parallel merging suits
+//! long chains of steps that cannot be lifted; the other two suit inputs in which breaks are known to be frequent: if
+//! the chain never breaks, they take as many iterations as there are segments. `docs/primitives.md` compares the four.
 //!
 //! [`NextSlot`], [`SaturatingSum`] and [`Lindley`] have kernels; a program makes those of its own recurrences by
 //! [`recurrence_kernels!`](warpset_kernels::recurrence_kernels) and
@@ -49,14 +68,14 @@ pub use warpset_kernels::primitives::scan::RecurrenceKernels;
 use crate::scan::{Kind, ScanLaunch, Sum, inclusive_in_place_async, segmented_inclusive_in_place_async};
 use crate::{Error, Result, check};
 
-/// Items that the three methods of the paper take at most: positions and labels have 32 bits.
+/// Largest number of items of the three methods of the paper: positions and labels have 32 bits.
 pub const MAX_ITEMS: usize = u32::MAX as usize - 1;
 
-/// Queues a scan by a recurrence whose steps are functions that compose: one pass, however long the chains are.
+/// Queues a scan by a recurrence with steps that are composable functions: one pass, however long the chains are.
 ///
 /// # Errors
 /// [`LengthMismatch`](Error::LengthMismatch), [`Overlap`](Error::Overlap), [`TooLong`](Error::TooLong) past 2^31 tiles
-/// of 16 KiB; what the device says.
+/// of 16 KiB; errors of the device.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -73,8 +92,8 @@ pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
     }
     let (input, out) = (input.global(), out.global_mut());
     let mut launch = ScanLaunch::new(stream, R::SCAN, n, input, out, Kind::Inclusive)?;
-    // SAFETY: the plan is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
-    // answers for the rest.
+    // SAFETY: the plan is the kernel's; scratch belongs to this call and is freed in stream order; the rest is the
+    // contract of this function.
     unsafe { R::launch_lifted(stream, launch.config, launch.arguments(input, input.cast(), out, n))? };
     Ok(())
 }
@@ -95,33 +114,35 @@ fn check_arguments<T: Pod, U: Pod>(
     Ok(n)
 }
 
-/// A grid that covers `n` items, or fills the device.
+/// Returns a grid that covers `n` items, or fills the device.
 fn grid(stream: &Stream, n: usize) -> LaunchConfig {
     let resident = stream.device().properties().multiprocessors as usize * 8;
     LaunchConfig::new(n.div_ceil(BLOCK as usize).clamp(1, resident) as u32, BLOCK)
 }
 
-/// The first item of `from`, once `stream` has come to here.
+/// Copies the first item of `from` to the host, after the stream's work.
 fn read_back<T: Pod>(stream: &Stream, from: DeviceSlice<'_, T>) -> Result<T> {
     let mut value = [T::zeroed()];
-    // SAFETY: `value` is waited for before it is read or goes.
+    // SAFETY: `value` is waited for before it is read or dropped.
     let queued = unsafe { stream.download_async(from.slice(..1), &mut value) };
     stream.synchronize()?;
     queued?;
     Ok(value[0])
 }
 
-/// The input in segments, values as if nothing stood before each.
+/// Input in segments, with values as if each were the first.
 struct Segments {
-    /// Which segment an item belongs to, from 1 on.
+    /// Number of each item's segment, from 1 on.
     labels: warpset_gpu::DeviceVec<u32>,
     numbers: warpset_gpu::DeviceVec<i64>,
     count: usize,
 }
 
 impl Segments {
+    /// Cuts the input into segments.
+    ///
     /// # Safety
-    /// That of [`parallel_merging_async`]; there is an item.
+    /// The contract of [`parallel_merging_async`]; there is at least one item.
     unsafe fn new<R: NonAssociativeKernels<Item: Pod>>(
         stream: &Stream,
         input: DeviceSlice<'_, R::Item>,
@@ -130,7 +151,7 @@ impl Segments {
         let mut heads = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
         let mut labels = stream.alloc_uninit::<u32>(n)?;
         let mut numbers = stream.alloc_uninit::<i64>(n)?;
-        // SAFETY: sizes are as the kernels ask; everything but the input is this call's own.
+        // SAFETY: sizes are those of the kernels' contracts; everything except the input belongs to this call.
         unsafe {
             let (bits, flags, added) = (heads.global_mut().cast(), labels.global_mut(), numbers.global_mut());
             R::prepare(stream, grid(stream, n), input.global(), n, bits, flags, added)?;
@@ -141,8 +162,10 @@ impl Segments {
         Ok(Segments { labels, numbers, count })
     }
 
+    /// Writes the values.
+    ///
     /// # Safety
-    /// That of [`parallel_merging_async`]; `out` has a place for each number.
+    /// The contract of [`parallel_merging_async`]; `out` has a place for each number.
     unsafe fn write<R: NonAssociativeKernels<Value: Pod>>(
         self,
         stream: &Stream,
@@ -155,8 +178,8 @@ impl Segments {
     }
 }
 
-/// Scans by parallel merging (algorithm 4): neighbouring segments become one, in `ceil(log2(segments))` iterations,
-/// each of which goes over all items twice. Returns the number of iterations.
+/// Scans by parallel merging (algorithm 4): neighbouring segments are joined in `ceil(log2(segments))` iterations, each
+/// of which passes over all items twice. Returns the number of iterations.
 ///
 /// Waits once, for the number of segments; the rest is queued.
 ///
@@ -164,7 +187,7 @@ impl Segments {
 /// The errors of [`scan_async`], and [`TooLong`](Error::TooLong) past [`MAX_ITEMS`].
 ///
 /// # Safety
-/// That of [`scan_async`].
+/// The contract of [`scan_async`].
 pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
@@ -174,8 +197,8 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
     if n == 0 {
         return Ok(0);
     }
-    // SAFETY: sizes are as the kernels ask; everything but input and output is this call's own, and freed in the order
-    // of the stream; the caller answers for those two.
+    // SAFETY: sizes are those of the kernels' contracts; everything except input and output belongs to this call and is
+    // freed in stream order; input and output are covered by the contract of this function.
     unsafe {
         let mut segments = Segments::new::<R>(stream, input)?;
         let mut credits = stream.alloc_zeroed::<i64>(n)?;
@@ -198,8 +221,8 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
     }
 }
 
-/// Scans by sequential shifting (algorithm 5): one thread per segment, which moves if the one before has come to reach
-/// into it, until none moves. Returns the number of iterations.
+/// Scans by sequential shifting (algorithm 5): one thread per segment, which moves the segment if the previous one
+/// reaches into it, until none moves. Returns the number of iterations.
 ///
 /// Waits for each iteration.
 ///
@@ -207,7 +230,7 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
 /// The errors of [`parallel_merging_async`].
 ///
 /// # Safety
-/// That of [`scan_async`].
+/// The contract of [`scan_async`].
 pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
@@ -240,8 +263,8 @@ pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Valu
     }
 }
 
-/// Scans by segmented layouts (algorithm 6): a thread for each `log2(n)` items, which hands its last value on to the
-/// next thread's next iteration, until none hands on anything new. Returns the number of iterations.
+/// Scans by segmented layouts (algorithm 6): one thread per `log2(n)` items, which passes its last value to the next
+/// thread's next iteration, until no value changes. Returns the number of iterations.
 ///
 /// Waits for each iteration.
 ///
@@ -249,7 +272,7 @@ pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Valu
 /// The errors of [`parallel_merging_async`].
 ///
 /// # Safety
-/// That of [`scan_async`].
+/// The contract of [`scan_async`].
 pub unsafe fn segmented_layouts_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,

@@ -1,9 +1,9 @@
-//! Radix partition: hashes grouped by a digit, keys hashed on the way.
+//! Radix partition: groups hashes by a digit, and hashes keys on the way.
 //!
 //! [`group_by_digit_async`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a
 //! scan of at most 256 counts, and a scatter that reads each key once and writes each hash once (see
 //! [`warpset_kernels::primitives::radix`] for how). Passes over successive digits, lowest first, sort;
-//! [`group_by_top_bits_async`] chains as many as it takes.
+//! [`group_by_top_bits_async`] chains the necessary passes.
 //!
 //! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes per key.
 
@@ -16,9 +16,9 @@ use warpset_kernels::primitives::radix::{
 use crate::LookBack;
 use crate::{Error, Result, check};
 
-/// The most bits of one digit.
+/// Largest number of bits of a digit.
 pub const MAX_DIGIT_BITS: u32 = MAX_DIGITS.trailing_zeros();
-/// The most bits that [`group_by_top_bits_async`] groups by: three passes.
+/// Largest number of bits of [`group_by_top_bits_async`]: three passes.
 pub const MAX_GROUP_BITS: u32 = 3 * MAX_DIGIT_BITS;
 
 /// Bits `shift..shift + bits` of a hash.
@@ -29,7 +29,7 @@ pub struct Digit {
 }
 
 impl Digit {
-    /// 1 to 8 bits from bit `shift` on.
+    /// Returns the digit of 1 to 8 bits from bit `shift` on.
     ///
     /// # Errors
     /// [`Error::InvalidDigit`].
@@ -40,7 +40,7 @@ impl Digit {
         Ok(Digit { shift, bits })
     }
 
-    /// The highest bits of a hash.
+    /// Returns the digit of the highest bits of a hash.
     ///
     /// # Errors
     /// [`Error::InvalidDigit`].
@@ -48,12 +48,12 @@ impl Digit {
         Digit::new(64u32.saturating_sub(bits), bits)
     }
 
-    /// The digit of `hash`.
+    /// Returns the digit of `hash`.
     pub fn of(self, hash: u64) -> usize {
         (hash >> self.shift) as usize & (self.values() - 1)
     }
 
-    /// How many values the digit can have.
+    /// Returns the number of values of the digit.
     pub fn values(self) -> usize {
         1 << self.bits
     }
@@ -73,7 +73,7 @@ enum Order {
 /// Before anything is queued: [`LengthMismatch`](Error::LengthMismatch), [`TooLong`](Error::TooLong).
 ///
 /// # Safety
-/// - `keys` holds `n` keys of its kind, which is none of those of Parquet columns of type INT32.
+/// - `keys` holds `n` keys of its kind, which is not one of Parquet columns of type INT32.
 /// - Until `stream` has passed this work, `keys` and `out` stay allocated, and no other work writes `keys` or accesses
 ///   `out`.
 /// - `keys` and `out` do not overlap.
@@ -84,12 +84,14 @@ pub unsafe fn group_by_digit_async<'a>(
     digit: Digit,
     out: impl Into<DeviceSliceMut<'a, u64>>,
 ) -> Result<DeviceVec<u64>> {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { pass(stream, keys, n, digit, Order::Kept, out.into()) }
 }
 
+/// Queues one pass.
+///
 /// # Safety
-/// As [`group_by_digit_async`].
+/// The contract of [`group_by_digit_async`].
 unsafe fn pass(
     stream: &Stream,
     keys: KeySlice,
@@ -114,8 +116,8 @@ unsafe fn pass(
     let ticket = look_back.ticket();
     let resident = stream.device().properties().multiprocessors as usize * 8;
     let histogram_grid = n.div_ceil(BLOCK as usize).min(resident) as u32;
-    // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the
-    // caller answers for `keys` and `out`.
+    // SAFETY: sizes are those of the kernels' contracts; scratch belongs to this call and is freed in stream order;
+    // `keys` and `out` are covered by the contract of this function.
     unsafe {
         let config = LaunchConfig::new(histogram_grid, BLOCK).shared(HISTOGRAM_SHARED_BYTES);
         let counts = starts.global_mut();
@@ -144,7 +146,7 @@ unsafe fn pass(
 /// [`TooLong`](Error::TooLong).
 ///
 /// # Safety
-/// That of [`group_by_digit_async`].
+/// The contract of [`group_by_digit_async`].
 pub unsafe fn group_by_top_bits_async<'a>(
     stream: &Stream,
     keys: KeySlice,
@@ -161,7 +163,7 @@ pub unsafe fn group_by_top_bits_async<'a>(
         1 => None,
         _ => Some(stream.alloc_uninit::<u64>(n)?),
     };
-    // One pass need not keep the order; of several, each relies on that of the one before.
+    // A single pass need not keep the order; each of several passes relies on the order of the previous one.
     let order = if passes == 1 { Order::Any } else { Order::Kept };
     let mut from = keys;
     let mut left = bits;
@@ -169,13 +171,14 @@ pub unsafe fn group_by_top_bits_async<'a>(
         let width = left.div_ceil(remaining + 1);
         let digit = Digit::new(64 - left, width)?;
         left -= width;
-        // The last pass must end in `out`: passes before it alternate.
+        // Passes alternate so that the last one writes to `out`.
         let to = match &mut scratch {
             Some(scratch) if remaining % 2 == 1 => scratch.as_mut_slice(),
             _ => out.reborrow(),
         };
         let next = KeySlice::hashes(to.global());
-        // SAFETY: each pass reads what the one before wrote, which is not what it writes; the rest is the caller's.
+        // SAFETY: each pass reads the output of the previous one, which is not its own output; the rest is the contract
+        // of this function.
         unsafe { pass(stream, from, n, digit, order, to)? };
         from = next;
     }
@@ -247,7 +250,7 @@ mod tests {
         for device in devices(5) {
             let stream = device.new_stream().unwrap();
             let n = TILE + 33;
-            // Half of the short ones are negative, if they are signed.
+            // Half of the short ones are negative as signed numbers.
             let small: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
             let large: Vec<u64> = (0..n as u64).collect();
             let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());

@@ -1,4 +1,4 @@
-//! Reductions: all items combined into one value, or those of each run of equal keys.
+//! Reductions: of all items to one value, or of each run of equal keys.
 //!
 //! The operator is associative and has an identity ([`Operator`]); it need not be commutative. [`Sum`], [`Max`] and
 //! [`Min`] of `u32`, `u64` and `i64` have kernels, reductions by key also [`BitOr`] of `u32` and `u64`; a program makes
@@ -6,8 +6,8 @@
 //! [`by_key_kernels!`](warpset_kernels::by_key_kernels).
 //!
 //! [`reduce_async`] reads each item once. [`reduce_by_key_async`] and [`run_length_encode_async`] read each key and
-//! value once and write as much as there are runs. Scratch: a few KiB for a reduction; 16 bytes for each 2048 items for
-//! the others.
+//! value once and write one item per run. Scratch: a few KiB for a reduction; 16 bytes for each 2048 items for the
+//! others.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -42,11 +42,11 @@ use crate::LookBack;
 use crate::error::check_len;
 use crate::{Result, check};
 
-/// Queues a reduction: the first place of `out` gets all items combined, in their order; without items, the
-/// operator's identity.
+/// Queues a reduction: writes the combination of all items, in their order, to the first place of `out`; without items,
+/// the operator's identity.
 ///
 /// # Errors
-/// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` has no place; what the device says.
+/// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` is empty; errors of the device.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -69,8 +69,8 @@ pub unsafe fn reduce_async<O: ReduceKernels<Value: Pod>>(
     let (partial, finished) = (scratch.words(), scratch.ticket());
     let flags = if vectors(input.global()) { VECTORS } else { 0 };
     let (input, out) = (input.global(), out.global_mut());
-    // SAFETY: shapes and scratch are as the kernel asks; scratch is this call's own, and freed in the order of the
-    // stream; the caller answers for the rest.
+    // SAFETY: shapes and scratch are those of the kernel's contract; scratch belongs to this call and is freed in
+    // stream order; the rest is the contract of this function.
     unsafe { O::launch_reduce(stream, config, input, n, per_warp, flags, partial, finished, out)? };
     Ok(())
 }
@@ -83,11 +83,11 @@ fn vectors<T>(array: Global<T>) -> bool {
 /// Queues a reduction by key: for each run of equal neighbouring keys, in order, `out_keys` gets the key and
 /// `out_values` the run's values combined; `runs` gets the number of runs.
 ///
-/// Both outputs have room for all items; what lies after the runs stays as it was.
+/// Both outputs have room for all items; items after the runs are unchanged.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong) past 2^31 tiles of 2048 items; what the device says.
+/// [`TooLong`](crate::Error::TooLong) past 2^31 tiles of 2048 items; errors of the device.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -114,8 +114,8 @@ where
     let (look_back, ticket) = (launch.scratch.words(), launch.scratch.ticket());
     let (keys, values) = (keys.global(), values.global());
     let (out_keys, out_values, runs) = (out_keys.global_mut(), out_values.global_mut(), launch.runs.global_mut());
-    // SAFETY: shapes and scratch are as the kernel asks; scratch is this call's own, and freed in the order of the
-    // stream; the caller answers for the rest.
+    // SAFETY: shapes and scratch are those of the kernel's contract; scratch belongs to this call and is freed in
+    // stream order; the rest is the contract of this function.
     unsafe {
         O::launch_by_key(stream, launch.config, keys, values, n, flags, look_back, ticket, out_keys, out_values, runs)?;
     }
@@ -125,13 +125,13 @@ where
 /// Queues a run-length encoding: for each run of equal neighbouring items, in order, `out_items` gets the item and
 /// `lengths` its length; `runs` gets the number of runs.
 ///
-/// Both outputs have room for all items; what lies after the runs stays as it was.
+/// Both outputs have room for all items; items after the runs are unchanged.
 ///
 /// # Errors
 /// The errors of [`reduce_by_key_async`].
 ///
 /// # Safety
-/// That of [`reduce_by_key_async`].
+/// The contract of [`reduce_by_key_async`].
 pub unsafe fn run_length_encode_async<K: Pod + EncodeKernels>(
     stream: &Stream,
     items: DeviceSlice<'_, K>,
@@ -150,7 +150,7 @@ pub unsafe fn run_length_encode_async<K: Pod + EncodeKernels>(
     Ok(())
 }
 
-/// A launch over runs.
+/// Launch over runs.
 struct ByKey<'a> {
     config: LaunchConfig,
     scratch: LookBack,
@@ -158,7 +158,7 @@ struct ByKey<'a> {
 }
 
 impl<'a> ByKey<'a> {
-    /// Checks what both kinds have; without items there are no runs, and nothing to launch.
+    /// Checks the arguments of both kinds; without items there are no runs, and nothing is launched.
     fn new<K: Pod + Item, V: Pod>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,

@@ -1,16 +1,16 @@
-//! Scans: every place of the output gets all items of the input up to there, combined.
+//! Scans: every place of the output gets the combination of all items of the input up to there.
 //!
-//! *Inclusive* scans count the item at the place itself, *exclusive* ones do not. The operator is any type that
+//! *Inclusive* scans include the item at the place itself, *exclusive* ones do not. The operator is any type that
 //! implements [`Operator`] and has kernels ([`ScanKernels`]): [`Sum`], [`Max`] and [`Min`] of `u32`, `u64` and `i64`,
-//! and those for which a program makes kernels by [`scan_kernels!`](warpset_kernels::scan_kernels). Operators are
-//! associative and have an identity; they need not be commutative.
+//! and types with kernels compiled by [`scan_kernels!`](warpset_kernels::scan_kernels). Operators are associative and
+//! have an identity; they need not be commutative.
 //!
 //! A scan reads each item once and writes each result once (see [`warpset_kernels::primitives::scan`] for how), in one
 //! launch. The output may be the input: the `_in_place` forms. It is fastest where input and output begin at multiples
 //! of 16 bytes, as vectors do.
 //!
-//! Scratch: 8 bytes for each 16 KiB of input where the operator's values have 32 bits, 16 where they have 64; scans by
-//! segments the same. None for input of one tile (16 KiB) or less.
+//! Scratch: 8 bytes for each 16 KiB of input where the operator's values have 32 bits, 16 where they have 64; the same
+//! by segments. None for input of one tile (16 KiB) or less.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! An operator of your own, here addition that stops at the largest number. The emulator runs its kernels as they are;
-//! for CUDA compile them to PTX by `warpset-builder`: `docs/kernels.md`. Reductions, by key and not, go the same way.
+//! Programs can add operators, here addition that saturates. The emulator runs its kernels directly; for CUDA compile
+//! them to PTX by `warpset-builder`: `docs/kernels.md`. Reductions, by key or not, work the same way.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -72,7 +72,7 @@ pub use warpset_kernels::primitives::scan::ScanKernels;
 use crate::LookBack;
 use crate::{Result, check};
 
-/// Whether a result counts the item at its own place.
+/// Whether a result includes the item at its own place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Inclusive,
@@ -85,7 +85,7 @@ macro_rules! scans {
         ///
         /// # Errors
         /// [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-        /// [`TooLong`](crate::Error::TooLong) past 2^31 tiles; what the device says.
+        /// [`TooLong`](crate::Error::TooLong) past 2^31 tiles; errors of the device.
         ///
         /// # Safety
         /// Until `stream` has passed this work:
@@ -97,7 +97,7 @@ macro_rules! scans {
             out: DeviceSliceMut<'_, O::Value>,
         ) -> Result<()> {
             check::apart("input and output of a scan", input, &out)?;
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe { plain::<O>(stream, input.global(), out, input.len(), Kind::$kind) }
         }
 
@@ -115,7 +115,7 @@ macro_rules! scans {
             items: DeviceSliceMut<'_, O::Value>,
         ) -> Result<()> {
             let (input, n) = (items.global(), items.len());
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe { plain::<O>(stream, input, items, n, Kind::$kind) }
         }
 
@@ -134,7 +134,7 @@ macro_rules! scans {
             out: DeviceSliceMut<'_, O::Value>,
         ) -> Result<()> {
             check::apart("input and output of a scan", input, &out)?;
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe { by_segment::<O>(stream, input.global(), heads, out, input.len(), Kind::$kind) }
         }
 
@@ -151,7 +151,7 @@ macro_rules! scans {
             heads: DeviceSlice<'_, u64>,
         ) -> Result<()> {
             let (input, n) = (items.global(), items.len());
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe { by_segment::<O>(stream, input, heads, items, n, Kind::$kind) }
         }
     )*};
@@ -161,7 +161,7 @@ scans! {
     "an exclusive" Exclusive: exclusive_async, exclusive_in_place_async, segmented_exclusive_async, segmented_exclusive_in_place_async;
 }
 
-/// A launch of a scan of `n > 0` items: its configuration, its scratch, if it needs any, and its flags.
+/// Launch of a scan of `n > 0` items: its configuration, its scratch, if any, and its flags.
 pub(crate) struct ScanLaunch {
     pub(crate) config: LaunchConfig,
     scratch: Option<LookBack>,
@@ -191,7 +191,7 @@ impl ScanLaunch {
         Ok(ScanLaunch { config, scratch, flags })
     }
 
-    /// What the kernel gets; look-back words and ticket that may not be accessed, if there is one tile.
+    /// Returns the kernel's arguments. If there is only one tile, look-back words and ticket must not be accessed.
     pub(crate) fn arguments<T, U>(
         &mut self,
         input: Global<T>,
@@ -210,8 +210,10 @@ impl ScanLaunch {
     }
 }
 
+/// Queues a scan without segments.
+///
 /// # Safety
-/// That of [`inclusive_async`]; `input` is `n` items, exactly those of `out` or apart from them.
+/// The contract of [`inclusive_async`]; `input` is `n` items, exactly those of `out` or apart from them.
 unsafe fn plain<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,
@@ -226,14 +228,16 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
     }
     let out = out.global_mut();
     let mut launch = ScanLaunch::new(stream, O::SCAN, n, input, out, kind)?;
-    // SAFETY: the launch is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
-    // answers for the rest.
+    // SAFETY: the launch is the kernel's; scratch belongs to this call and is freed in stream order; the rest is the
+    // contract of this function.
     unsafe { O::launch_scan(stream, launch.config, launch.arguments(input, input.cast(), out, n))? };
     Ok(())
 }
 
+/// Queues a scan by segments.
+///
 /// # Safety
-/// That of [`plain`], and no other work writes `heads`, which stay allocated.
+/// The contract of [`plain`], and no other work writes `heads`, which stay allocated.
 unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,

@@ -1,14 +1,14 @@
 //! Search: the place of each needle among sorted keys.
 //!
 //! A needle's *lower bound* is the number of keys below it, its *upper bound* the number of keys not above it. Keys are
-//! compared by the bits of a [`KeyMask`], and sorted by them; among keys that are not, some place comes out.
+//! compared by the bits of a [`KeyMask`], and sorted by them; for unsorted keys the result is some place.
 //!
 //! [`lower_bound_async`] and [`upper_bound_async`] take needles in any order. [`lower_bound_sorted_async`] and
 //! [`upper_bound_sorted_async`] take needles that are sorted too, and merge them with the keys where that is faster:
-//! while there are at most [`MERGED`] times as many keys as needles.
+//! for at most [`MERGED`] keys per needle.
 //!
 //! Scratch: none, or for a merge 8 bytes for each tile of some thousands of keys and needles, allocated and freed in
-//! the order of the stream.
+//! stream order.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge::search::{
@@ -20,7 +20,7 @@ use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::SortKey;
 use crate::{KeyMask, Result};
 
-/// Sorted needles are merged with at most this many keys per needle; among more keys each needle is searched by itself.
+/// Largest number of keys per sorted needle for a merge; with more keys each needle is searched separately.
 pub const MERGED: usize = 16;
 
 macro_rules! functions {
@@ -42,7 +42,7 @@ macro_rules! functions {
             mask: KeyMask<K>,
             out: impl Into<DeviceSliceMut<'a, u64>>,
         ) -> Result<()> {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe { search(stream, keys, needles, mask, out.into(), $upper, false) }
         }
 
@@ -61,7 +61,7 @@ macro_rules! functions {
             out: impl Into<DeviceSliceMut<'a, u64>>,
         ) -> Result<()> {
             let merged = keys.len() / MERGED <= needles.len();
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe { search(stream, keys, needles, mask, out.into(), $upper, merged) }
         }
     )*};
@@ -71,8 +71,10 @@ functions! {
     upper_bound_async, upper_bound_sorted_async, true, "for each needle the number of keys not above it";
 }
 
+/// Queues a search.
+///
 /// # Safety
-/// As [`lower_bound_async`]; needles are sorted if they are to be merged.
+/// The contract of [`lower_bound_async`]; needles are sorted if they are merged.
 unsafe fn search<K: SortKey>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -94,7 +96,7 @@ unsafe fn search<K: SortKey>(
     if !merged {
         let blocks = count.div_ceil(BLOCK as usize * NEEDLES).min(i32::MAX as usize) as u32;
         let config = LaunchConfig::new(blocks, BLOCK);
-        // SAFETY: lengths were checked; the caller answers for the rest.
+        // SAFETY: lengths were checked; the rest is the contract of this function.
         unsafe {
             if upper {
                 upper_bound { keys, n, needles, count, mask, out }.launch(stream, config)?;
@@ -108,8 +110,8 @@ unsafe fn search<K: SortKey>(
     let tiles = tiles(n + count, shape.tile())?;
     let mut splits = stream.alloc_uninit::<u64>(tiles as usize + 1)?;
     let ((a, a_len), (b, b_len)) = if upper { ((keys, n), (needles, count)) } else { ((needles, count), (keys, n)) };
-    // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the caller
-    // answers for the rest.
+    // SAFETY: lengths were checked; scratch belongs to this call and is freed in stream order; the rest is the contract
+    // of this function.
     unsafe {
         let config = LaunchConfig::covering(tiles as usize + 1, SPLIT_BLOCK);
         merge_splits {

@@ -1,12 +1,11 @@
-//! Sorting each segment of an array by itself, stably, by any range of bits.
+//! Stable sort of each segment of an array, by any range of bits.
 //!
 //! Segments are given by ascending offsets on the device: segment `s` holds the items `offsets[s]..offsets[s + 1]`.
-//! They may be empty, or as long as everything. How they are cut decides the way (see
-//! [`warpset_kernels::primitives::segmented_sort`]), which the device finds out without the host: nothing is waited
-//! for.
+//! They may be empty, or as long as the array. The lengths decide the method (see
+//! [`warpset_kernels::primitives::segmented_sort`]), on the device, so nothing waits for the host.
 //!
-//! Scratch, allocated and freed in the order of the stream: an eighth of a byte per item; beyond 2048 items also the
-//! items' own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.
+//! Scratch, allocated and freed in stream order: an eighth of a byte per item; beyond 2048 items also the size of the
+//! items, and per 2048 items about 6 KiB and 2 KiB for every 8 bits to sort by.
 
 use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
@@ -21,7 +20,7 @@ use crate::sort::sealed::KeyWidth;
 use crate::sort::{By, Payload, SortInput, SortKey, SortOutput, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};
 
-/// Queues a sort of each segment of `keys` into `out`. Items before the first offset or after the last are left alone.
+/// Queues a sort of each segment of `keys` into `out`. Places before the first offset and after the last are unchanged.
 ///
 /// # Errors
 /// Before anything is queued: [`Error::LengthMismatch`] if `out` is not as long as `keys` or there is no offset,
@@ -46,17 +45,17 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
     check::apart("keys and sorted keys", keys, &out)?;
     check::apart("offsets and sorted keys", offsets, &out)?;
     let (source, target) = (SortInput::keys(keys), SortOutput::keys(out));
-    // SAFETY: the caller's promise; lengths are checked.
+    // SAFETY: the contract of this function; lengths are checked.
     unsafe { sort_segments::<K>(stream, Widths::keys::<K>(), source, offsets, target, keys.len(), by) }
 }
 
 /// Queues a sort of each segment of `keys` with `values` into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// As [`sort_keys_async`].
+/// The errors of [`sort_keys_async`].
 ///
 /// # Safety
-/// That of [`sort_keys_async`]; `values` as `keys`, and both outputs as its `out`.
+/// The contract of [`sort_keys_async`]; `values` as `keys`, and both outputs as its `out`.
 pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -71,18 +70,16 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     check::apart("offsets and sorted keys", offsets, &out_keys)?;
     check::apart("offsets and sorted payloads", offsets, &out_values)?;
     let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
-    // SAFETY: the caller's promise; lengths are checked.
+    // SAFETY: the contract of this function; lengths are checked.
     unsafe { sort_segments::<K>(stream, Widths::pairs::<K, V>(), source, offsets, target, keys.len(), by) }
 }
 
-/// Bytes that sorting the segments of `n` keys takes beside what the caller gives, for a time; `usize::MAX` for more
-/// than 2^56.
+/// Returns the bytes of temporary scratch for sorting the segments of `n` keys; `usize::MAX` for more than 2^56.
 pub fn scratch_bytes<K: SortKey>(n: usize) -> usize {
     scratch(Widths::keys::<K>(), n)
 }
 
-/// Bytes that sorting the segments of `n` pairs takes beside what the caller gives, for a time; `usize::MAX` for more
-/// than 2^56.
+/// Returns the bytes of temporary scratch for sorting the segments of `n` pairs; `usize::MAX` for more than 2^56.
 pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
     scratch(Widths::pairs::<K, V>(), n)
 }
@@ -95,17 +92,17 @@ fn scratch(widths: Widths, n: usize) -> usize {
     8 * layout.words() + if layout.long == 0 { 0 } else { n * (widths.key_bytes() + widths.value_bytes()) }
 }
 
-/// How scratch is laid out, in words of 8 bytes. Zero at first: the bitmap, the two counts of what was found, the
-/// tickets, the long segments' digit counts, the first half of the look-back words. Then: the second half, the long
-/// segments, their tiles.
+/// Layout of scratch, in words of 8 bytes. Zero at first: the bitmap, the two counts of found segments, the tickets,
+/// the digit counts of long segments, the first half of the look-back words. Then: the second half, the long segments,
+/// their tiles.
 struct ScratchLayout {
     shape: PassShape,
     passes: u32,
     /// Words of 4 bytes in the bitmap.
     bitmap: usize,
-    /// Long segments at most.
+    /// Largest number of long segments.
     long: usize,
-    /// Their tiles at most.
+    /// Largest number of their tiles.
     tiles: usize,
 }
 
@@ -153,8 +150,10 @@ impl ScratchLayout {
     }
 }
 
+/// Queues a sort of segments.
+///
 /// # Safety
-/// As the public functions; `source` and `target` hold `n` items of these widths.
+/// The contract of the public functions; `source` and `target` hold `n` items of these widths.
 unsafe fn sort_segments<K: SortKey>(
     stream: &Stream,
     widths: Widths,
@@ -173,7 +172,7 @@ unsafe fn sort_segments<K: SortKey>(
         return Ok(());
     }
     let (begin, width, flip) = (bits.start, bits.end - bits.start, by.flip());
-    // Without bits, one pass that tells nothing apart copies.
+    // Without bits, one pass by a digit of no bits copies.
     let passes = width.div_ceil(DIGIT_BITS).max(1);
     let layout = ScratchLayout::new(widths, n, passes);
     // Tiles are counted in 32 bits.
@@ -188,8 +187,8 @@ unsafe fn sort_segments<K: SortKey>(
     let (bitmap, found) = (words.cast::<u32>(), words.at(layout.found_at()));
     let (long, tiles) = (words.at(layout.long_at()), words.at(layout.tiles_at()));
     let tile_items = layout.shape.tile as u32;
-    // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
-    // answers for items and offsets.
+    // SAFETY: scratch has the layout of the kernels' contracts, belongs to this call and is freed in stream order;
+    // items and offsets are covered by the contract of this function.
     unsafe {
         let config = LaunchConfig::covering(segments + 1, FIND_BLOCK);
         kernels::segmented_sort_find {
@@ -232,10 +231,10 @@ unsafe fn sort_segments<K: SortKey>(
     Ok(())
 }
 
-/// The passes over long segments, if there are any.
+/// Queues the passes over long segments, if there are any.
 ///
 /// # Safety
-/// As [`sort_segments`]; segments have been found, and `words` is the scratch.
+/// The contract of [`sort_segments`]; segments have been found, and `words` is the scratch.
 #[allow(clippy::too_many_arguments)] // what there is to say of a sort
 unsafe fn sort_long(
     stream: &Stream,
@@ -258,7 +257,8 @@ unsafe fn sort_long(
     let tile_items = shape.tile as u32;
     let multiprocessors = stream.device().properties().multiprocessors;
     let grid = |blocks: u32| (layout.tiles as u32).min(multiprocessors * blocks);
-    // SAFETY: the caller's promise; each pass reads what the one before wrote, which is not what it writes.
+    // SAFETY: the contract of this function; each pass reads the output of the previous one, which is not its own
+    // output.
     unsafe {
         let config = LaunchConfig::new(grid(4), COUNT_BLOCK).shared(COUNT_SHARED_BYTES);
         macro_rules! count {
@@ -276,7 +276,7 @@ unsafe fn sort_long(
         let config = LaunchConfig::new(grid(4), shape.threads).shared(shape.shared_bytes);
         let mut from = source;
         for pass in 0..passes {
-            // The last one writes the output.
+            // The last pass writes the output.
             let to = if (passes - 1 - pass) % 2 == 0 { target } else { scratch };
             let digit = Digit::of_pass(begin, width, pass, passes, flip);
             let look_back = words.at(layout.look_back_at(pass % 2));

@@ -1,9 +1,9 @@
-//! Selection and partition, in order: by a bitmap, by flags, by a predicate, and the first of equal neighbours.
+//! Selection and partition, in order: by a bitmap, by flags, by a predicate, and to the first of equal neighbours.
 //!
-//! One launch reads everything once and writes what is kept once (see [`warpset_kernels::primitives::select`]); how
-//! many items that are goes to device memory.
+//! One launch reads every item once and writes every selected item once (see [`warpset_kernels::primitives::select`]);
+//! the number of selected items is written to device memory.
 //!
-//! Scratch, allocated and freed in the order of the stream: 8 bytes for each 4096 items, and 8 more.
+//! Scratch, allocated and freed in stream order: 8 bytes per 4096 items, and 8 more.
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
@@ -20,18 +20,18 @@ mod keys;
 
 pub use keys::select_keys_device;
 
-/// What can be selected: integers of 4, 8 or 16 bytes (of 16 without a sign). Sealed.
+/// Items that can be selected: integers of 4, 8 or 16 bytes (unsigned if of 16 bytes). Sealed.
 pub trait Item: Pod + Send + Sync + sealed::Sealed {}
 impl<T: Pod + Send + Sync + sealed::Sealed> Item for T {}
 
-/// A predicate that has kernels: [`InRange`], [`BitsEqual`], [`BitsDiffer`]. Sealed.
+/// Predicate with kernels: [`InRange`], [`BitsEqual`] or [`BitsDiffer`]. Sealed.
 pub trait DevicePredicate<T>: Predicate<T> + sealed::Kind<T> {}
 impl<T, P: Predicate<T> + sealed::Kind<T>> DevicePredicate<T> for P {}
 
 use crate::sort::sealed::Word;
 use sealed::Kernels;
 
-/// What kernels take the items as.
+/// Type of the items in kernels.
 type Bits<T> = <T as sealed::Sealed>::Bits;
 
 mod sealed {
@@ -40,7 +40,7 @@ mod sealed {
     use super::{BitsDiffer, BitsEqual, InRange, kernels};
     use crate::sort::sealed::Word;
 
-    /// Items by their bits: signed integers go as unsigned ones.
+    /// Items by their bits: signed integers as unsigned ones.
     pub trait Sealed {
         type Bits: Bits;
     }
@@ -60,7 +60,7 @@ mod sealed {
         type Bits = u128;
     }
 
-    /// What all kernels here take.
+    /// Requirements of all kernels here.
     pub trait Bits:
         Word
         + Sized
@@ -81,7 +81,7 @@ mod sealed {
     impl Bits for u64 {}
     impl Bits for u128 {}
 
-    /// Which kernels a predicate has, and its two parameters.
+    /// Kernels of a predicate, and its two parameters.
     pub enum Kernels {
         InRange,
         BitsEqual,
@@ -108,7 +108,7 @@ mod sealed {
     }
 }
 
-/// The rules that all functions here share: how long the outputs are, and that nothing overlaps.
+/// Checks the common rules of all functions here: the lengths of the outputs, and that nothing overlaps.
 fn check<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -131,14 +131,14 @@ fn check<T: Item>(
     Ok(())
 }
 
-/// What of `items` and flags may be read four at a time.
+/// Returns flags for whether `items` and `flags` may be read four at a time.
 fn aligned<T: Item>(items: DeviceSlice<'_, T>, flags: Option<DeviceSlice<'_, u8>>) -> u32 {
     let items = if items.global().as_ptr().addr().is_multiple_of(16) { ITEMS_ALIGNED } else { 0 };
     let flags = flags.is_some_and(|flags| flags.global().as_ptr().addr().is_multiple_of(4));
     items | if flags { FLAGS_ALIGNED } else { 0 }
 }
 
-/// Launches a kernel that selects or, with two outputs in brackets, that partitions.
+/// Launches a kernel that selects or, with two outputs in brackets, one that partitions.
 macro_rules! launch {
     ($kernel:ident, $stream:ident, $items:ident, ($($arg:ident: $value:expr),*), $aligned:expr, [$($out:ident),*],
         $count:ident) => {{
@@ -152,8 +152,8 @@ macro_rules! launch {
         let mut look_back = LookBack::new($stream, tiles as usize)?;
         let (words, ticket, count) = (look_back.words(), look_back.ticket(), $count.global_mut());
         let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-        // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller
-        // answers for the rest.
+        // SAFETY: sizes were checked; scratch belongs to this call and is freed in stream order; the rest is the
+        // contract of this function.
         unsafe {
             kernels::$kernel::<Bits<T>> {
                 items: $items.global().cast(), n, $($arg: $value,)* aligned: $aligned, look_back: words, ticket,
@@ -165,7 +165,7 @@ macro_rules! launch {
     }};
 }
 
-/// Launches the kernel of a predicate, of those that select or those that partition.
+/// Launches the kernel of a predicate, to select or to partition.
 macro_rules! launch_if {
     (select, $($argument:tt),*) => {
         launch_if!([select_in_range, select_bits_equal, select_bits_differ], $($argument),*)
@@ -186,7 +186,7 @@ macro_rules! launch_if {
     }};
 }
 
-/// There is a bit for each item, apart from what is written.
+/// Checks that there is a bit for each item, apart from the outputs.
 fn check_bitmap<T: Item>(
     n: usize,
     bitmap: DeviceSlice<'_, u64>,
@@ -198,7 +198,7 @@ fn check_bitmap<T: Item>(
     apart("the bitmap and the number of selected items", bitmap, count)
 }
 
-/// There is a flag for each item, apart from what is written.
+/// Checks that there is a flag for each item, apart from the outputs.
 fn check_flags<T: Item>(
     n: usize,
     flags: DeviceSlice<'_, u8>,
@@ -210,10 +210,10 @@ fn check_flags<T: Item>(
     apart("flags and the number of selected items", flags, count)
 }
 
-/// Queues a selection: the items whose bit is set in `bitmap` (bit `i % 64` of word `i / 64`) go to the start of `out`,
-/// in order, and their number to `selected`.
+/// Queues a selection: copies the items with a set bit in `bitmap` (bit `i % 64` of word `i / 64`) to the start of
+/// `out`, in order, and writes their number to `selected`.
 ///
-/// `out` has room for all items; what lies after the selected ones stays as it was.
+/// `out` has a place for every item; items after the selected ones are unchanged.
 ///
 /// # Errors
 /// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
@@ -235,13 +235,13 @@ pub unsafe fn select_async<T: Item>(
     launch!(select, stream, items, (bitmap: bitmap.global().cast()), aligned(items, None), [out], selected)
 }
 
-/// Queues the selection of places: the numbers, below `n`, of the bits that are set.
+/// Queues a selection of places: the numbers of the set bits below `n`.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn select_indices_async(
     stream: &Stream,
     n: usize,
@@ -263,8 +263,8 @@ pub unsafe fn select_indices_async(
     let mut look_back = LookBack::new(stream, tiles as usize)?;
     let (words, ticket, bitmap) = (look_back.words(), look_back.ticket(), bitmap.global().cast());
     let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-    // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller answers
-    // for the rest.
+    // SAFETY: sizes were checked; scratch belongs to this call and is freed in stream order; the rest is the contract
+    // of this function.
     unsafe {
         let (out, count) = (out.global_mut(), selected.global_mut());
         kernels::select_indices { n, bitmap, look_back: words, ticket, out, count }.launch(stream, config)?;
@@ -272,13 +272,13 @@ pub unsafe fn select_indices_async(
     Ok(())
 }
 
-/// [`select_async`] of the items whose flag is not 0.
+/// Queues a selection as [`select_async`] does, of the items with a flag that is not 0.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn select_flagged_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -292,13 +292,13 @@ pub unsafe fn select_flagged_async<T: Item>(
     launch!(select_flagged, stream, items, (flags: flags.global()), aligned, [out], selected)
 }
 
-/// [`select_async`] of the items that a predicate keeps.
+/// Queues a selection as [`select_async`] does, of the items that satisfy a predicate.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn select_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -310,13 +310,14 @@ pub unsafe fn select_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     launch_if!(select, stream, items, predicate, [out], selected)
 }
 
-/// [`select_async`] of the items that differ from the one before them: of sorted items each one once.
+/// Queues a selection as [`select_async`] does, of the items that differ from the previous one: of sorted items each
+/// one once.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn unique_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -327,13 +328,14 @@ pub unsafe fn unique_async<T: Item>(
     launch!(unique, stream, items, (), aligned(items, None), [out], selected)
 }
 
-/// [`select_async`], and the items whose bit is not set go to the start of `rejected`, in order too.
+/// Queues a selection as [`select_async`] does, and copies the items without a set bit to the start of `rejected`, also
+/// in order.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn partition_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -349,13 +351,14 @@ pub unsafe fn partition_async<T: Item>(
     launch!(partition, stream, items, (bitmap: bitmap), aligned, [out, rejected], selected)
 }
 
-/// [`select_flagged_async`], and the items whose flag is 0 go to the start of `rejected`, in order too.
+/// Queues a selection as [`select_flagged_async`] does, and copies the items with flag 0 to the start of `rejected`,
+/// also in order.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn partition_flagged_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -371,13 +374,14 @@ pub unsafe fn partition_flagged_async<T: Item>(
     launch!(partition_flagged, stream, items, (flags: flags), aligned, [out, rejected], selected)
 }
 
-/// [`select_if_async`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
+/// Queues a selection as [`select_if_async`] does, and copies the items that do not satisfy the predicate to the start
+/// of `rejected`, also in order.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -390,15 +394,15 @@ pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     launch_if!(partition, stream, items, predicate, [out, rejected], selected)
 }
 
-/// Queues a selection of the keys that differ from the one before them, with their values: of each group of equal
-/// neighbours the first. Keys go to the start of `out_keys`, values to that of `out_values`, their number to
-/// `selected`.
+/// Queues a selection of the keys that differ from the previous one, with their values: the first of each group of
+/// equal neighbours. Copies keys to the start of `out_keys` and values to the start of `out_values`, and writes their
+/// number to `selected`.
 ///
 /// # Errors
 /// The errors of [`select_async`].
 ///
 /// # Safety
-/// That of [`select_async`].
+/// The contract of [`select_async`].
 pub unsafe fn unique_by_key_async<K: Item, V: Item + Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -430,8 +434,8 @@ pub unsafe fn unique_by_key_async<K: Item, V: Item + Payload>(
             let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
             let (keys, values) = (keys.cast(), values.cast());
             let (out_keys, out_values) = (out_keys.cast(), out_values.cast());
-            // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller
-            // answers for the rest.
+            // SAFETY: sizes were checked; scratch belongs to this call and is freed in stream order; the rest is the
+            // contract of this function.
             unsafe {
                 kernels::$kernel { keys, values, n, aligned, look_back: words, ticket, out_keys, out_values, count }
                     .launch(stream, config)?

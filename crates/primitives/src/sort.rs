@@ -1,19 +1,19 @@
 //! Radix sort: stable, by any range of bits, of keys or of keys with payloads.
 //!
-//! [`sort_keys_async`] and [`sort_pairs_async`] leave their input as it is; [`sort_keys_in_place_async`] and
-//! [`sort_pairs_in_place_async`] sort where the items are.
+//! [`sort_keys_async`] and [`sort_pairs_async`] do not change their input; [`sort_keys_in_place_async`] and
+//! [`sort_pairs_in_place_async`] sort in place.
 //!
-//! Each digit of at most 8 bits takes one read and one write of the items; a digit that is the same in all keys takes
-//! none. How that is launched depends on how many items there are:
+//! Each digit of at most 8 bits takes one read and one write of the items; a digit that is equal in all keys takes
+//! none. The launches depend on the number of items:
 //! - up to [`ONE_BLOCK`], or 512 if more than 64 bits decide: in one block;
-//! - up to 2^20, or 2^21 of 4 bytes each: in one launch whose blocks hold everything and wait for each other
-//!   ([`warpset_kernels::primitives::resident_sort`]), if the device has the multiprocessors for that. One of an H200
-//!   takes 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144: with payloads of 8 bytes, of 4, without;
-//! - more of them: in one launch that counts all digits and one per digit
-//!   ([`warpset_kernels::primitives::radix_sort`]).
+//! - up to 2^20, or 2^21 of 4 bytes each: in one launch whose blocks hold all items and wait for each other
+//!   ([`warpset_kernels::primitives::resident_sort`]), if the device has enough multiprocessors. A multiprocessor of an
+//!   H200 holds 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144 with payloads of 8 bytes, of 4, or
+//!   without;
+//! - more: in one launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
 //!
-//! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
-//! 2 KiB for each tile of 4,608 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
+//! Scratch, allocated and freed in stream order: [`scratch_bytes`]: the size of the items, and 2 KiB per tile of 4,608
+//! to 10,240 items for at most 2^30 items; or 1 KiB per 512 items.
 
 mod by;
 mod one_block;
@@ -34,11 +34,11 @@ use passes::{LIMITS, Passes, sort_in_passes};
 pub use by::By;
 pub(crate) use operands::{SortInput, SortOutput};
 pub use words::{Payload, SortKey};
-pub(crate) use words::{Widths, by_widths, sealed};
+pub(crate) use words::{Widths, by_key_width, by_widths, sealed};
 #[cfg(test)]
 pub(crate) use words::{key_of, sorted};
 
-/// The most items that one block sorts in one launch.
+/// Largest number of items that one block sorts in one launch.
 pub const ONE_BLOCK: usize = SMALL_ITEMS;
 
 /// Queues a sort of `keys` into `out`.
@@ -62,7 +62,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
     check::on_device_of(stream, "a sort", &out)?;
     check::apart("keys and sorted keys", keys, &out)?;
     let (source, target) = (SortInput::keys(keys), SortOutput::keys(out));
-    // SAFETY: the caller's promise; lengths are checked.
+    // SAFETY: the contract of this function; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::keys::<K>(), source, target, keys.len(), by, false) }
 }
 
@@ -88,18 +88,19 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     let n = keys.len();
     check_pairs(stream, keys, values, &out_keys, &out_values)?;
     let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
-    // SAFETY: the caller's promise; lengths are checked.
+    // SAFETY: the contract of this function; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), source, target, n, by, false) }
 }
 
-/// [`sort_pairs_async`] with one launch per digit at every size. For operations that sort among other things: the
-/// kernel that sorts in one launch takes the driver twice as long to compile, and gains nothing for one or two digits.
+/// Queues a sort as [`sort_pairs_async`] does, with one launch per digit at every size. For operations in which a sort
+/// is one step: the driver takes twice as long to compile the kernel that sorts in one launch, which gains nothing for
+/// one or two digits.
 ///
 /// # Errors
 /// The errors of [`sort_pairs_async`].
 ///
 /// # Safety
-/// That of [`sort_pairs_async`].
+/// The contract of [`sort_pairs_async`].
 pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -115,7 +116,7 @@ pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     let widths = Widths::pairs::<K, V>();
     let bits = by.range::<K>()?;
     if n == 0 || by.is_reversed() {
-        // SAFETY: the caller's promise; lengths are checked.
+        // SAFETY: the contract of this function; lengths are checked.
         return unsafe { sort_items::<K>(stream, widths, source, target, n, by, false) };
     }
     if n <= ONE_BLOCK {
@@ -126,7 +127,7 @@ pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }
 }
 
-/// Fails unless all four are of one length and the outputs share no byte with anything else.
+/// Checks that all four have one length and that the outputs do not overlap anything else.
 pub(crate) fn check_pairs<K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -146,7 +147,7 @@ pub(crate) fn check_pairs<K: SortKey, V: Payload>(
     check::apart("sorted keys and sorted payloads", out_keys.as_slice(), out_values)
 }
 
-/// Queues a sort of `keys` where they are.
+/// Queues a sort of `keys` in place.
 ///
 /// # Errors
 /// Before anything is queued: [`InvalidBitRange`](crate::Error::InvalidBitRange).
@@ -164,11 +165,11 @@ pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
     check::on_device_of(stream, "a sort", &keys)?;
     let n = keys.len();
     let target = SortOutput::keys(keys);
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe { sort_items::<K>(stream, Widths::keys::<K>(), target.as_source(), target, n, by, true) }
 }
 
-/// Queues a sort of `keys` with `values` where they are.
+/// Queues a sort of `keys` with `values` in place.
 ///
 /// # Errors
 /// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless both are of one length,
@@ -190,16 +191,16 @@ pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: SortKey, V: Payload>(
     check::on_device_of(stream, "a sort", &keys)?;
     check::apart("keys and payloads", keys.as_slice(), &values)?;
     let target = SortOutput::pairs(keys, values);
-    // SAFETY: the caller's promise; lengths are checked.
+    // SAFETY: the contract of this function; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), target.as_source(), target, n, by, true) }
 }
 
-/// Bytes that sorting `n` keys takes beside what the caller gives, for a time; `usize::MAX` for more than 2^56.
+/// Returns the bytes of temporary scratch for sorting `n` keys; `usize::MAX` for more than 2^56.
 pub fn scratch_bytes<K: SortKey>(n: usize) -> usize {
     scratch(Widths::keys::<K>(), n)
 }
 
-/// Bytes that sorting `n` pairs takes beside what the caller gives, for a time; `usize::MAX` for more than 2^56.
+/// Returns the bytes of temporary scratch for sorting `n` pairs; `usize::MAX` for more than 2^56.
 pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
     scratch(Widths::pairs::<K, V>(), n)
 }
@@ -212,7 +213,7 @@ fn scratch(widths: Widths, n: usize) -> usize {
         return usize::MAX;
     }
     let layout = Passes::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
-    // A device that does not hold the items goes through passes.
+    // A device that cannot hold the items sorts by passes.
     let resident = if n <= resident::most(widths) { resident::words(n) } else { 0 };
     n * (widths.key_bytes() + widths.value_bytes()) + (8 * layout.words()).max(4 * resident)
 }
@@ -220,7 +221,7 @@ fn scratch(widths: Widths, n: usize) -> usize {
 /// Queues the copy of `n` items in reverse order.
 ///
 /// # Safety
-/// As the public functions that are not in place; `source` and `target` hold `n` items of these widths.
+/// The contract of the public functions that are not in place; `source` and `target` hold `n` items of these widths.
 unsafe fn reverse_items<K: SortKey>(
     stream: &Stream,
     widths: Widths,
@@ -237,7 +238,7 @@ unsafe fn reverse_items<K: SortKey>(
         out_values: target.values.cast(),
     };
     let blocks = n.div_ceil(kernels::REVERSE_BLOCK as usize).clamp(1, 1 << 16) as u32;
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe { reverse.launch(stream, LaunchConfig::new(blocks, kernels::REVERSE_BLOCK))? };
     Ok(())
 }
@@ -245,7 +246,7 @@ unsafe fn reverse_items<K: SortKey>(
 /// Sorts `n` items; with `in_place`, `source` and `target` are the same.
 ///
 /// # Safety
-/// As the public functions; `source` and `target` hold `n` items of these widths.
+/// The contract of the public functions; `source` and `target` hold `n` items of these widths.
 unsafe fn sort_items<K: SortKey>(
     stream: &Stream,
     widths: Widths,
@@ -265,7 +266,7 @@ unsafe fn sort_items<K: SortKey>(
         let mut copy: DeviceVec<u64> = stream.alloc_uninit(keys_bytes.div_ceil(8) + values_bytes.div_ceil(8))?;
         let copy = copy.global_mut();
         let copy = SortOutput { keys: copy.cast(), values: copy.at(keys_bytes.div_ceil(8)).cast() };
-        // SAFETY: the caller's promise; the copy is this call's own, and freed in the order of the stream.
+        // SAFETY: the contract of this function; the copy belongs to this call and is freed in stream order.
         return unsafe {
             reverse_items::<K>(stream, widths, source, copy, n)?;
             sort_items::<K>(stream, widths, copy.as_source(), target, n, by.of_reversed(), false)
@@ -273,7 +274,7 @@ unsafe fn sort_items<K: SortKey>(
     }
     let in_one_block = one_block::most(&bits);
     if n <= in_one_block && !reversed {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
     let device = stream.device();
@@ -282,21 +283,21 @@ unsafe fn sort_items<K: SortKey>(
         && let Some(grid) = resident::Grid::new(device, widths, n, &bits)?
     {
         let flags = if in_place { IN_PLACE } else { 0 } | if reversed { REVERSED } else { 0 };
-        // SAFETY: the caller's promise is the same; what is reversed is not in place.
+        // SAFETY: the contract of this function; reversed items are not in place.
         return unsafe { resident::sort_resident(stream, widths, source, target, n, bits, by.flip(), flags, grid) };
     }
     if reversed {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         return unsafe {
             reverse_items::<K>(stream, widths, source, target, n)?;
             sort_items::<K>(stream, widths, target.as_source(), target, n, by.of_reversed(), true)
         };
     }
     if n <= ONE_BLOCK {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS) }
 }
 

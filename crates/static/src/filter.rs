@@ -57,27 +57,6 @@ warpset_base::queries_of_view! {
         fn seed(&self) -> u64;
         /// Whether the key is in the set.
         fn contains(&self, key: K) -> bool;
-        /// Whether each key is in the set, in the order of the keys.
-        ///
-        /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of
-        /// one thread it stays on that thread.
-        fn contains_bulk(&self, keys: &[K]) -> Vec<bool>;
-        /// Writes the answers of [`contains_bulk`](Self::contains_bulk) to a slice of equal length.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`].
-        fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-        /// Writes the answers of [`contains_bulk`](Self::contains_bulk) as bytes 0 and 1.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`].
-        fn contains_bytes_bulk_into(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-        /// Returns the answers of [`contains_bulk`](Self::contains_bulk) as one bit per key.
-        fn contains_bitmap_bulk(&self, keys: &[K]) -> crate::Bitmap;
-        /// Counts the keys that are in the set.
-        fn count_contained_bulk(&self, keys: &[K]) -> usize;
-        /// Drops the keys that are not in the set; the others keep their order.
-        fn retain_contained_bulk(&self, keys: &mut Vec<K>);
         /// Returns the number of a key, if it is in the set: unique, and below [`slots`](Self::slots). Numbers are the
         /// same on every backend.
         fn number(&self, key: K) -> Option<u64>;

@@ -239,19 +239,6 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         }
     }
 
-    /// Answers all keys on all threads; `put` gets whether a key is in the set. The slices have equal lengths.
-    pub(crate) fn fill<A: Send>(self, keys: &[K], answers: &mut [A], put: impl Fn(&mut A, bool) + Sync) {
-        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
-            self.slots::<_, false>(
-                keys,
-                |&key| Some(key),
-                |first, slots| {
-                    answers[first..].iter_mut().zip(slots).for_each(|(answer, &slot)| put(answer, slot != ABSENT));
-                },
-            );
-        });
-    }
-
     /// Returns one bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
@@ -264,16 +251,6 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Returns the [`bits`](Self::bits) of keys of any type: keys outside the set's type are absent.
     pub(crate) fn bits_of<Q: Key>(self, keys: &[Q]) -> Bitmap {
         self.bits(keys, |key| key.word().and_then(K::of_word))
-    }
-
-    /// Counts the keys in the set.
-    pub(crate) fn count(self, keys: &[K]) -> usize {
-        parallel::sum(keys, TASK, |keys| {
-            let mut count = 0;
-            let counted = |slots: &[usize]| slots.iter().filter(|&&slot| slot != ABSENT).count();
-            self.slots::<_, false>(keys, |&key| Some(key), |_, slots| count += counted(slots));
-            count
-        })
     }
 
     /// Passes the number of each key to `put`; the slices have equal lengths.

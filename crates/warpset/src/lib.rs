@@ -44,7 +44,6 @@
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
 //! | `serde` | structures that can be saved, as values of serde |
-//! | `papers` | methods as papers have them, to measure ours by; no promise of stability |
 //! | `cust` | exchange of contexts, streams and memory with the crate `cust` |
 //!
 //! [`SplitBlockBloom`]: bloom::SplitBlockBloom

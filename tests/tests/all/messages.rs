@@ -31,7 +31,7 @@ macro_rules! add {
     };
 }
 
-/// The package's folder, where the tests run.
+/// Returns the package's folder, where the tests run.
 fn package() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned()).into()
 }
@@ -170,8 +170,6 @@ fn lsm(messages: &mut Messages) {
         E::InvalidStaleShare { share: 1.0 },
         E::NoBatches,
         E::LengthMismatch(LengthMismatch { what: "values", needed: 1000, found: 999 }),
-        E::BatchTooLong { keys: 1000, batch_size: 256 },
-        E::KeyTooLarge { key: 1 << 63, bits: 63 },
         E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
         E::File(FileError::BadMagic),
         E::Invalid { level: 3, what: "keys do not ascend after", place: 70 },
@@ -309,7 +307,7 @@ fn messages_are_those_of_the_file() {
     messages.check(&package().join("messages.txt"), &in_sources);
 }
 
-/// Two devices of one kind are told apart.
+/// Checks that two devices of one kind have different names.
 #[test]
 fn devices_have_names_of_their_own() {
     let [one, other] = [1, 2].map(|_| Device::emulator(Default::default()).to_string());

@@ -1,13 +1,13 @@
-//! Sorted arrays in host memory, with the operations of the tree: what the paper measures it against.
+//! Sorted arrays in host memory, with the operations of the tree: the paper's baseline.
 
 use super::Dictionary;
 use crate::policy::ArrayPolicy;
 use crate::{OrderedKey, Value};
 
-/// A dictionary as one sorted array of its live elements.
+/// Dictionary as one sorted array of its live elements.
 ///
-/// Every update sorts its batch and merges it with everything, and so rewrites the array; queries search one array and
-/// validate nothing. For dictionaries that change seldom, or by large parts of what they hold; otherwise take an
+/// Every update sorts its batch and merges it with everything, which rewrites the array; queries search one array and
+/// validate nothing. Use it for dictionaries that change seldom, or by large parts; otherwise use an
 /// [`Lsm`](crate::Lsm).
 ///
 /// ```
@@ -24,12 +24,12 @@ use crate::{OrderedKey, Value};
 pub type SortedArray<K, V> = Dictionary<K, V, ArrayPolicy>;
 
 impl<K: OrderedKey, V: Value> SortedArray<K, V> {
-    /// All keys, ascending.
+    /// Returns all keys, ascending.
     pub fn keys(&self) -> &[K] {
         self.levels.first().map_or(&[], |level| level.elements.keys.as_slice())
     }
 
-    /// The value of each key.
+    /// Returns the value of each key.
     pub fn values(&self) -> &[V] {
         self.levels.first().map_or(&[], |level| &level.elements.values)
     }

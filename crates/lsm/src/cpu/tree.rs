@@ -1,19 +1,18 @@
-//! Log-structured merge trees in host memory: what only trees have.
+//! Log-structured merge trees in host memory: methods that only trees have.
 
 use super::Dictionary;
 use crate::policy::TreePolicy;
 use crate::{CleanupPolicy, OrderedKey, Value};
 
-/// A dictionary as a log-structured merge tree: sorted levels, each twice as large as the one before, that never change
-/// once they are made.
+/// Dictionary as a log-structured merge tree: sorted, immutable levels, each twice as large as the previous one.
 ///
-/// An update sorts its batch and merges it with the levels that it fills up. A removal inserts a *tombstone*. Elements
-/// that a newer one with their key makes stale stay until a cleanup, which a [`CleanupPolicy`] calls for, or
-/// [`Dictionary::cleanup`]. Within one batch a removal wins over insertions of its key, and of several insertions the
-/// last one counts.
+/// An update sorts its batch and merges it with the levels that it fills up. A removal inserts a *tombstone*. An
+/// element becomes *stale* when a newer one has its key; it stays until a cleanup, triggered by a [`CleanupPolicy`] or
+/// by [`Dictionary::cleanup`]. Within one batch a removal wins over insertions of its key, and the last of several
+/// insertions counts.
 ///
-/// A clone and a [`Snapshot`](crate::Snapshot) share the levels: both cost a few words, and go on unchanged whatever
-/// happens to this one.
+/// A clone and a [`Snapshot`](crate::Snapshot) share the levels: each costs a few words and is unaffected by later
+/// updates of this dictionary.
 ///
 /// ```
 /// use warpset_lsm::{CleanupPolicy, Lsm};
@@ -35,17 +34,17 @@ use crate::{CleanupPolicy, OrderedKey, Value};
 pub type Lsm<K, V> = Dictionary<K, V, TreePolicy>;
 
 impl<K: OrderedKey, V: Value> Lsm<K, V> {
-    /// Elements of a full batch.
+    /// Returns the number of elements of a full batch.
     pub fn batch_size(&self) -> u64 {
         self.policy.settings.batch_size
     }
 
-    /// When the dictionary cleans up by itself.
+    /// Returns the policy of automatic cleanups.
     pub fn cleanup_policy(&self) -> CleanupPolicy {
         self.policy.settings.cleanup
     }
 
-    /// The occupied levels, each by its number, counted from 0, and how many elements it has; the newest first.
+    /// Returns the number, from 0, and the length of each occupied level, the newest first.
     pub fn level_lens(&self) -> Vec<(u32, u64)> {
         self.levels.iter().map(|level| (level.index.get(), level.elements.len() as u64)).collect()
     }

@@ -13,9 +13,9 @@ use crate::query::range;
 use crate::run::{Elements, Run};
 use crate::{Error, OrderedKey, Value, batch};
 
-/// Updates. Those that end in `_bulk` use all threads of the current rayon pool.
+/// Updates. Methods that end in `_bulk` use all threads of the current rayon pool.
 impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
-    /// Inserts a key with its value, or replaces the key's value. A sorted array is rewritten.
+    /// Inserts a key with its value, or replaces its value. Rewrites a sorted array.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -23,7 +23,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.insert_bulk(&[key], &[value])
     }
 
-    /// Removes a key, whether it has a value or not. A sorted array is rewritten.
+    /// Removes a key, whether or not it has a value. Rewrites a sorted array.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -31,8 +31,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.remove_bulk(&[key])
     }
 
-    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys
-    /// the last one counts.
+    /// Inserts one value per key and replaces existing values. The last one of equal keys counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::OutOfMemory`].
@@ -41,7 +40,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.push(batch::insertions(keys, values)?)
     }
 
-    /// Removes keys, whether they have values or not.
+    /// Removes keys, whether or not they have values.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -49,8 +48,8 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.push(batch::removals(keys)?)
     }
 
-    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is
-    /// removed and inserted, it is removed, wherever in the batch the two are.
+    /// Removes the keys with a flag in `removed`, and inserts the others with their values. A key that is both removed
+    /// and inserted is removed, wherever in the batch.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless all three are of one length; [`Error::OutOfMemory`].
@@ -60,10 +59,10 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.push(batch::mixed(keys, values, removed)?)
     }
 
-    /// Gives one key the value that `change` makes of the one that it has: `None` removes it, or leaves it without.
-    /// Where that is the value that it has, nothing is written. Says which value the key has now. One lookup and one
-    /// [`insert`](Dictionary::insert) or [`remove`](Dictionary::remove); for many keys,
-    /// [`get_bulk`](Dictionary::get_bulk) and [`update_bulk`](Dictionary::update_bulk) take far less time.
+    /// Replaces a key's value by `change(old)`; `None` removes the key. Writes nothing if the value is unchanged.
+    /// Returns the new value. Costs one lookup and one [`insert`](Dictionary::insert) or
+    /// [`remove`](Dictionary::remove); for many keys, [`get_bulk`](Dictionary::get_bulk) and
+    /// [`update_bulk`](Dictionary::update_bulk) take far less time.
     ///
     /// ```
     /// use warpset_lsm::Lsm;
@@ -77,7 +76,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the key has the value that it had then.
+    /// [`Error::OutOfMemory`]; the value is then unchanged.
     pub fn update(&mut self, key: K, change: impl FnOnce(Option<V>) -> Option<V>) -> Result<Option<V>, Error> {
         let before = self.get(key);
         let after = change(before);
@@ -89,8 +88,8 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         Ok(after)
     }
 
-    /// Removes all keys of a range, and says how many had a value: lists them, and inserts a tombstone for each, in one
-    /// batch that needs no sorting. A range of all keys is [`clear`](Dictionary::clear).
+    /// Removes all keys of a range, and returns the number of keys that had a value. Lists them, and inserts one
+    /// tombstone each, in one batch that needs no sort. A range of all keys equals [`clear`](Dictionary::clear).
     ///
     /// ```
     /// use warpset_lsm::Lsm;
@@ -102,7 +101,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing is removed then.
+    /// [`Error::OutOfMemory`]; then nothing is removed.
     pub fn remove_range(&mut self, range: impl RangeBounds<K>) -> Result<u64, Error> {
         if range::ends(&range) == Some((K::MIN, K::MAX)) {
             let removed = self.len();
@@ -114,8 +113,8 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         Ok(keys.len() as u64)
     }
 
-    /// Removes the keys for which `keep`, which is asked once for each key with its value, ascending, says no. What is
-    /// kept is one level then, as after [`cleanup`](Dictionary::cleanup), whose time and memory it takes.
+    /// Removes the keys for which `keep` is false. `keep` is called once per key, in ascending order. Leaves one level,
+    /// as [`cleanup`](Dictionary::cleanup) does, at the same cost in time and memory.
     ///
     /// ```
     /// use warpset_lsm::Lsm;
@@ -127,7 +126,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing is removed then, nor where `keep` panics.
+    /// [`Error::OutOfMemory`]; then, and if `keep` panics, nothing is removed.
     pub fn retain(&mut self, mut keep: impl FnMut(K, V) -> bool) -> Result<(), Error> {
         let mut live = merge_live(&self.runs(None))?;
         let (keys, values) = (live.keys.as_mut_slice(), &mut live.values);
@@ -145,7 +144,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were.
+    /// Drops tombstones and stale elements. Leaves one level; answers do not change.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -175,7 +174,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         Dictionary { live: OnceLock::from(0), ..Dictionary::from_levels(policy, Vec::new()) }
     }
 
-    /// Elements that all live.
+    /// Returns a dictionary of live elements.
     pub(crate) fn from_live(policy: P, elements: Elements<K, V>) -> Self {
         let mut made = Dictionary::empty(policy);
         made.set_live(elements);
@@ -187,7 +186,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         Ok(Dictionary::from_live(policy, batch::live_insertions(keys, values)?))
     }
 
-    /// Replaces everything by these elements, which all live.
+    /// Replaces everything by these live elements.
     fn set_live(&mut self, elements: Elements<K, V>) {
         let len = elements.len();
         let index = self.policy.level_for(len);
@@ -199,12 +198,12 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.live = OnceLock::from(len as u64);
     }
 
-    /// A batch, if there is one, and all levels, the newest first.
+    /// Returns the runs of a batch, if any, and of all levels, the newest first.
     fn runs<'a>(&'a self, batch: Option<&'a Elements<K, V>>) -> Vec<Run<'a, K, V>> {
         batch.map(Elements::run).into_iter().chain(self.levels.iter().map(Sorted::run)).collect()
     }
 
-    /// Adds a sorted batch, and cleans up if that is due.
+    /// Adds a sorted batch, and cleans up if a cleanup is due.
     fn push(&mut self, batch: Elements<K, V>) -> Result<(), Error> {
         if batch.len() == 0 {
             return Ok(());
@@ -221,14 +220,14 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         self.live = OnceLock::new();
         self.policy.note_update();
         if self.policy.is_due(self.resident_len()) {
-            // Where there is no memory for it now, the next update tries again.
+            // If memory runs out, the next update tries again.
             let _ = self.cleanup();
         }
         Ok(())
     }
 }
 
-/// Inserts pairs as one batch: of equal keys the last one counts.
+/// Inserts pairs as one batch: the last one of equal keys counts.
 ///
 /// ```
 /// use warpset_lsm::Lsm;
@@ -239,8 +238,8 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
 /// ```
 ///
 /// # Panics
-/// If there is no memory, as `Vec` does; the dictionary is as it was then.
-/// [`insert_bulk`](Dictionary::insert_bulk) answers with an error.
+/// If memory runs out, as for `Vec`; then the dictionary is unchanged. [`insert_bulk`](Dictionary::insert_bulk) returns
+/// an error instead.
 impl<K: OrderedKey, V: Value, P: MergePolicy> Extend<(K, V)> for Dictionary<K, V, P> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, pairs: I) {
         let (keys, values): (Vec<K>, Vec<V>) = pairs.into_iter().unzip();
@@ -248,10 +247,10 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Extend<(K, V)> for Dictionary<K, V
     }
 }
 
-/// A dictionary of these pairs with the default settings of its builder: of equal keys the last one counts.
+/// Collects pairs into a dictionary with the default settings of its builder; the last one of equal keys counts.
 ///
 /// # Panics
-/// If there is no memory, as `Vec` does; `build_from` of a builder answers with an error.
+/// If memory runs out, as for `Vec`; `build_from` of a builder returns an error instead.
 impl<K: OrderedKey, V: Value, P: MergePolicy + Default> FromIterator<(K, V)> for Dictionary<K, V, P> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let (keys, values): (Vec<K>, Vec<V>) = pairs.into_iter().unzip();

@@ -1,4 +1,4 @@
-//! The levels of a dictionary as they are saved: written from where they are, without a copy.
+//! Saved form of the levels of a dictionary, written without copying them.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::level::Level;
 use crate::run::Elements;
 use crate::{OrderedKey, Value};
 
-/// The levels of a dictionary as they are saved, still where they are.
+/// Saved form of the levels of a dictionary, borrowed from it.
 pub(super) struct Parts<'a> {
     directory: Vec<u64>,
-    /// The arrays of all levels.
+    /// Arrays of all levels.
     arrays: Vec<&'a [u8]>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Parts<'a> {
         Parts { directory, arrays }
     }
 
-    /// The parameters of the header, of which these are all but the first two and the last.
+    /// Returns the parameters of the header; `middle` are all except the first two and the last.
     pub(super) fn fields<K: OrderedKey, V: Value>(&self, middle: [u64; FIELDS - 3]) -> [u64; FIELDS] {
         let mut fields = [0; FIELDS];
         fields[..2].copy_from_slice(&[key_field::<K>(), value_field::<V>()]);

@@ -1,5 +1,5 @@
-//! What the forms of dictionaries that are saved differ in: numbers and parameters of their headers, and what their
-//! levels must be like.
+//! Differences between the saved forms of dictionaries: numbers and parameters of their headers, and conditions on
+//! their levels.
 
 use warpset_base::file::{FIELDS, FileError, Structure};
 
@@ -9,7 +9,7 @@ use crate::policy::{ArrayPolicy, History, MergePolicy, TreePolicy};
 use crate::settings::Settings;
 use crate::{CleanupPolicy, Error, OrderedKey};
 
-/// A policy whose dictionaries can be saved: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
+/// Policy whose dictionaries can be saved: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
 pub trait SavedPolicy: MergePolicy + header::Header {}
 impl SavedPolicy for TreePolicy {}
 impl SavedPolicy for ArrayPolicy {}
@@ -17,17 +17,18 @@ impl SavedPolicy for ArrayPolicy {}
 pub(crate) mod header {
     use super::*;
 
-    /// How a policy stands in a header, and what it asks of saved levels.
+    /// Representation of a policy in a header, and its conditions on saved levels.
     pub trait Header: Sized {
-        /// Its number in headers, with the version of its format.
+        /// Number in headers, with the version of the format.
         const STRUCTURE: Structure;
-        /// For messages.
+        /// Name for messages.
         const NAME: &'static str;
-        /// The parameters of the header but the first two and the last.
+        /// Returns the parameters of the header, except the first two and the last.
         fn parameters(&self) -> [u64; FIELDS - 3];
-        /// The policy of a header with these parameters.
+        /// Returns the policy of a header with these parameters.
         fn of(fields: &[u64; FIELDS]) -> Result<Self, Error>;
-        /// Checks places and lengths of levels, each of which has been checked for itself, and the keys of the first.
+        /// Checks the indices and lengths of levels, each of which has already been checked alone, and the keys of the
+        /// first level.
         fn check<K: OrderedKey>(&self, places: &[LevelExtent], keys: &[K]) -> Result<(), Error>;
     }
 }

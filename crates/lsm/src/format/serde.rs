@@ -1,4 +1,4 @@
-//! serde, as the bytes of the saved form: compact in binary formats, checked on the way in.
+//! Serialisation by serde, as the bytes of the saved form: compact in binary formats, checked on loading.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use warpset_base::file;

@@ -1,4 +1,4 @@
-//! Sorted arrays in device memory: what only arrays have.
+//! Sorted arrays in device memory: methods that only arrays have.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,9 +12,9 @@ use crate::{Error, cpu};
 
 /// [`crate::SortedArray`] in device memory: the paper's GPU SA.
 ///
-/// Updates that wait rewrite the array and leave live elements only. `_async` updates cannot know how many elements
-/// live, so they leave stale ones and tombstones in the array, which answers as it should; the next update that waits
-/// drops them, and so does [`cleanup`](Dictionary::cleanup).
+/// Updates that wait rewrite the array and leave only live elements. `_async` updates cannot know the number of live
+/// elements, so they leave stale ones and tombstones in the array, without effect on answers; the next update that
+/// waits, or [`cleanup`](Dictionary::cleanup), drops them.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -32,7 +32,7 @@ use crate::{Error, cpu};
 pub type SortedArray<K, V> = Dictionary<K, V, ArrayPolicy>;
 
 impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
-    /// A copy of an array in host memory.
+    /// Copies an array from host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -51,7 +51,7 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
         Ok(copy)
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Copies the array to host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
@@ -62,7 +62,7 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
 }
 
 impl<K: DeviceKey, V: DeviceValue> cpu::SortedArray<K, V> {
-    /// A copy in device memory.
+    /// Copies the array to device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].

@@ -1,4 +1,4 @@
-//! Dictionaries made at once: sorted by one radix sort, into one level.
+//! Builds of whole dictionaries: one radix sort, one level.
 
 use warpset_gpu::{Device, DeviceSlice, Stream};
 use warpset_kernels::lsm::copies::{self, lsm_copies};
@@ -12,11 +12,11 @@ use crate::gpu::update::batch;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::policy::MergePolicy;
 
-/// Blocks for each multiprocessor of the launch that looks for copies of keys; they go on in strides.
+/// Blocks per multiprocessor of the launch that looks for copies of keys; grid-stride.
 const BLOCKS: u32 = 8;
 
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
-    /// From host memory.
+    /// Builds from host memory.
     pub(crate) fn build_from_slices(device: &Device, policy: P, keys: &[K], values: &[V]) -> Result<Self, Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let empty = Dictionary::empty(device, policy)?;
@@ -24,7 +24,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         empty.filled(keys.len(), |stream| brought.insertions(stream, keys, values))
     }
 
-    /// From device memory.
+    /// Builds from device memory.
     pub(crate) fn build_from_device(
         device: &Device,
         policy: P,
@@ -33,11 +33,11 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     ) -> Result<Self, Error> {
         let empty = Dictionary::empty(device, policy)?;
         empty.check_batch(keys, values)?;
-        // SAFETY: keys and values are borrowed until the work has been waited for.
+        // SAFETY: keys and values are borrowed until the work has finished.
         empty.filled(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
     }
 
-    /// An empty dictionary with the `len` elements that `queue` sorts.
+    /// Fills an empty dictionary with the `len` elements that `queue` sorts.
     fn filled(
         mut self,
         len: usize,
@@ -54,12 +54,12 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 }
 
-/// Whether a key is in the run, which has elements, more than once. Waits for the stream.
+/// Whether a key occurs more than once in the run, which is not empty. Waits for the stream.
 fn has_copies<K: StoredKey, V: DeviceValue>(stream: &Stream, sorted: &DeviceElements<K, V>) -> Result<bool, Error> {
     let mut copies = stream.alloc_zeroed::<u64>(1)?;
     let most = (stream.device().properties().multiprocessors * BLOCKS) as usize;
     let config = LaunchConfig::new(sorted.len.div_ceil(copies::BLOCK as usize).min(most) as u32, copies::BLOCK);
-    // SAFETY: the run has that many keys, which nothing writes, and the word is new.
+    // SAFETY: the run has this number of keys, which nothing writes; the word is new.
     unsafe {
         lsm_copies { keys: sorted.keys().global(), n: sorted.len, copies: copies.global_mut() }
             .launch(stream, config)?;

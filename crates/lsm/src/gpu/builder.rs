@@ -8,8 +8,7 @@ use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::policy::{ArrayPolicy, MergePolicy, TreePolicy};
 use crate::{Builder, Error, SortedArrayBuilder};
 
-/// Makes a dictionary in device memory, a tree or a sorted array: made by [`Builder::on`] and
-/// [`SortedArrayBuilder::on`].
+/// Builder of a tree or sorted array in device memory, made by [`Builder::on`] and [`SortedArrayBuilder::on`].
 ///
 /// ```
 /// use warpset_gpu::{Device, DeviceSlice};
@@ -30,30 +29,29 @@ pub struct DeviceBuilder<K, V, P = TreePolicy> {
 }
 
 impl<K: DeviceKey, V: DeviceValue> Builder<K, V> {
-    /// Makes trees in device memory with these settings.
+    /// Returns a builder of trees in device memory with these settings.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
         DeviceBuilder { policy: TreePolicy::new(self.settings), device: device.clone(), elements: PhantomData }
     }
 }
 
 impl<K: DeviceKey, V: DeviceValue> SortedArrayBuilder<K, V> {
-    /// Makes arrays in device memory.
+    /// Returns a builder of arrays in device memory.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, ArrayPolicy> {
         DeviceBuilder { policy: ArrayPolicy, device: device.clone(), elements: PhantomData }
     }
 }
 
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> DeviceBuilder<K, V, P> {
-    /// An empty dictionary. Checks every setting.
+    /// Checks every setting and returns an empty dictionary.
     ///
     /// # Errors
-    /// What is wrong with a setting; [`Error::Gpu`].
+    /// [`Error::InvalidBatchSize`], [`Error::InvalidStaleShare`], [`Error::NoBatches`], [`Error::Gpu`].
     pub fn build(&self) -> Result<Dictionary<K, V, P>, Error> {
         Dictionary::empty(&self.device, self.policy.checked()?)
     }
 
-    /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys
-    /// the last one counts.
+    /// Builds a dictionary of one level from one value per key, by one sort. The last one of equal keys counts.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build`]; [`Error::LengthMismatch`].
@@ -61,7 +59,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> DeviceBuilder<K, V, P> {
         Dictionary::build_from_slices(&self.device, self.policy.checked()?, keys, values)
     }
 
-    /// [`DeviceBuilder::build_from`] of keys and values on the device. Of `()` there are no values: pass an empty
+    /// Builds as [`DeviceBuilder::build_from`] does, from keys and values on the device; for values `()` pass an empty
     /// slice. Waits.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Keys and values on devices: which kernels there are for them, and which forms of the primitives they take.
+//! Keys and values on devices: the available kernels, and the forms of the primitives that they use.
 
 use std::borrow::Cow;
 
@@ -30,11 +30,11 @@ use crate::gpu::device_run::DeviceElements;
 use crate::gpu::wide_values;
 use crate::{OrderedKey, Value};
 
-/// Keys from which on several threads restore them, and how many each of them takes at a time.
+/// Fewest keys that several threads restore, and keys per thread and step.
 const LARGE: usize = 1 << 18;
 
-/// Keys of dictionaries in device memory: `u32`, `u64`, `u128`, `i32`, `i64`, `i128`, `[u8; 4]`, `[u8; 8]` and
-/// `[u8; 16]`, which stand there as unsigned keys. Sealed.
+/// Keys of dictionaries in device memory: `u32`, `u64`, `u128`, `i32`, `i64`, `i128`, `[u8; 4]`, `[u8; 8]` and `[u8;
+/// 16]`, which are stored as unsigned keys. Sealed.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -63,19 +63,19 @@ const LARGE: usize = 1 << 18;
             strings of other lengths too"
 )]
 pub trait DeviceKey: OrderedKey {
-    /// What is stored for a key: an unsigned one itself, a signed one with its highest bit flipped, a string of bytes
-    /// as the number whose highest byte is its first; so the order is kept.
+    /// Stored form of a key, in the same order: an unsigned key itself, a signed one with its highest bit flipped, a
+    /// string of bytes as the number with the first byte highest.
     type Stored: StoredKey;
 
-    /// The key as it is stored.
+    /// Returns the stored form of the key.
     fn to_stored(self) -> Self::Stored {
         Self::Stored::from_u128(self.to_u128())
     }
 
-    /// The keys as they are stored; unsigned ones without a copy.
+    /// Returns the stored forms of the keys; of unsigned keys without a copy.
     fn stored(keys: &[Self]) -> Cow<'_, [Self::Stored]>;
 
-    /// Writes the keys as they are stored, to a place for each.
+    /// Writes the stored forms of the keys, one place per key.
     fn store(keys: &[Self], to: &mut [Self::Stored]) {
         match Self::stored(&keys[..0]) {
             Cow::Borrowed(_) => to.copy_from_slice(bytemuck::cast_slice(keys)),
@@ -83,7 +83,7 @@ pub trait DeviceKey: OrderedKey {
         }
     }
 
-    /// The keys that are stored so.
+    /// Returns the keys of these stored forms.
     fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self> {
         let mut keys: Vec<Self> =
             bytemuck::try_cast_vec(stored).unwrap_or_else(|(_, stored)| bytemuck::cast_slice(&stored).to_vec());
@@ -91,13 +91,13 @@ pub trait DeviceKey: OrderedKey {
         keys
     }
 
-    /// Makes keys of what is stored for them, in the same memory.
+    /// Converts stored forms to keys, in the same memory.
     fn restore(stored: &mut [Self]);
 
-    /// Copies stored keys from the device, as many as `to` has, after the stream's work, and waits.
+    /// Copies `to.len()` stored keys from the device, after the stream's work, and waits.
     ///
     /// # Errors
-    /// As for [`Stream::download`].
+    /// The errors of [`Stream::download`].
     fn download(
         stream: &Stream,
         from: DeviceSlice<'_, Self::Stored>,
@@ -138,7 +138,7 @@ device_keys! {
     [u8; 16], u128, |keys| keys.iter().map(|key| key.to_stored()).collect(), |keys| keys.iter_mut().for_each(|key| key.reverse());
 }
 
-/// Keys that there are kernels for: `u32`, `u64` and `u128`. Sealed.
+/// Keys with kernels: `u32`, `u64` and `u128`. Sealed.
 pub trait StoredKey:
     OrderedKey
     + SortKey
@@ -172,21 +172,21 @@ impl StoredKey for u64 {}
 impl StoredKey for u128 {}
 
 /// Values of dictionaries in device memory: numbers, arrays, `()`, and structs by
-/// [`device_value!`](crate::device_value). Those of 4 and of 8 bytes lie beside the keys as numbers, which kernels
-/// carry; others as rows, of which kernels carry the addresses, so that an element takes 8 bytes more.
+/// [`device_value!`](crate::device_value). Values of 4 and 8 bytes are stored beside the keys as numbers, which kernels
+/// carry. Other values are stored as rows, and kernels carry their addresses, which take 8 bytes more per element.
 ///
 /// # Safety
-/// Unless the type has no size, `Stored` is the type itself, and `stored` and `stored_mut` return their arguments; of
-/// no size, they return empty slices. The constants are as provided.
+/// Unless the type has size zero, `Stored` is the type itself, and `stored` and `stored_mut` return their arguments.
+/// For size zero they return empty slices. The constants are as provided.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the value of a dictionary in device memory",
     note = "numbers and arrays of numbers can; for a struct of plain old data write `warpset_lsm::device_value!({Self});`"
 )]
 pub unsafe trait DeviceValue: Value + primitives::Forms {
-    /// What is stored for a value: it itself; of `()` nothing, whatever the type.
+    /// Stored form of a value: the value itself; nothing for `()`.
     type Stored: Pod + Send + Sync;
 
-    /// Words of 32 bits that kernels carry for a value.
+    /// Words of 32 bits that kernels carry per value.
     const WORDS: u32 = match size_of::<Self>() {
         0 => 0,
         4 => 1,
@@ -196,14 +196,14 @@ pub unsafe trait DeviceValue: Value + primitives::Forms {
     /// Whether these words are the address of the value.
     const IN_ROWS: bool = !matches!(size_of::<Self>(), 0 | 4 | 8);
 
-    /// The values as they are stored; none of no size.
+    /// Returns the stored forms of the values; none for values of size zero.
     fn stored(values: &[Self]) -> &[Self::Stored];
 
-    /// Where what is stored becomes values: nowhere for those of no size.
+    /// Returns the places at which stored forms become values; none for values of size zero.
     fn stored_mut(values: &mut [Self]) -> &mut [Self::Stored];
 }
 
-/// Lets structs of plain old data be values of dictionaries in device memory; on the host they are without it.
+/// Lets structs of plain old data be values of dictionaries in device memory; on the host they need no declaration.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -228,7 +228,7 @@ pub unsafe trait DeviceValue: Value + primitives::Forms {
 #[macro_export]
 macro_rules! device_value {
     ($($value:ty),+ $(,)?) => {$(
-        // SAFETY: as the trait asks for.
+        // SAFETY: `Stored` is the type itself; the slices are the arguments, or empty for size zero.
         unsafe impl $crate::gpu::DeviceValue for $value {
             type Stored = Self;
             fn stored(values: &[Self]) -> &[Self] {
@@ -242,7 +242,7 @@ macro_rules! device_value {
 }
 device_value!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 
-// SAFETY: as the trait asks for.
+// SAFETY: `Stored` is the type itself; the slices are the arguments, or empty for size zero.
 unsafe impl<T, const LEN: usize> DeviceValue for [T; LEN]
 where
     [T; LEN]: Value,
@@ -256,7 +256,7 @@ where
     }
 }
 
-// SAFETY: as the trait asks for.
+// SAFETY: the type has size zero, and the slices are empty.
 unsafe impl DeviceValue for () {
     type Stored = u32;
     fn stored(_: &[()]) -> &[u32] {
@@ -279,12 +279,12 @@ impl CombinedValue for u64 {}
 pub(crate) mod primitives {
     use super::*;
 
-    /// The primitives for elements with such values.
+    /// Primitives for elements with such values.
     pub trait Forms: Sized {
-        /// Queues the sort by key, of equal keys the last one first, into `out`, which is as long.
+        /// Queues the sort by key into `out`, which has the same length; the last one of equal keys comes first.
         ///
         /// # Safety
-        /// As [`sort_pairs_async`].
+        /// The contract of [`sort_pairs_async`].
         unsafe fn sort<K: StoredKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
@@ -294,11 +294,11 @@ pub(crate) mod primitives {
         where
             Self: DeviceValue;
 
-        /// Queues the merge of runs, the newest first, into `out`, which is as long, and has a bitmap if one of them
-        /// has.
+        /// Queues the merge of runs, the newest first, into `out`, which has the length of all runs, and a bitmap if
+        /// one of them has.
         ///
         /// # Safety
-        /// As [`merge_many_pairs_with_status_async`].
+        /// The contract of [`merge_many_pairs_with_status_async`].
         unsafe fn merge<K: StoredKey>(
             stream: &Stream,
             runs: &[&DeviceElements<K, Self>],
@@ -307,11 +307,12 @@ pub(crate) mod primitives {
         where
             Self: DeviceValue;
 
-        /// Queues the merge of what lives into `out`, which is as long as the runs, and its number into `count`. Of
-        /// rows it gets the addresses alone: [`DeviceElements::settle`] does the rest, once the number is known.
+        /// Queues the merge of the live elements into `out`, which has the length of all runs, and their number into
+        /// `count`. Values in rows are merged as addresses; [`DeviceElements::settle`] copies the rows once the number
+        /// is known.
         ///
         /// # Safety
-        /// As [`merge_newest_pairs_async`].
+        /// The contract of [`merge_newest_pairs_async`].
         unsafe fn merge_live<K: StoredKey>(
             stream: &Stream,
             runs: &[&DeviceElements<K, Self>],
@@ -332,7 +333,7 @@ pub(crate) mod primitives {
         where
             V: DeviceValue,
         {
-            // SAFETY: the caller's promise is the same; addresses are freed in the order of the stream.
+            // SAFETY: the contract of this function; addresses are freed in stream order.
             unsafe {
                 match size_of::<V>() {
                     0 => sort_keys_async(stream, keys, &mut out.keys, By::ascending()),
@@ -355,7 +356,7 @@ pub(crate) mod primitives {
         where
             V: DeviceValue,
         {
-            // SAFETY: the caller's promise is the same; the addresses are those of rows in the runs.
+            // SAFETY: the contract of this function; the addresses are those of rows in the runs.
             unsafe {
                 match size_of::<V>() {
                     0 => merge_keys(stream, runs, out),
@@ -378,7 +379,7 @@ pub(crate) mod primitives {
         where
             V: DeviceValue,
         {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             unsafe {
                 match size_of::<V>() {
                     0 => {
@@ -394,14 +395,16 @@ pub(crate) mod primitives {
         }
     }
 
+    /// Queues the merge of keys without values.
+    ///
     /// # Safety
-    /// As [`merge_many_keys_with_status_async`].
+    /// The contract of [`merge_many_keys_with_status_async`].
     unsafe fn merge_keys<K: StoredKey, V: DeviceValue>(
         stream: &Stream,
         runs: &[&DeviceElements<K, V>],
         out: &mut DeviceElements<K, V>,
     ) -> Result<()> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe {
             let DeviceElements { keys, tombstones, .. } = out;
             let Some(tombstones) = tombstones else {
@@ -413,7 +416,7 @@ pub(crate) mod primitives {
         }
     }
 
-    /// The runs with what kernels carry for their values, a `T` each.
+    /// Returns the runs with the words that kernels carry for their values, one `T` each.
     fn carried<'a, K: StoredKey, V: DeviceValue, T: Payload>(
         runs: &[&'a DeviceElements<K, V>],
     ) -> Result<Vec<WithStatus<'a, Pairs<'a, K, T>>>> {
@@ -423,8 +426,10 @@ pub(crate) mod primitives {
         runs.iter().map(carried).collect()
     }
 
+    /// Queues the merge of keys with values of type `T`.
+    ///
     /// # Safety
-    /// As [`merge_many_pairs_with_status_async`].
+    /// The contract of [`merge_many_pairs_with_status_async`].
     unsafe fn merge_with<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         runs: &[&DeviceElements<K, V>],
@@ -432,7 +437,7 @@ pub(crate) mod primitives {
     ) -> Result<()> {
         let runs = carried::<K, V, T>(runs)?;
         let (keys, values, tombstones) = out.parts_mut::<T>()?;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe {
             match tombstones {
                 Some(tombstones) => {
@@ -446,8 +451,10 @@ pub(crate) mod primitives {
         }
     }
 
+    /// Queues the merge of live elements with values of type `T`.
+    ///
     /// # Safety
-    /// As [`merge_newest_pairs_async`].
+    /// The contract of [`merge_newest_pairs_async`].
     unsafe fn merge_live_with<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         runs: &[&DeviceElements<K, V>],
@@ -456,12 +463,14 @@ pub(crate) mod primitives {
     ) -> Result<()> {
         let runs = carried::<K, V, T>(runs)?;
         let (keys, values, _) = out.parts_mut::<T>()?;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { merge_newest_pairs_async(stream, &runs, KeyMask::all(), Marked::Dropped, keys, values, count) }
     }
 
+    /// Queues the sort by key of elements with values of type `T`.
+    ///
     /// # Safety
-    /// As [`sort_pairs_async`].
+    /// The contract of [`sort_pairs_async`].
     unsafe fn sort_by_key<K: StoredKey, V: DeviceValue, T: Payload>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
@@ -469,7 +478,7 @@ pub(crate) mod primitives {
         out: &mut DeviceElements<K, V>,
     ) -> Result<()> {
         let (out_keys, out_values, _) = out.parts_mut::<T>()?;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { sort_pairs_async(stream, keys, values, out_keys, out_values, By::ascending().last_first()) }
     }
 }

@@ -18,21 +18,22 @@ use crate::gpu::{DeviceKey, DeviceValue, StoredKey};
 use crate::level::LevelIndex;
 use crate::run::Elements;
 
-/// Elements on the device, sorted as a run is. The arrays may be longer than `len`.
+/// Sorted elements on the device, as in a run. The arrays may be longer than `len`.
 pub struct DeviceElements<K, V: DeviceValue> {
     pub(crate) len: usize,
     pub(crate) keys: DeviceVec<K>,
     pub(crate) values: DeviceVec<V::Stored>,
-    /// Of values in rows the addresses, which kernels carry for them.
+    /// Addresses of values in rows, which kernels carry in place of the values.
     addresses: Option<DeviceVec<u64>>,
-    /// Whole words. Absent if no element is a tombstone; an update with flags on the device may leave one without any.
+    /// Bitmap in whole words. Absent if no element is a tombstone; after an update with flags on the device it may be
+    /// all zero.
     pub(crate) tombstones: Option<DeviceVec<u32>>,
-    /// Once it has been built.
+    /// Search index, once built.
     pub(super) search_index: OnceLock<SearchIndex>,
 }
 
 impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
-    /// Room for `len` elements, of any content, with a bitmap if asked for.
+    /// Allocates `len` elements of unspecified content, with a bitmap if `tombstones`.
     pub(super) fn uninit(stream: &Stream, len: usize, tombstones: bool) -> Result<Self, Error> {
         Ok(DeviceElements {
             len,
@@ -44,7 +45,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         })
     }
 
-    /// Bytes of an [`Arena`] that [`within`](Self::within) takes.
+    /// Returns the bytes of an [`Arena`] that [`within`](Self::within) takes.
     pub(super) fn arena_bytes(len: usize, tombstones: bool) -> Result<usize, Error> {
         let values = Arena::bytes_of::<V::Stored>(if V::WORDS == 0 { 0 } else { len })?;
         let addresses = Arena::bytes_of::<u64>(if V::IN_ROWS { len } else { 0 })?;
@@ -52,7 +53,8 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         Ok(Arena::bytes_of::<K>(len)?.saturating_add(values).saturating_add(addresses).saturating_add(bitmap))
     }
 
-    /// [`uninit`](Self::uninit) in an arena: keys, values, their addresses and the bitmap, one after the other.
+    /// Allocates elements as [`uninit`](Self::uninit) does, in an arena: keys, values, their addresses and the bitmap,
+    /// one after the other.
     pub(super) fn within(arena: &mut Arena, len: usize, tombstones: bool) -> Result<Self, Error> {
         Ok(DeviceElements {
             len,
@@ -64,7 +66,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         })
     }
 
-    /// Elements of which each has a key of its own and none is a tombstone; values are in no rows.
+    /// Returns elements with distinct keys and without tombstones; their values are not in rows.
     pub(super) fn of_distinct(keys: DeviceVec<K>, values: DeviceVec<V::Stored>) -> Self {
         let (addresses, search_index) = (None, OnceLock::new());
         DeviceElements { len: keys.len(), keys, values, addresses, tombstones: None, search_index }
@@ -86,7 +88,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         })
     }
 
-    /// A copy on the host, which has a bitmap only if there is a tombstone.
+    /// Copies the elements to the host, with a bitmap only if there is a tombstone.
     pub(super) fn to_host<H: DeviceKey<Stored = K>>(&self, stream: &Stream) -> Result<Elements<H, V>, Error> {
         let mut elements = Elements::<H, V>::zeroed(self.len, self.tombstones.is_some())?;
         H::download(stream, self.keys(), elements.keys.as_mut_slice())?;
@@ -106,7 +108,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         self.values.slice(..if V::WORDS == 0 { 0 } else { self.len })
     }
 
-    /// What kernels carry for the values, a `T` each.
+    /// Returns the words that kernels carry for the values, one `T` each.
     pub(super) fn carried<T: Pod>(&self) -> Result<DeviceSlice<'_, T>, GpuError> {
         match &self.addresses {
             Some(addresses) => addresses.slice(..self.len).cast(),
@@ -114,26 +116,26 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         }
     }
 
-    /// [`carried`](Self::carried), to be written.
+    /// Returns [`carried`](Self::carried) for writing.
     pub(super) fn carried_mut<T: Pod>(&mut self) -> Result<DeviceSliceMut<'_, T>, GpuError> {
         carried_mut(&mut self.values, &mut self.addresses)
     }
 
-    /// Keys, what kernels carry for the values, and bits of tombstones, to be written.
+    /// Returns keys, carried words and bits of tombstones for writing.
     pub(super) fn parts_mut<T: Pod>(&mut self) -> Result<PartsMut<'_, K, T>, GpuError> {
         let DeviceElements { keys, values, addresses, tombstones, .. } = self;
         let tombstones = tombstones.as_mut().map(DeviceVec::as_mut_slice);
         Ok((keys.as_mut_slice(), carried_mut(values, addresses)?, tombstones))
     }
 
-    /// Queues the copying of rows to the elements' own, once their addresses have become those of others, which lie as
-    /// [`wide_values::copy`] says. Values in no rows are there already.
+    /// Queues the copy of rows into the elements' own, once the addresses are those of other rows, placed as
+    /// [`wide_values::copy`] requires. Values that are not in rows are already in place.
     ///
     /// # Safety
-    /// As for [`wide_values::copy`]; the elements stay allocated until `stream` has passed this work.
+    /// The contract of [`wide_values::copy`]. The elements stay allocated until `stream` has passed this work.
     pub(super) unsafe fn settle(&mut self, stream: &Stream, first: u64) -> Result<(), PrimitiveError> {
         let Some(addresses) = &mut self.addresses else { return Ok(()) };
-        // SAFETY: the caller's promise; there is a place for each row, and for each address.
+        // SAFETY: the contract of this function; there is one place per row and per address.
         unsafe {
             wide_values::copy(stream, addresses.slice(..self.len), first, self.values.slice_mut(..self.len))?;
             wide_values::write_addresses(stream, self.values.slice(..self.len), addresses.slice_mut(..self.len))
@@ -144,7 +146,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         self.tombstones.as_ref().map(DeviceVec::as_slice)
     }
 
-    /// Whether all its memory is freed in the order of `stream`.
+    /// Whether all memory of the elements is freed in the order of `stream`.
     pub(super) fn follows(&self, stream: &Stream) -> bool {
         let bitmap = self.tombstones.as_ref().is_none_or(|words| words.follows(stream));
         let search_index = self.search_index.get().is_none_or(|search_index| search_index.follows(stream));
@@ -161,7 +163,7 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     }
 }
 
-/// See [`DeviceElements::parts_mut`].
+/// Result of [`DeviceElements::parts_mut`].
 pub(super) type PartsMut<'a, K, T> = (DeviceSliceMut<'a, K>, DeviceSliceMut<'a, T>, Option<DeviceSliceMut<'a, u32>>);
 
 fn carried_mut<'a, S: Pod, T: Pod>(
@@ -174,8 +176,8 @@ fn carried_mut<'a, S: Pod, T: Pod>(
     }
 }
 
-/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for. A
-/// level alone is as fast to search as its filter to ask.
+/// Queues the writing of the table of these levels, by a kernel that takes them by value, without waiting. A single
+/// level gets no filter: its search is as fast.
 pub(super) fn publish<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
@@ -183,7 +185,7 @@ pub(super) fn publish<K: StoredKey, V: DeviceValue>(
     publish_with(stream, levels, levels.len() > 1)
 }
 
-/// [`publish`], with filters or without them.
+/// Queues the table as [`publish`] does, with or without filters.
 pub(super) fn publish_with<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
@@ -204,7 +206,7 @@ pub(super) fn upload_table<K: StoredKey, V: DeviceValue>(
     Ok(stream.from_slice(&table_words(levels)?)?)
 }
 
-/// The table of these levels.
+/// Returns the table of these levels.
 pub(super) fn table_words<K: StoredKey, V: DeviceValue>(
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<[u64; TABLE_WORDS], Error> {

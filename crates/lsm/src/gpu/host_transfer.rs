@@ -1,6 +1,8 @@
-//! How host slices travel: lookups in chunks, there and back through pinned memory, on several threads with two lanes
-//! each, so that copies of the host, both directions of the bus and kernels overlap; batches of updates in one copy if
-//! they are short, and otherwise on several threads too.
+//! Transfers of host slices.
+//!
+//! Lookups travel in chunks, there and back through pinned memory, by several threads with two lanes each, so that host
+//! copies, both directions of the bus and kernels overlap. Short batches of updates travel in one copy, long ones by
+//! several threads.
 
 use std::ops::Range;
 
@@ -17,58 +19,58 @@ use crate::gpu::wide_values;
 use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
-/// Threads that look up, at most: as many as fill the bus.
+/// Largest number of threads that look up: as many as saturate the bus.
 const THREADS: usize = 8;
-/// Keys of a chunk, at least and at most; multiples of 64.
+/// Smallest and largest number of keys per chunk; multiples of 64.
 const CHUNK: Range<usize> = if cfg!(test) { 128..256 } else { 1 << 14..1 << 18 };
-/// Bytes of a batch from which on several threads bring it.
+/// Fewest bytes of a batch that several threads transfer.
 const LARGE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-/// Bytes of a part of a large batch: it is sorted while the next one is on its way.
+/// Bytes per part of a large batch: each part is sorted while the next one is transferred.
 const PART: usize = if cfg!(test) { 1 << 11 } else { 1 << 26 };
-/// Parts, at most: they are merged at the end.
+/// Largest number of parts; they are merged at the end.
 const MOST_PARTS: usize = 4;
-/// What parts of a lane's memory are aligned to, as allocations are.
+/// Alignment of the parts of a lane's memory, equal to that of allocations.
 const ALIGNMENT: usize = 256;
 
-/// Keys that are asked for, and where their answers go.
+/// Keys to look up, and the places of their answers.
 struct Query<'a, K, S> {
     keys: &'a [K],
-    /// As many as keys, or none.
+    /// One value per key, or empty.
     values: &'a mut [S],
-    /// A bit per key, in whole words.
+    /// One bit per key, in whole words.
     found: &'a mut [u64],
 }
 
-/// Where parts are in the memory of a lane, in bytes.
+/// Places of the parts in the memory of a lane, in bytes.
 struct Places {
     keys: Range<usize>,
-    /// Up to where values begin, so that one copy brings both and nothing else.
+    /// Bits of found keys, which end where values start, so that one copy transfers exactly both.
     found: Range<usize>,
     values: Range<usize>,
 }
 
 impl Places {
-    /// Places for the given numbers of keys, of values, and of bits that say which keys were found.
+    /// Returns the places for these numbers of keys, values, and bits of found keys.
     fn of<K, S>(keys: usize, values: usize, bits: usize) -> Places {
         let (keys, found) = (keys * size_of::<K>(), 8 * bits.div_ceil(64));
         let begin = (keys + found).next_multiple_of(ALIGNMENT);
         Places { keys: 0..keys, found: begin - found..begin, values: begin..begin + values * size_of::<S>() }
     }
 
-    /// Words of 64 bits of all parts.
+    /// Returns the words of 64 bits of all parts.
     fn words(&self) -> usize {
         self.values.end.div_ceil(8)
     }
 
-    /// Bytes of keys and values, so that others may come after them.
+    /// Returns the end of keys and values, in bytes.
     fn end(&self) -> usize {
         self.values.end.max(self.keys.end).next_multiple_of(ALIGNMENT)
     }
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Which keys have a value, and these values, as they are stored, if there are places: as many as keys. `found` has
-    /// a bit per key, in whole words.
+    /// Looks up keys: writes one bit per key, set if it has a value, to `found`, in whole words, and the stored forms
+    /// of the values to `values`, which has one place per key or none.
     pub(super) fn look_up(&self, keys: &[K], values: &mut [V::Stored], found: &mut [u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -91,7 +93,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         for (i, (keys, found)) in keys.chunks(chunk).zip(found.chunks_mut(chunk / 64)).enumerate() {
             shares[i % threads].push(Query { keys, values: values.next().unwrap_or_default(), found });
         }
-        // What the threads ask has no policy, and so is the same type for all.
+        // A snapshot has no policy, so the threads' code is compiled once for all policies.
         let of = self.snapshot();
         parallel::try_for_each(shares, |share| {
             let lane = || Lane::new(&of.device, places.words(), places.words());
@@ -104,7 +106,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 of.ask(lane, &asked, flips)?;
                 *before = Some(asked);
             }
-            // The one that was asked first is done first, but for the order of the last two.
+            // Lanes finish in the order in which they were queued, except for the last two.
             for (lane, before) in &mut lanes {
                 if let Some(before) = before.take() {
                     take(lane, before)?;
@@ -114,7 +116,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         })
     }
 
-    /// Queues one chunk on an idle lane: keys there, the lookup, answers back.
+    /// Queues one chunk on an idle lane: upload of keys, lookup, download of answers.
     fn ask(&self, lane: &mut Lane, asked: &Query<'_, K, V::Stored>, flips: bool) -> Result<(), Error> {
         let n = asked.keys.len();
         let Places { keys, found, values } = Places::of::<K::Stored, V::Stored>(n, asked.values.len(), n);
@@ -152,7 +154,7 @@ fn take<K: DeviceKey, S: bytemuck::Pod>(lane: &mut Lane, asked: Query<'_, K, S>)
     Ok(())
 }
 
-/// A batch of an update on its way: what its copies read or write stays until this is dropped.
+/// Batch of an update in transfer: the source and target of its copies stay allocated until this is dropped.
 #[derive(Default)]
 pub(super) struct Batch {
     lane: Option<Lane>,
@@ -160,7 +162,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Queues insertions; there is at least one.
+    /// Queues insertions, at least one.
     pub(super) fn insertions<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
@@ -175,12 +177,12 @@ impl Batch {
             };
         }
         let (keys, values) = self.bring(stream, keys, values)?;
-        // SAFETY: what was brought stays until the caller has waited.
+        // SAFETY: the transferred batch stays allocated until the caller has waited.
         unsafe { batch::insertions(stream, keys, values) }
     }
 
-    /// Does what [`Batch::insertions`] does with values that are brought after the keys: these are sorted meanwhile,
-    /// with the addresses of the values.
+    /// Queues insertions as [`Batch::insertions`] does, and transfers values after the keys: the keys are sorted
+    /// meanwhile, with the addresses of the values.
     fn insertions_by_keys<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
@@ -197,8 +199,8 @@ impl Batch {
         let mut sorted = None;
         let moves = vec![vec![(bytemuck::cast_slice(&keys), to_keys)], vec![(bytemuck::cast_slice(values), to_values)]];
         upload_parts(stream, moves, |places| {
-            // SAFETY: the output is new, and what was brought stays until the caller has waited. The second time the
-            // values are there.
+            // SAFETY: the output is new, and the batch stays allocated until the caller has waited. By the second call
+            // the values have arrived.
             unsafe {
                 match (&mut sorted, &places[..]) {
                     (None, [keys]) => sorted = Some(batch::order(stream, keys.as_slice().cast()?, first)?),
@@ -214,8 +216,7 @@ impl Batch {
         }
     }
 
-    /// Does what [`Batch::insertions`] does with keys alone, in `parts` parts: each is sorted while the next one is on
-    /// its way.
+    /// Queues insertions of keys without values, in `parts` parts: each is sorted while the next one is transferred.
     fn keys_in_parts<K: DeviceKey, V: DeviceValue>(
         &mut self,
         stream: &Stream,
@@ -233,12 +234,12 @@ impl Batch {
             rest = after;
             moves.push(vec![(bytemuck::cast_slice(keys), part)]);
         }
-        // The last one first, since the last of equal keys counts.
+        // The last part comes first, since the last one of equal keys counts.
         let mut runs = Vec::new();
         upload_parts(stream, moves, |places| {
             let [keys] = &places[..] else { return Ok(()) };
             let (keys, values) = (keys.as_slice().cast::<K::Stored>()?, keys.as_slice().slice(..0).cast()?);
-            // SAFETY: what was brought stays until the caller has waited.
+            // SAFETY: the transferred batch stays allocated until the caller has waited.
             runs.insert(0, unsafe { batch::insertions::<_, V>(stream, keys, values)? });
             Ok::<_, Error>(())
         })?;
@@ -247,7 +248,7 @@ impl Batch {
         }
         let runs: Vec<&DeviceElements<K::Stored, V>> = runs.iter().collect();
         let mut all = DeviceElements::uninit(stream, n, false)?;
-        // SAFETY: the output is new and as long as all runs, which are freed in the order of the stream.
+        // SAFETY: the output is new and as long as all runs, which are freed in stream order.
         unsafe { V::merge(stream, &runs, &mut all)? };
         Ok(all)
     }

@@ -1,4 +1,4 @@
-//! Data that make queries fast: an index per level, visibility of elements, the order of all elements.
+//! Data that make queries fast: an index per level, the visibility of elements, the interleaving of the levels.
 
 pub(super) mod interleaving;
 pub(super) mod search_index;

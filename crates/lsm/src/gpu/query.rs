@@ -18,23 +18,23 @@ use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
 
-/// Answers that a task puts together; whole words of bits.
+/// Answers that a task assembles; whole words of bits.
 const PART: usize = 1 << 14;
 
-/// The elements of several ranges of keys in device memory, one range after the other: made by
+/// Elements of several ranges of keys in device memory, one range after the other: the result of
 /// [`Dictionary::range_device`].
 pub struct DeviceRanges<K: DeviceKey, V: DeviceValue> {
-    /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
+    /// Offset of each range, and the number of all elements at the end.
     pub offsets: DeviceVec<u64>,
-    /// The keys, ascending within a range.
+    /// Keys, ascending within a range.
     pub keys: DeviceVec<K::Stored>,
-    /// The value of each key; of `()` there are none.
+    /// Value of each key; empty for values `()`.
     pub values: DeviceVec<V::Stored>,
 }
 
 /// Queries from host memory.
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// The values of keys, in the order of the keys.
+    /// Returns the values of keys, in the order of the keys.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -51,7 +51,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(answers)
     }
 
-    /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
+    /// Writes the values of keys to a slice of the same length, zero for keys without a value, and returns a bit per
+    /// key, set if it has a value.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
@@ -61,11 +62,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(found)
     }
 
-    /// [`get_bulk_into`](Dictionary::get_bulk_into) with the memory of an earlier answer: allocates none on the host
-    /// where `found` was for as many keys.
+    /// Writes values as [`get_bulk_into`](Dictionary::get_bulk_into) does, and reuses the memory of an earlier answer:
+    /// allocates none on the host if `found` has the same number of keys.
     ///
     /// # Errors
-    /// As for [`get_bulk_into`](Dictionary::get_bulk_into); then `found` is for no keys.
+    /// The errors of [`get_bulk_into`](Dictionary::get_bulk_into); then `found` is empty.
     pub fn get_bitmap_bulk_into(&self, keys: &[K], values: &mut [V], found: &mut Bitmap) -> Result<(), Error> {
         one_per_key(keys.len(), "places for values", values.len())?;
         let mut words = std::mem::take(found).into_words();
@@ -83,7 +84,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(self.contains_bitmap_bulk(keys)?.iter().collect())
     }
 
-    /// [`Dictionary::contains_bulk`] as one bit per key.
+    /// Returns the answers of [`Dictionary::contains_bulk`] as one bit per key.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -93,7 +94,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(Bitmap::from_words(words, keys.len()))
     }
 
-    /// How many of the keys have a value.
+    /// Counts the keys that have a value.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -101,7 +102,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(self.contains_bitmap_bulk(keys)?.count_ones())
     }
 
-    /// How many keys of each range have a value; none if its end is below its start.
+    /// Counts the keys of each range that have a value; none if its end is below its start.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -111,7 +112,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             let [lows, highs] = upload_ends(stream, ranges)?;
             self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
-            // SAFETY: a place for each range; the memory is freed in the order of the stream.
+            // SAFETY: a place for each range; the memory is freed in stream order.
             unsafe {
                 let counts = on_device.as_mut_slice();
                 self.queue_count(stream, &self.sight(), lows.as_slice(), highs.as_slice(), counts, None)?;
@@ -121,12 +122,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(counts)
     }
 
-    /// [`Dictionary::range_bulk`] with room for all elements on the device.
+    /// Returns the result of [`Dictionary::range_bulk`], with memory for all elements on the device.
     pub(super) fn range_at_once<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
             self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;
-            // SAFETY: the memory is freed in the order of the stream.
+            // SAFETY: the memory is freed in stream order.
             let found = unsafe { self.list(stream, lows.as_slice(), highs.as_slice())? };
             let mut offsets = vec![0; found.offsets.len()];
             let (mut keys, mut values) = (vec![K::zeroed(); found.keys.len()], vec![V::NONE; found.keys.len()]);
@@ -140,8 +141,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 
 /// Queries from device memory.
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value, which is value `i`
-    /// then, and zero otherwise. Values `()` take no memory: pass an empty slice.
+    /// Looks up `keys`. Bit `i % 64` of word `i / 64` of `found` is set if key `i` has a value; value `i` is that
+    /// value, or zero. For values `()` pass an empty slice.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of another device is refused.
@@ -154,10 +155,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.get_device_with(keys, values, found, LookupMethod::Auto)
     }
 
-    /// [`Dictionary::get_device`] by a method.
+    /// Looks up as [`Dictionary::get_device`] does, by a given method.
     ///
     /// # Errors
-    /// As for [`Dictionary::get_device`].
+    /// The errors of [`Dictionary::get_device`].
     pub fn get_device_with(
         &self,
         keys: DeviceSlice<'_, K::Stored>,
@@ -170,15 +171,15 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
 
-    /// Queues the lookup of `keys`, as [`Dictionary::get_device`].
+    /// Queues the lookup of `keys`, as in [`Dictionary::get_device`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
-    /// - the dictionary is not dropped, and only asked, or changed by work that comes after it on the stream;
+    /// - the dictionary is not dropped; it is only queried, or changed by later work on the stream;
     /// - `keys`, `values` and `found` stay allocated, nothing writes the keys, and nothing else accesses the others.
     ///
     /// # Errors
-    /// As for [`Dictionary::get_device`].
+    /// The errors of [`Dictionary::get_device`].
     pub unsafe fn get_async(
         &self,
         stream: &Stream,
@@ -186,17 +187,17 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         values: DeviceSliceMut<'_, V::Stored>,
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { self.get_async_with(stream, keys, values, found, LookupMethod::Auto) }
     }
 
-    /// [`Dictionary::get_async`] by a method.
+    /// Queues the lookup as [`Dictionary::get_async`] does, by a given method.
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`].
+    /// The contract of [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::get_device`].
+    /// The errors of [`Dictionary::get_device`].
     pub unsafe fn get_async_with(
         &self,
         stream: &Stream,
@@ -213,14 +214,14 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
         let mut answers = AnswerBuffer::<V>::new(stream, values.slice_mut(..needed))?;
-        // SAFETY: lengths were checked; the caller answers for the rest.
+        // SAFETY: lengths were checked; the rest is the contract of this function.
         unsafe {
             self.queue_lookup(stream, method, keys, answers.global_mut(), V::WORDS, found.slice_mut(..words))?;
             Ok(answers.finish(stream)?)
         }
     }
 
-    /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.
+    /// Counts the keys that have a value from each of `lows` to the same element of `highs`, both included. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
@@ -238,13 +239,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         })
     }
 
-    /// Queues the counting of ranges, as [`Dictionary::count_range_device`].
+    /// Queues the counts of ranges, as in [`Dictionary::count_range_device`].
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`].
+    /// The contract of [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::count_range_device`].
+    /// The errors of [`Dictionary::count_range_device`].
     pub unsafe fn count_range_async(
         &self,
         stream: &Stream,
@@ -257,15 +258,16 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         for device in [lows.device(), highs.device(), counts.device(), stream.device()] {
             self.device.expect_same(device, "a count in a dictionary")?;
         }
-        // SAFETY: lengths were checked; the caller answers for the rest.
+        // SAFETY: lengths were checked; the rest is the contract of this function.
         unsafe { self.queue_count(stream, &self.sight(), lows, highs, counts, None) }
     }
 
-    /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
+    /// Returns the elements from each of `lows` to the same element of `highs`, both included, in memory of their own.
+    /// Waits.
     ///
     /// # Errors
-    /// [`Error::RangesTooLarge`]: take them in pieces, [`Dictionary::range_chunks_device`]. [`Error::LengthMismatch`];
-    /// memory of another device is refused.
+    /// [`Error::RangesTooLarge`]: use [`Dictionary::range_chunks_device`]. [`Error::LengthMismatch`]; memory of another
+    /// device is refused.
     pub fn range_device(
         &self,
         lows: DeviceSlice<'_, K::Stored>,
@@ -283,7 +285,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 }
 
-/// The least and the largest key of each range, on the device; the other way round for empty ranges.
+/// Uploads the least and the largest key of each range, in reverse for empty ranges.
 pub(super) fn upload_ends<K: DeviceKey>(
     stream: &Stream,
     ranges: &[impl RangeBounds<K>],

@@ -108,7 +108,7 @@ fn long_batches_as_on_the_host() {
     }
 }
 
-/// Short batches on top of tombstones, and beside a snapshot that shares the levels which they replace.
+/// Tests short batches on top of tombstones, and beside a snapshot that shares the replaced levels.
 #[test]
 fn short_batches_leave_snapshots_as_they_were() {
     fn check<V: DeviceValue>(device: &Device, value: fn(u64) -> V) {
@@ -162,8 +162,8 @@ fn full_batches_fill_all_levels() {
     }
 }
 
-/// With filters and indexes and without them, at lengths around those of a window, of a warp's chunk and of more than
-/// one.
+/// Tests with and without filters and indexes, at lengths around those of a window, of a warp's chunk and of several
+/// chunks.
 #[test]
 fn methods_agree() {
     fn check<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>>(device: &Device, spread: fn(u64) -> K) {

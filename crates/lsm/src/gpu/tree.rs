@@ -1,4 +1,4 @@
-//! Log-structured merge trees in device memory: what only trees have.
+//! Log-structured merge trees in device memory: methods that only trees have.
 
 use std::sync::{Arc, OnceLock};
 
@@ -35,7 +35,7 @@ use crate::{CleanupPolicy, Error};
 pub type Lsm<K, V> = Dictionary<K, V, TreePolicy>;
 
 impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
-    /// A copy of a dictionary in host memory.
+    /// Copies a dictionary from host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -53,7 +53,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         Ok(copy)
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Copies the dictionary to host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
@@ -67,24 +67,24 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         Ok(cpu::Dictionary::from_levels(self.policy, levels))
     }
 
-    /// Elements of a full batch.
+    /// Returns the number of elements of a full batch.
     pub fn batch_size(&self) -> u64 {
         self.policy.settings.batch_size
     }
 
-    /// When the dictionary cleans up by itself.
+    /// Returns the policy of automatic cleanups.
     pub fn cleanup_policy(&self) -> CleanupPolicy {
         self.policy.settings.cleanup
     }
 
-    /// The occupied levels, each by its number, counted from 0, and how many elements it has; the newest first.
+    /// Returns the number, from 0, and the length of each occupied level, the newest first.
     pub fn level_lens(&self) -> Vec<(u32, u64)> {
         self.levels.iter().map(|(index, elements)| (index.get(), elements.len as u64)).collect()
     }
 }
 
 impl<K: DeviceKey, V: DeviceValue> cpu::Lsm<K, V> {
-    /// A copy in device memory.
+    /// Copies the dictionary to device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].

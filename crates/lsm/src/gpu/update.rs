@@ -21,7 +21,7 @@ use crate::gpu::{DeviceKey, DeviceValue, Dictionary, Retired};
 use crate::level::LevelIndex;
 use crate::policy::MergePolicy;
 
-/// What an update makes of a batch: [`Dictionary::queue`] leaves it, [`Dictionary::take`] takes it over.
+/// Result of an update: made by [`Dictionary::queue`], stored by [`Dictionary::take`].
 pub(super) struct Made<K, V: DeviceValue> {
     pub(super) levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
     pub(super) table: warpset_gpu::DeviceVec<u64>,
@@ -29,8 +29,7 @@ pub(super) struct Made<K, V: DeviceValue> {
 
 /// Updates from host memory.
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
-    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys
-    /// the last one counts.
+    /// Inserts one value per key and replaces existing values. The last one of equal keys counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
@@ -43,7 +42,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         self.update(keys.len(), |_, stream| brought.insertions(stream, keys, values))
     }
 
-    /// Removes keys, whether they have values or not.
+    /// Removes keys, whether or not they have values.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -51,13 +50,13 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         let mut brought = Batch::default();
         self.update(keys.len(), |_, stream| {
             let (keys, _) = brought.bring(stream, keys, units(0))?;
-            // SAFETY: what was brought stays until the work has been waited for.
+            // SAFETY: the transferred batch stays allocated until the work has finished.
             unsafe { batch::removals(stream, keys) }
         })
     }
 
-    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is
-    /// removed and inserted, it is removed, wherever in the batch the two are.
+    /// Removes the keys with a flag in `removed`, and inserts the others with their values. A key that is both removed
+    /// and inserted is removed, wherever in the batch.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless all three are of one length; [`Error::Gpu`].
@@ -71,8 +70,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         let mut brought = Batch::default();
         self.update(keys.len(), |_, stream| {
             let (keys, values) = brought.bring(stream, keys, values)?;
-            // SAFETY: the flags are borrowed until the work has been waited for, and what was brought stays as long;
-            // device memory is freed in the order of the stream.
+            // SAFETY: the flags are borrowed until the work has finished, and the transferred batch stays allocated as
+            // long; device memory is freed in stream order.
             unsafe {
                 let flags = stream.from_slice_async(flags)?;
                 batch::mixed(stream, keys, values, flags.as_slice())
@@ -81,37 +80,37 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 }
 
-/// Updates from device memory, which wait unless their names end in `_async`. Of `()` there are no values: pass an
-/// empty slice.
+/// Updates from device memory, which wait unless their names end in `_async`. For values `()` pass an empty slice.
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
-    /// [`Dictionary::insert_bulk`] of keys and values on the device.
+    /// Inserts as [`Dictionary::insert_bulk`] does, keys and values on the device.
     ///
     /// # Errors
-    /// As for [`Dictionary::insert_bulk`]; memory of another device is refused.
+    /// The errors of [`Dictionary::insert_bulk`]; memory of another device is refused.
     pub fn insert_device(
         &mut self,
         keys: DeviceSlice<'_, K::Stored>,
         values: DeviceSlice<'_, V::Stored>,
     ) -> Result<(), Error> {
         self.check_batch(keys, values)?;
-        // SAFETY: keys and values are borrowed until the work has been waited for.
+        // SAFETY: keys and values are borrowed until the work has finished.
         self.update(keys.len(), |_, stream| unsafe { batch::insertions(stream, keys, values) })
     }
 
-    /// [`Dictionary::remove_bulk`] of keys on the device.
+    /// Removes as [`Dictionary::remove_bulk`] does, keys on the device.
     ///
     /// # Errors
-    /// As for [`Dictionary::remove_bulk`]; memory of another device is refused.
+    /// The errors of [`Dictionary::remove_bulk`]; memory of another device is refused.
     pub fn remove_device(&mut self, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
-        // SAFETY: keys are borrowed until the work has been waited for.
+        // SAFETY: keys are borrowed until the work has finished.
         self.update(keys.len(), |_, stream| unsafe { batch::removals(stream, keys) })
     }
 
-    /// [`Dictionary::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
+    /// Updates as [`Dictionary::update_bulk`] does, with keys, values and flags on the device; a flag is set if it is
+    /// not zero.
     ///
     /// # Errors
-    /// As for [`Dictionary::update_bulk`]; memory of another device is refused.
+    /// The errors of [`Dictionary::update_bulk`]; memory of another device is refused.
     pub fn update_device(
         &mut self,
         keys: DeviceSlice<'_, K::Stored>,
@@ -119,19 +118,19 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         removed: DeviceSlice<'_, u8>,
     ) -> Result<(), Error> {
         self.check_flags(keys, values, removed)?;
-        // SAFETY: all three are borrowed until the work has been waited for.
+        // SAFETY: all three are borrowed until the work has finished.
         self.update(keys.len(), |_, stream| unsafe { batch::mixed(stream, keys, values, removed) })
     }
 
-    /// Queues an insertion, and waits for nothing; cleans up by itself only in a later call that waits.
+    /// Queues an insertion without waiting. Automatic cleanups happen only in later calls that wait.
     ///
     /// # Safety
     /// Until `stream` has passed this work:
     /// - keys and values stay allocated, and nothing writes them;
-    /// - the dictionary is neither dropped nor asked, but by work that comes after it on the stream.
+    /// - the dictionary is neither dropped nor queried, except by later work on the stream.
     ///
     /// # Errors
-    /// As for [`Dictionary::insert_device`].
+    /// The errors of [`Dictionary::insert_device`].
     pub unsafe fn insert_async(
         &mut self,
         stream: &Stream,
@@ -139,30 +138,31 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         values: DeviceSlice<'_, V::Stored>,
     ) -> Result<(), Error> {
         self.check_batch(keys, values)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { self.update_on(stream, keys.len(), |stream| batch::insertions(stream, keys, values)) }
     }
 
-    /// Queues a removal, as [`Dictionary::insert_async`] an insertion.
+    /// Queues a removal, as [`Dictionary::insert_async`] queues an insertion.
     ///
     /// # Safety
-    /// As for [`Dictionary::insert_async`].
+    /// The contract of [`Dictionary::insert_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::remove_device`].
+    /// The errors of [`Dictionary::remove_device`].
     pub unsafe fn remove_async(&mut self, stream: &Stream, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { self.update_on(stream, keys.len(), |stream| batch::removals(stream, keys)) }
     }
 
-    /// Queues insertions and removals, as [`Dictionary::insert_async`] insertions; a flag is set if it is not zero.
+    /// Queues insertions and removals, as [`Dictionary::insert_async`] queues insertions; a flag is set if it is not
+    /// zero.
     ///
     /// # Safety
-    /// As for [`Dictionary::insert_async`], for the flags too.
+    /// The contract of [`Dictionary::insert_async`], for the flags too.
     ///
     /// # Errors
-    /// As for [`Dictionary::update_device`].
+    /// The errors of [`Dictionary::update_device`].
     pub unsafe fn update_async(
         &mut self,
         stream: &Stream,
@@ -171,7 +171,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         removed: DeviceSlice<'_, u8>,
     ) -> Result<(), Error> {
         self.check_flags(keys, values, removed)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { self.update_on(stream, keys.len(), |stream| batch::mixed(stream, keys, values, removed)) }
     }
 
@@ -200,8 +200,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         Ok(wide_values::check_alignment::<V>(values)?)
     }
 
-    /// Adds the batch that `queue` makes of `len` elements on the stream it is given, waits, and cleans up if that is
-    /// due. The batch is freed in the order of that stream, so all its memory has to be allocated there.
+    /// Adds the batch that `queue` makes of `len` elements on its stream, waits, and cleans up if a cleanup is due. All
+    /// memory of the batch must be allocated on that stream, because it is freed in its order.
     pub(super) fn update(
         &mut self,
         len: usize,
@@ -228,10 +228,10 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// What a call that waits does at its end.
+    /// Cleans up at the end of a call that waits, if a cleanup is due.
     pub(super) fn clean_up_if_due(&mut self) {
         if self.policy.is_due(self.resident_len()) {
-            // Where there is no memory for it now, the next update tries again.
+            // If memory runs out, the next update tries again.
             let _ = self.cleanup();
         }
     }
@@ -239,7 +239,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     /// Queues the addition of the batch of `len` elements that `queue` sorts, without waiting.
     ///
     /// # Safety
-    /// As for [`Dictionary::insert_async`].
+    /// The contract of [`Dictionary::insert_async`].
     unsafe fn update_on(
         &mut self,
         stream: &Stream,
@@ -251,7 +251,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         self.device.expect_same(stream.device(), "an update of a dictionary")?;
         let batch = queue(stream)?;
-        // What is freed in the order of this stream may be dropped at once.
+        // Memory that is freed in the order of this stream may be dropped at once.
         let passed = if self.follows(stream) { None } else { Some(self.device.new_event()?) };
         let made = self.queue(stream, batch)?;
         let replaced = self.take(made);
@@ -260,7 +260,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         let Some(passed) = passed else { return Ok(()) };
         if let Err(error) = passed.record(stream) {
-            // Nothing tells when the stream has passed, so this waits before what was replaced is dropped.
+            // Without an event for the stream, this waits before replaced memory is dropped.
             self.device.synchronize()?;
             return Err(error.into());
         }
@@ -286,8 +286,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
             runs.extend(newer.iter().map(|(_, elements)| &**elements));
             let tombstones = runs.iter().any(|run| run.tombstones.is_some());
             let mut out = DeviceElements::uninit(stream, runs.iter().map(|run| run.len).sum(), tombstones)?;
-            // SAFETY: the output is new; levels are never written, and `take` keeps those that are replaced until the
-            // stream has passed; the batch is freed in its order.
+            // SAFETY: the output is new; levels are never written, and `take` keeps replaced ones until the stream has
+            // passed; the batch is freed in stream order.
             unsafe { V::merge(stream, &runs, &mut out)? };
             out
         };
@@ -297,7 +297,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         Ok(Made { levels, table })
     }
 
-    /// Makes the result of an update the dictionary's; gives what was replaced, which queued work may still read.
+    /// Stores the result of an update; returns the replaced memory, which queued work may still read.
     pub(super) fn take(&mut self, made: Made<K::Stored, V>) -> Retired<K::Stored, V> {
         let levels = std::mem::replace(&mut self.levels, made.levels);
         let table = std::mem::replace(&mut self.table, Arc::new(made.table));

@@ -1,7 +1,8 @@
-//! Where runs are cut, so that tasks can merge the pieces side by side.
+//! Cuts of runs into parts that tasks merge independently.
 //!
-//! Every run gives samples at equal distances. All samples are put in order, and every one at a fixed step is a border.
-//! A part then has at most twice the elements that it should have, and a distance per run.
+//! Every run gives samples at equal distances `d`. All samples are sorted, and every `s`-th one is a border between two
+//! parts. A part then has at most `(s + r) d` elements for `r` runs: at most twice the intended number, and one
+//! distance per run.
 
 use warpset_base::parallel;
 
@@ -11,21 +12,21 @@ use crate::{OrderedKey, Value};
 /// Samples per part.
 const SAMPLES: usize = 8;
 
-/// A place in each run.
+/// Place in each run.
 #[derive(Clone, Default)]
 pub(crate) struct Cut(Vec<usize>);
 
 impl Cut {
-    /// Elements before it.
+    /// Returns the number of elements before the cut.
     pub(crate) fn total(&self) -> usize {
         self.0.iter().sum()
     }
 }
 
-/// A sampled element: its key, its run and its place there, which in this order is the order of merging.
+/// Sampled element: its key, its run and its place there. The order of these tuples is the order of merging.
 type Sample<K> = (K, usize, usize);
 
-/// The samples at the borders of about `parts` parts.
+/// Returns the samples at the borders of about `parts` parts.
 fn borders<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usize) -> Vec<Sample<K>> {
     let len: usize = runs.iter().map(Run::len).sum();
     let step = (len / (parts.max(1) * SAMPLES)).max(1);
@@ -44,8 +45,8 @@ fn with_ends<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], between: Vec<Cut>)
     let mut cuts = vec![Cut(vec![0; runs.len()])];
     cuts.extend(between);
     cuts.push(Cut(runs.iter().map(Run::len).collect()));
-    // In runs that are not sorted, as in a damaged file that nobody has checked, a place may be before the one of the
-    // cut before.
+    // In unsorted runs, as in a damaged file that was opened unverified, a place may be before that of the previous
+    // cut.
     for i in 1..cuts.len() {
         let (before, after) = cuts.split_at_mut(i);
         after[0].0.iter_mut().zip(&before[i - 1].0).for_each(|(place, &least)| *place = (*place).max(least));
@@ -53,7 +54,7 @@ fn with_ends<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], between: Vec<Cut>)
     cuts
 }
 
-/// Cuts between any two elements that follow each other in the merge.
+/// Cuts between any two elements that are consecutive in the merge.
 pub(crate) fn by_rank<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usize) -> Vec<Cut> {
     let borders = borders(runs, parts);
     let cut = |(key, from, place): Sample<K>| {
@@ -75,7 +76,7 @@ pub(crate) fn by_key<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usi
     with_ends(runs, parallel::map(borders, cut))
 }
 
-/// The pieces of the runs between two cuts that follow each other; pieces of no elements are left out.
+/// Returns the pieces of the runs between two consecutive cuts, without empty ones.
 pub(crate) fn parts<'a, K: OrderedKey, V: Value>(
     runs: &'a [Run<'a, K, V>],
     cuts: &'a [Cut],

@@ -1,14 +1,14 @@
-//! One thread merges pieces of runs, two neighbours at a time, the two that are shortest together first.
+//! Merge of pieces of runs by one thread: always the two neighbours that are shortest together.
 
 use super::resize;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
-/// Scratch memory of a task that merges, to be used again.
+/// Reusable scratch memory of a merging task.
 pub(crate) struct Folder<K, V> {
-    /// Merged so far and in use, or spare.
+    /// Intermediate results and spare buffers.
     buffers: Vec<Buffer<K, V>>,
-    /// Where [`Folder::fold`] left the result.
+    /// Result of [`Folder::fold`].
     result: Buffer<K, V>,
     flags: Vec<u8>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Folder<K, V> {
 struct Buffer<K, V> {
     keys: Vec<K>,
     values: Vec<V>,
-    /// Not zero for tombstones; empty where no element is one.
+    /// Bytes that are not zero for tombstones; empty if there is no tombstone.
     flags: Vec<u8>,
 }
 
@@ -32,10 +32,10 @@ impl<K, V> Default for Folder<K, V> {
     }
 }
 
-/// As many elements are put in order one by one.
+/// Largest number of elements that are inserted one by one.
 const FEW: usize = 48;
 
-/// What is still to be merged.
+/// Run or intermediate result that is still to be merged.
 enum Piece<'a, K, V> {
     Run(Run<'a, K, V>),
     Merged(Buffer<K, V>),
@@ -63,7 +63,7 @@ impl<K: OrderedKey, V: Value> Piece<'_, K, V> {
         }
     }
 
-    /// One flag per element, in `scratch` unless they are there already.
+    /// Returns one flag per element, in `scratch` unless the flags exist already.
     fn flags<'s>(&'s self, scratch: &'s mut Vec<u8>) -> &'s [u8] {
         match self {
             Piece::Run(run) => {
@@ -75,7 +75,7 @@ impl<K: OrderedKey, V: Value> Piece<'_, K, V> {
     }
 }
 
-/// The bits of a run as bytes.
+/// Expands the bits of a run to bytes.
 fn flags_of<K: OrderedKey, V: Value>(run: &Run<'_, K, V>, flags: &mut Vec<u8>) {
     flags.clear();
     if run.has_tombstones() {
@@ -86,8 +86,8 @@ fn flags_of<K: OrderedKey, V: Value>(run: &Run<'_, K, V>, flags: &mut Vec<u8>) {
 }
 
 impl<K: OrderedKey, V: Value> Folder<K, V> {
-    /// Merges the pieces, the newest first, into `keys` and `values`, which have a place for each element; `flagged`
-    /// then gets the folder, whose flags say which are tombstones, unless no piece can have one.
+    /// Merges the pieces, the newest first, into `keys` and `values`, which have a place for each element. Calls
+    /// `flagged` with the folder, which then has the flags of tombstones, unless no piece can have a tombstone.
     pub(crate) fn fold_into(
         &mut self,
         pieces: &[Run<'_, K, V>],
@@ -116,12 +116,12 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
         self.take_back(pieces);
     }
 
-    /// One byte per element of the last result, not zero for tombstones; empty if no element can be one.
+    /// Returns one byte per element of the last result, not zero for tombstones; empty if no element can be one.
     pub(crate) fn flags(&self) -> &[u8] {
         &self.result.flags
     }
 
-    /// The elements of the pieces that live.
+    /// Returns the live elements of the pieces.
     pub(crate) fn live(&mut self, pieces: &[Run<'_, K, V>]) -> (&[K], &[V]) {
         self.fold(pieces);
         let Buffer { keys, values, flags } = &mut self.result;
@@ -129,8 +129,8 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
         (&self.result.keys[..kept], &self.result.values[..kept])
     }
 
-    /// The elements of the pieces that live into `keys` and `values`, which have a place for each element of the
-    /// pieces. Says how many live; what is in the other places is left open.
+    /// Writes the live elements of the pieces to `keys` and `values`, which have a place for each element of the
+    /// pieces, and returns their number. Places after these hold unspecified items.
     pub(crate) fn live_into(&mut self, pieces: &[Run<'_, K, V>], keys: &mut [K], values: &mut [V]) -> usize {
         if pieces.iter().any(Run::has_tombstones) {
             let (live_keys, live_values) = self.live(pieces);
@@ -142,7 +142,7 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
         keep_live(keys, values, &[])
     }
 
-    /// Merges everything into `result`.
+    /// Merges all pieces into `result`.
     fn fold(&mut self, pieces: &[Run<'_, K, V>]) {
         let with_flags = pieces.iter().any(Run::has_tombstones);
         let len = pieces.iter().map(Run::len).sum();
@@ -171,7 +171,7 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
         self.result = result;
     }
 
-    /// Merges neighbours until two pieces are left, or fewer if there were.
+    /// Merges neighbours until at most two pieces are left.
     fn fold_to_two<'a>(&mut self, runs: &[Run<'a, K, V>], with_flags: bool) -> Vec<Piece<'a, K, V>> {
         let mut pieces: Vec<Piece<'a, K, V>> = runs.iter().map(|&run| Piece::Run(run)).collect();
         while pieces.len() > 2 {
@@ -202,7 +202,7 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
         merge_two::<K, V, true>(a, b, &mut out.keys, &mut out.values, &mut out.flags);
     }
 
-    /// Buffers that are merged and done with.
+    /// Takes back the buffers of merged pieces.
     fn take_back<'a>(&mut self, pieces: impl IntoIterator<Item = Piece<'a, K, V>>)
     where
         K: 'a,
@@ -215,8 +215,8 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
     }
 }
 
-/// Brings the elements that live to the front, of equal keys the first one unless its flag is set, and says how many
-/// there are. `flags` is empty if none is set.
+/// Moves the live elements to the front and returns their number: the first one of equal keys, unless its flag is set.
+/// `flags` is empty if none is set.
 fn keep_live<K: OrderedKey, V: Value>(keys: &mut [K], values: &mut [V], flags: &[u8]) -> usize {
     let all_live = |keys: &[K]| keys.windows(2).position(|two| two[0] == two[1]).map_or(keys.len(), |copy| copy + 1);
     let first = if flags.is_empty() { all_live(keys) } else { 0 };
@@ -231,7 +231,7 @@ fn keep_live<K: OrderedKey, V: Value>(keys: &mut [K], values: &mut [V], flags: &
     kept
 }
 
-/// Few elements, in the order of the pieces, go one by one to their places among those before them.
+/// Inserts few elements one by one, in the order of the pieces.
 fn insert_in_order<K: OrderedKey, V: Value>(pieces: &[Run<'_, K, V>], out: &mut Buffer<K, V>) {
     let mut len = 0;
     for piece in pieces {
@@ -254,14 +254,14 @@ fn insert_in_order<K: OrderedKey, V: Value>(pieces: &[Run<'_, K, V>], out: &mut 
     }
 }
 
-/// One of two runs to merge: slices of one length, `flags` empty if there are none.
+/// One of two runs to merge: slices of one length; `flags` is empty if there are none.
 struct Side<'a, K, V> {
     keys: &'a [K],
     values: &'a [V],
     flags: &'a [u8],
 }
 
-/// Merges two runs, `a` first where keys are equal; the outputs are as long as both.
+/// Merges two runs, `a` first where keys are equal; the outputs have the length of both together.
 #[inline]
 fn merge_two<K: OrderedKey, V: Value, const FLAGS: bool>(
     a: Side<'_, K, V>,

@@ -3,7 +3,7 @@
 use super::*;
 use warpset_core::hash::mix;
 
-/// A run of `len` elements with keys below `keys`, of which one in four is a tombstone, or none.
+/// Returns a run of `len` elements with keys below `keys`; one in four is a tombstone if `tombstones`.
 fn elements(len: usize, keys: u64, seed: u64, tombstones: bool) -> Elements<u32, u64> {
     let mut all: Vec<(u32, bool, u64)> = (0..len as u64)
         .map(|i| {

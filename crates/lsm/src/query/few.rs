@@ -1,18 +1,18 @@
-//! Few elements: a short range of keys has some in every level, and the search for them costs more than their merge
-//! unless that merge needs no scratch memory and no passes.
+//! Merge of few elements, for short ranges.
 //!
-//! The pieces of the levels go into the result one after the other, the newest first, each element to its place among
-//! those before it. A piece is sorted, so an element passes only those of newer pieces, and levels double: an element
-//! of the largest piece passes half of all others, and there are few.
+//! A short range has some elements in every level. Searching for them should dominate its cost, so this merge uses no
+//! scratch memory and makes no passes. The pieces of the levels are inserted one after the other, the newest first,
+//! each element at its place among the earlier ones. A piece is sorted, so an element passes only elements of newer
+//! pieces. Levels double in size, so an element of the largest piece passes about half of the others.
 
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
-/// At most this many elements of all pieces; one bit each says which are tombstones.
+/// Largest number of elements of all pieces; one bit each marks the tombstones.
 pub(crate) const FEW: usize = 48;
 
-/// Puts the live elements of the pieces, the newest first, in the order of their keys: of equal keys the first one,
-/// unless it is a tombstone. There are at most [`FEW`] elements, and a place for each. Says how many live.
+/// Writes the live elements of the pieces, the newest first, in the order of their keys, and returns their number: the
+/// first one of equal keys, unless it is a tombstone. There are at most [`FEW`] elements, and a place for each.
 pub(crate) fn few_into<K: OrderedKey, V: Value>(
     pieces: &[Run<'_, K, V>],
     to_keys: &mut [K],
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::merge::Folder;
 
-    /// Pieces with the numbers of a bad generator, which fall on each other often.
+    /// Checks pieces with numbers of a weak generator, which often coincide.
     fn check(lengths: &[usize], domain: u32, seed: u32) {
         let mut state = seed;
         let mut next = || {

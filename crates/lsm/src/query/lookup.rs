@@ -1,7 +1,7 @@
-//! Lookups: a level after the other, the newest first, until one has the key (section III-D of the paper).
+//! Lookups: level by level, the newest first, until one contains the key (section III-D of the paper).
 //!
-//! In batches, 64 keys go through the levels together: those that the level's filter does not rule out go down its
-//! tree, with their cache lines asked for ahead.
+//! In batches, 64 keys pass through the levels together. Keys that the filter of a level does not exclude descend its
+//! search tree, with prefetched cache lines.
 
 use warpset_base::parallel;
 
@@ -13,11 +13,11 @@ use crate::search_tree::{Compare, by_best, each};
 use crate::search_tree::{SearchTree, prefetch};
 use crate::{OrderedKey, Value};
 
-/// Keys that go through the levels together; one word of a bitmap.
+/// Keys that pass through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
-/// Keys of a task.
+/// Keys per task.
 const TASK: usize = 1 << 12;
-/// The numbers of the keys of a group.
+/// Numbers of the keys of a group.
 const EACH: [u8; GROUP] = {
     let mut numbers = [0; GROUP];
     let mut i = 0;
@@ -28,7 +28,7 @@ const EACH: [u8; GROUP] = {
     numbers
 };
 
-/// Where the keys of a level that are not below `key` begin.
+/// Returns the place of the first key of a level that is not below `key`.
 pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
     let run = level.run();
     match level.search_index().tree_for_one(run.keys) {
@@ -37,13 +37,13 @@ pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, k
     }
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
-    // With one level the search answers as soon as a filter would.
+    // In a single level the search is as fast as the filter.
     let is_filtered = levels.len() > 1;
     let hash = filter_hash(key);
     if is_filtered {
-        // The filters of all levels are waited for together.
+        // Memory accesses of the filters of all levels overlap.
         for filter in levels.iter().filter_map(|level| level.search_index().filter()) {
             prefetch(filter.words(), filter.place(hash));
         }
@@ -66,7 +66,7 @@ pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K
     None
 }
 
-/// A level as a batch sees it.
+/// Level with its search data, as a batch uses it.
 struct Indexed<'a, K, V> {
     run: Run<'a, K, V>,
     tree: Option<&'a SearchTree<K>>,
@@ -82,7 +82,7 @@ fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], asked: usize)
     indexed.collect()
 }
 
-/// The answers of up to 64 keys: which of them have a value, and the values of those.
+/// Answers for up to 64 keys: a bit per key with a value, and the values.
 struct GroupAnswers<V> {
     found: u64,
     values: [V; GROUP],
@@ -103,7 +103,7 @@ fn look_up_group_by<K: OrderedKey, V: Value>(
     if levels.iter().any(|level| level.filter.is_some()) {
         hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key));
     }
-    // Bit i: no level has had key i so far.
+    // Bit `i`: no level so far contains key `i`.
     let all = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
     let mut waiting = all;
     for level in levels {
@@ -117,7 +117,7 @@ fn look_up_group_by<K: OrderedKey, V: Value>(
         if let Some(filter) = level.filter {
             asked = by.filter(filter.words(), &hashes, asked);
         }
-        // Usually a level alone is asked for all of them.
+        // Usually a dictionary of one level searches for all of them.
         let (mut some, mut some_keys, mut count) = ([0u8; GROUP], [K::MIN; GROUP], 0);
         let is_whole = asked == all;
         if !is_whole {
@@ -156,8 +156,8 @@ fn look_up_group_by<K: OrderedKey, V: Value>(
     answers
 }
 
-/// Looks up all keys; `answer` gets the answers of every group of 64, and the place for them in `targets`, of which
-/// there is one per key.
+/// Looks up all keys. Calls `answer` with the answers of every group of 64 and their places in `targets`, which has one
+/// per key.
 fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],
@@ -178,7 +178,7 @@ fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     }
 }
 
-/// [`look_up`] with one word per group for the bits that say which keys have a value.
+/// Looks up as [`look_up`] does, with one word per group for the bits of keys with a value.
 fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     levels: &[S],
     keys: &[K],
@@ -202,7 +202,7 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     }
 }
 
-/// The values of keys.
+/// Returns the values of keys.
 pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<Option<V>> {
     let mut values = vec![None; keys.len()];
     look_up(levels, keys, &mut values, |answers, targets| {
@@ -213,7 +213,7 @@ pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], k
     values
 }
 
-/// The values of keys into `values`, of which there are as many, and which keys have one into `words`, a bit each.
+/// Writes one value per key to `values`, and one bit per key, set if it has a value, to `words`.
 pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &[S],
     keys: &[K],
@@ -224,7 +224,7 @@ pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     look_up_bits(levels, keys, values, words, answer);
 }
 
-/// Which keys have a value, into `answers`, of which there are as many.
+/// Writes to `answers`, one per key, whether the key has a value.
 pub(crate) fn contains_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &[S],
     keys: &[K],
@@ -235,7 +235,7 @@ pub(crate) fn contains_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     });
 }
 
-/// Which keys have a value, as bits.
+/// Returns one bit per key, set if it has a value.
 pub(crate) fn contains_words<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<u64> {
     let mut words = vec![0; keys.len().div_ceil(GROUP)];
     look_up_bits(levels, keys, &mut vec![(); keys.len()], &mut words, |_, _| {});

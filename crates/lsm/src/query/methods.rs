@@ -1,4 +1,4 @@
-//! The queries of dictionaries in host memory, whatever their merge policy and whoever owns their levels.
+//! Queries of dictionaries in host memory, for every merge policy and owner of levels.
 
 use std::ops::RangeBounds;
 
@@ -9,9 +9,9 @@ use crate::level::{self, Sorted};
 use crate::merge::count_live;
 use crate::{Bitmap, Error, OrderedKey, Range, Ranges, Value};
 
-/// Queries. Those that end in `_bulk` use all threads of the current rayon pool.
+/// Queries. Methods that end in `_bulk` use all threads of the current rayon pool.
 impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: K) -> Option<V> {
         lookup::get(&self.levels, key)
     }
@@ -21,12 +21,13 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         self.get(key).is_some()
     }
 
-    /// The values of keys, in the order of the keys.
+    /// Returns the values of keys, in the order of the keys.
     pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
         lookup::get_bulk(&self.levels, keys)
     }
 
-    /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
+    /// Writes the values of keys to a slice of the same length, zero for keys without a value, and returns a bit per
+    /// key, set if it has a value.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`].
@@ -36,8 +37,8 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         Ok(found)
     }
 
-    /// [`get_bulk_into`](Dictionary::get_bulk_into) with the memory of an earlier answer: allocates none for the
-    /// answers where `found` was for as many keys.
+    /// Writes values as [`get_bulk_into`](Dictionary::get_bulk_into) does, and reuses the memory of an earlier answer:
+    /// allocates none for answers if `found` has the same number of keys.
     ///
     /// ```
     /// use warpset_lsm::{Bitmap, Lsm};
@@ -69,7 +70,7 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         answers
     }
 
-    /// `contains_bulk` into a slice of the same length.
+    /// Writes the answers of `contains_bulk` to a slice of the same length.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`].
@@ -79,35 +80,35 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         Ok(())
     }
 
-    /// `contains_bulk` as one bit per key.
+    /// Returns the answers of `contains_bulk` as one bit per key.
     pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Bitmap {
         let words = lookup::contains_words(&self.levels, keys);
         Bitmap::from_words(words, keys.len())
     }
 
-    /// How many of the keys have a value.
+    /// Counts the keys that have a value.
     pub fn count_contained_bulk(&self, keys: &[K]) -> usize {
         self.contains_bitmap_bulk(keys).count_ones()
     }
 
-    /// How many keys of a range have a value; none if its end is below its start.
+    /// Counts the keys of a range that have a value; none if its end is below its start.
     pub fn count_range(&self, range: impl RangeBounds<K>) -> u64 {
         range::count(&self.levels, &range)
     }
 
-    /// `count_range` of many ranges, in their order.
+    /// Counts the keys of many ranges, in their order, as `count_range` does.
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Vec<u64> {
         let mut counts = vec![0; ranges.len()];
         range::count_bulk(&self.levels, ranges, &mut counts);
         counts
     }
 
-    /// The keys of a range that have a value, with their values, ascending.
+    /// Returns the keys of a range that have a value, with their values, ascending.
     pub fn range(&self, range: impl RangeBounds<K>) -> Range<'_, K, V> {
         range::range(&self.levels, &range)
     }
 
-    /// The elements of many ranges, in their order, in one piece of memory.
+    /// Returns the elements of many ranges, in their order, in one piece of memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -120,8 +121,8 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         Ok(found)
     }
 
-    /// `range_bulk` into what an earlier call has given: its content is replaced, and its memory used again where it
-    /// has room for all elements of the ranges, stale ones and tombstones included.
+    /// Writes the result of `range_bulk` to an earlier result: replaces its content, and reuses its memory if it has
+    /// room for all elements of the ranges, including stale ones and tombstones.
     ///
     /// ```
     /// use warpset_lsm::{Lsm, Ranges};
@@ -138,7 +139,7 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], after which `found` is as it was.
+    /// [`Error::OutOfMemory`], then `found` is unchanged.
     pub fn range_bulk_into<R: RangeBounds<K> + Sync>(
         &self,
         ranges: &[R],
@@ -147,42 +148,42 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         range::range_bulk_into(&self.levels, ranges, found)
     }
 
-    /// All keys that have a value, with their values, ascending.
+    /// Returns all keys that have a value, with their values, ascending.
     pub fn iter(&self) -> Range<'_, K, V> {
         self.range(..)
     }
 
-    /// The smallest key above `key` that has a value, with its value.
+    /// Returns the smallest key above `key` that has a value, with its value.
     pub fn successor(&self, key: K) -> Option<(K, V)> {
         order::successor(&self.levels, key)
     }
 
-    /// The largest key below `key` that has a value, with its value.
+    /// Returns the largest key below `key` that has a value, with its value.
     pub fn predecessor(&self, key: K) -> Option<(K, V)> {
         order::predecessor(&self.levels, key)
     }
 
-    /// `successor` of many keys, in their order.
+    /// Returns the `successor` of many keys, in their order.
     pub fn successor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
         order::bulk(&self.levels, keys, order::successor)
     }
 
-    /// `predecessor` of many keys, in their order.
+    /// Returns the `predecessor` of many keys, in their order.
     pub fn predecessor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
         order::bulk(&self.levels, keys, order::predecessor)
     }
 
-    /// The smallest key that has a value, with its value.
+    /// Returns the smallest key that has a value, with its value.
     pub fn first_key_value(&self) -> Option<(K, V)> {
         order::first_from(&self.levels, K::MIN)
     }
 
-    /// The largest key that has a value, with its value.
+    /// Returns the largest key that has a value, with its value.
     pub fn last_key_value(&self) -> Option<(K, V)> {
         order::last_to(&self.levels, K::MAX)
     }
 
-    /// How many keys have a value. After an update the first call walks through all elements.
+    /// Counts the keys that have a value. The first call after an update walks through all elements.
     pub fn len(&self) -> u64 {
         *self.live.get_or_init(|| {
             let runs: Vec<_> = self.levels.iter().map(Sorted::run).collect();
@@ -195,17 +196,17 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         self.first_key_value().is_none()
     }
 
-    /// Elements that are stored: live ones, tombstones and stale ones.
+    /// Returns the number of stored elements: live ones, tombstones and stale ones.
     pub fn resident_len(&self) -> u64 {
         self.levels.iter().map(|level| level.run().len() as u64).sum()
     }
 
-    /// Bits of memory per key that has a value.
+    /// Returns the bits of memory per key that has a value.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.len() as f64
     }
 
-    /// Bytes of memory that the elements take, and their search indexes.
+    /// Returns the bytes of memory of the elements and their search indexes.
     pub fn memory_bytes(&self) -> u64 {
         level::memory_bytes(&self.levels)
     }

@@ -1,4 +1,4 @@
-//! Neighbours in the order of the keys: the smallest live key from a key on, the largest up to one.
+//! Neighbours in the order of the keys: the smallest live key from a key on, and the largest live key up to one.
 
 use warpset_base::parallel;
 
@@ -6,14 +6,15 @@ use super::lookup::lower_bound;
 use crate::level::Sorted;
 use crate::{OrderedKey, Value};
 
-/// Keys of a task.
+/// Keys per task.
 const TASK: usize = 64;
 
-/// The live element with the smallest key that is not below `key`.
+/// Returns the live element with the smallest key that is not below `key`.
 pub(crate) fn first_from<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<(K, V)> {
     let mut places: Vec<usize> = levels.iter().map(|level| lower_bound(level, key)).collect();
     loop {
-        // Among equal keys the newest level's wins, as levels come newest first; within a level the newest comes first.
+        // Levels come newest first, and so do elements of one key within a level, so the first of equal keys is the
+        // newest.
         let candidates = levels.iter().zip(&places).filter_map(|(level, &place)| {
             let run = level.run();
             run.keys.get(place).map(|&key| (key, run, place))
@@ -31,7 +32,7 @@ pub(crate) fn first_from<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S],
     }
 }
 
-/// The live element with the largest key that is not above `key`.
+/// Returns the live element with the largest key that is not above `key`.
 pub(crate) fn last_to<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<(K, V)> {
     let end = |level: &S| key.above().map_or(level.run().len(), |above| lower_bound(level, above));
     let mut ends: Vec<usize> = levels.iter().map(end).collect();
@@ -52,17 +53,17 @@ pub(crate) fn last_to<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ke
     }
 }
 
-/// The live element with the smallest key above `key`.
+/// Returns the live element with the smallest key above `key`.
 pub(crate) fn successor<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<(K, V)> {
     first_from(levels, key.above()?)
 }
 
-/// The live element with the largest key below `key`.
+/// Returns the live element with the largest key below `key`.
 pub(crate) fn predecessor<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<(K, V)> {
     last_to(levels, key.below()?)
 }
 
-/// One of these for many keys.
+/// Runs one of these queries for many keys.
 pub(crate) fn bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync>(
     levels: &[S],
     keys: &[K],

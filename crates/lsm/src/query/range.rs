@@ -1,8 +1,8 @@
-//! Ranges of keys: how many live in each, and which (sections III-E, IV-C and IV-D of the paper).
+//! Ranges of keys: counts and lists of the live elements (sections III-E, IV-C and IV-D of the paper).
 //!
-//! Departure from the paper: a task merges the pieces of the levels, which are sorted already, instead of sorting the
-//! candidates of all queries by segments. Where one level alone has keys in the range, and no two of them are equal,
-//! there is nothing to validate.
+//! Departure from the paper: a task merges the pieces of the levels, which are already sorted; the paper sorts the
+//! candidates of all queries by segments. If only one level has keys in the range, and no two of them are equal, there
+//! is nothing to validate.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -19,21 +19,21 @@ use crate::search_tree::by_best;
 use crate::search_tree::{SearchTree, prefetch};
 use crate::{OrderedKey, Value};
 
-/// Queries of a task.
+/// Queries per task.
 const TASK: usize = 64;
 /// Levels that a single range searches together.
 const TOGETHER: usize = 32;
-/// A range of more candidates is cut among threads.
+/// Smallest number of candidates of a range that is cut among threads.
 const LARGE: usize = 8 * PART;
 
-/// The elements of several ranges of keys, one after the other, and where each begins: made by `range_bulk`.
+/// Elements of several ranges of keys, one range after the other: the result of `range_bulk`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges<K, V> {
-    /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
+    /// Offset of each range, and the number of all elements at the end.
     pub offsets: Vec<u64>,
-    /// The keys, ascending within a range.
+    /// Keys, ascending within a range.
     pub keys: Vec<K>,
-    /// The value of each key.
+    /// Value of each key.
     pub values: Vec<V>,
 }
 
@@ -44,7 +44,7 @@ impl<K, V> Default for Ranges<K, V> {
 }
 
 impl<K, V> Ranges<K, V> {
-    /// How many ranges there are.
+    /// Returns the number of ranges.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
@@ -54,7 +54,7 @@ impl<K, V> Ranges<K, V> {
         self.len() == 0
     }
 
-    /// Keys and values of range `i`.
+    /// Returns the keys and values of range `i`.
     ///
     /// # Panics
     /// If there is no range `i`.
@@ -65,8 +65,8 @@ impl<K, V> Ranges<K, V> {
 }
 
 impl<K: OrderedKey, V: Value> Ranges<K, V> {
-    /// Makes places for this many ranges and elements; the offsets are zero, the elements of any content. Changes
-    /// nothing if there is no memory.
+    /// Makes places for this number of ranges and elements; offsets are zero, elements unspecified. Changes nothing if
+    /// memory runs out.
     fn make_room(&mut self, ranges: usize, elements: usize) -> Result<(), OutOfMemory> {
         let keys = if self.keys.capacity() < elements { Some(zeroed_vec(elements as u64)?) } else { None };
         let values = if self.values.capacity() < elements { Some(V::zeroed_vec(elements)?) } else { None };
@@ -83,7 +83,7 @@ impl<K: OrderedKey, V: Value> Ranges<K, V> {
     }
 }
 
-/// The least and the largest key of a range, unless it is empty.
+/// Returns the least and the largest key of a range, or `None` if it is empty.
 pub(crate) fn ends<K: OrderedKey>(range: &impl RangeBounds<K>) -> Option<(K, K)> {
     let least = match range.start_bound() {
         Bound::Included(&key) => key,
@@ -98,13 +98,13 @@ pub(crate) fn ends<K: OrderedKey>(range: &impl RangeBounds<K>) -> Option<(K, K)>
     (least <= largest).then_some((least, largest))
 }
 
-/// Where the elements of a range that begin at `begin` are in a level.
+/// Returns the places of a range in a level, given that its elements start at `begin`.
 fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, begin: usize, largest: K) -> std::ops::Range<usize> {
     let keys = level.run().keys;
     if largest == K::MAX {
         return begin..keys.len();
     }
-    // Most ranges are short: in steps that double, then by halving.
+    // Most ranges are short, so steps double before halving.
     let rest = &keys[begin..];
     let mut step = 4;
     while step < rest.len() && rest[step] <= largest {
@@ -114,8 +114,8 @@ fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, begin: usize, lar
     begin..begin + near.partition_point(|&key| key <= largest)
 }
 
-/// The pieces of the levels in a range, which begin where `begin` says for each level, and whether all their elements
-/// live for sure.
+/// Returns the pieces of the levels in a range, and whether all their elements are certainly live. `begin` gives the
+/// start of the range in each level.
 fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
     ends: Option<(K, K)>,
@@ -130,7 +130,7 @@ fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     pieces_at(levels, levels.iter().enumerate().map(place), pieces)
 }
 
-/// [`pieces`] by their places in the levels.
+/// Returns the [`pieces`] at these places of the levels.
 fn pieces_at<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
     places: impl Iterator<Item = std::ops::Range<usize>>,
@@ -153,9 +153,10 @@ fn pieces_at<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     }
 }
 
-/// Where each level's elements of a group of ranges begin: the ranges of a task go down the tree of a level together.
+/// Starts of the elements of a group of ranges in each level: the ranges of a task descend the search tree of a level
+/// together.
 struct Begins {
-    /// By level, then by range.
+    /// Places by level, then by range.
     places: Vec<usize>,
     ranges: usize,
 }
@@ -184,7 +185,7 @@ fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     keys.len() <= 32 && keys.windows(2).all(|two| two[0] < two[1])
 }
 
-/// Where the elements that are not below `least` begin, in up to [`TOGETHER`] levels.
+/// Returns the place of the first element that is not below `least` in each of up to [`TOGETHER`] levels.
 fn begins_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], least: K) -> [usize; TOGETHER] {
     let mut begins = [0; TOGETHER];
     let mut searched: [(&[K], Option<&SearchTree<K>>); TOGETHER] = [(&[], None); TOGETHER];
@@ -200,7 +201,7 @@ fn begins_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], least: 
     begins
 }
 
-/// [`pieces`] of a single range.
+/// Returns the [`pieces`] of a single range.
 fn pieces_of_one<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
     range: &impl RangeBounds<K>,
@@ -221,7 +222,7 @@ pub(crate) fn range<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     Range::new(pieces_of_one(levels, range).0)
 }
 
-/// How many keys of a range have a value.
+/// Counts the keys of a range that have a value.
 pub(crate) fn count<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], range: &impl RangeBounds<K>) -> u64 {
     let (found, all_live) = pieces_of_one(levels, range);
     count_pieces(&found, all_live, &mut Folder::default())
@@ -242,7 +243,7 @@ fn count_pieces<K: OrderedKey, V: Value>(found: &[Run<'_, K, V>], all_live: bool
     folder.live(&keys).0.len() as u64
 }
 
-/// [`count`] of many ranges.
+/// Counts the keys of many ranges, as [`count`] does.
 pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> + Sync>(
     levels: &[S],
     ranges: &[R],
@@ -261,8 +262,8 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     });
 }
 
-/// The live elements of many ranges, into memory that is used again where it suffices. First every range is searched,
-/// which says how many elements there are at most; then each task merges its ranges to where they belong.
+/// Writes the live elements of many ranges to memory that is reused if it suffices. First every range is searched,
+/// which bounds the number of elements; then each task merges its ranges to their final places.
 pub(crate) fn range_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> + Sync>(
     levels: &[S],
     ranges: &[R],
@@ -312,7 +313,7 @@ pub(crate) fn range_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R
     Ok(())
 }
 
-/// The keys of a range that have a value.
+/// Returns the keys of a range that have a value.
 pub(crate) fn keys_in<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &[S],
     range: &impl RangeBounds<K>,
@@ -326,7 +327,7 @@ pub(crate) fn keys_in<K: OrderedKey, V: Value, S: Sorted<K, V>>(
     Ok(keys)
 }
 
-/// Copies items, many of them on all threads.
+/// Copies items; large copies use all threads.
 fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
     if from.len() > LARGE {
         parallel::for_each(to.chunks_mut(PART).zip(from.chunks(PART)), |(to, from)| to.copy_from_slice(from));
@@ -335,8 +336,8 @@ fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Puts the live elements of the pieces of one range to the front of `keys` and `values`, which have a place for each
-/// element of the pieces, and says how many live.
+/// Writes the live elements of the pieces of one range to the front of `keys` and `values`, which have a place for each
+/// element of the pieces, and returns their number.
 fn live_into<K: OrderedKey, V: Value>(
     found: &[Run<'_, K, V>],
     all_live: bool,
@@ -358,7 +359,7 @@ fn live_into<K: OrderedKey, V: Value>(
     }
 }
 
-/// Builds the tree that this many ranges are worth.
+/// Builds the search trees that pay off for this number of ranges.
 fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ranges: usize) {
     for level in levels {
         level.search_index().prepare(level.run().keys, ranges, false);

@@ -1,18 +1,18 @@
-//! Iteration in the order of the keys: pieces of the levels are merged a few thousand elements at a time.
+//! Iteration in the order of the keys: merges pieces of the levels, a few thousand elements at a time.
 
 use super::few::{FEW, few_into};
 use crate::merge::Folder;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
-/// At most this many elements of a level, and copies of one key, are merged at a time.
+/// Largest number of elements of a level, besides copies of one key, that are merged at a time.
 const STEP: usize = 1 << 10;
-/// This many elements of all levels are merged at once: in steps, every level would end one.
+/// Number of elements of all levels that are merged at once: in steps, every level would end one.
 const AT_ONCE: usize = 4 * STEP;
 
-/// The live elements of a range of keys, ascending: made by `range` and `iter`.
+/// Live elements of a range of keys, ascending: the result of `range` and `iter`.
 pub struct Range<'a, K, V> {
-    /// What is still to be merged, the newest first.
+    /// Pieces that are still to be merged, the newest first.
     pieces: Vec<Run<'a, K, V>>,
     folder: Folder<K, V>,
     keys: Vec<K>,
@@ -35,7 +35,7 @@ impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
         range
     }
 
-    /// Merges the next elements into the buffer; false if there are none left.
+    /// Merges the next elements into the buffer; returns false if there are none left.
     fn refill(&mut self) -> bool {
         self.keys.clear();
         self.values.clear();
@@ -52,7 +52,7 @@ impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
                 self.pieces.clear();
                 continue;
             }
-            // All elements up to the least key that some level has `STEP` places ahead.
+            // Merges all elements up to the least key that some level has `STEP` places ahead.
             let last = self.pieces.iter().map(|piece| piece.keys[piece.len().min(STEP) - 1]).min().unwrap_or(K::MAX);
             let next: Vec<Run<'a, K, V>> = self
                 .pieces
@@ -66,7 +66,7 @@ impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
                 .filter(|next| !next.is_empty())
                 .collect();
             if next.is_empty() {
-                // In a damaged file that nobody has checked, keys may be in no order.
+                // In a damaged file that was opened unverified, keys may be unsorted.
                 self.pieces.clear();
             }
             let (keys, values) = self.folder.live(&next);

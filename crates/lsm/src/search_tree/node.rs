@@ -1,4 +1,4 @@
-//! Nodes of a cache line of keys: how many of them are below a key, by the widest comparisons that the processor has.
+//! Nodes of one cache line: counts of the keys below a search key, by the widest comparisons of the processor.
 //!
 //! With AVX-512 a node is one load, one comparison and one count of bits, with AVX2 two of each: k-ary search with as
 //! many ways as a line has keys. Source: Schlegel, Gemulla, Lehner, "k-Ary Search on Modern Processors", DaMoN 2009.
@@ -8,20 +8,21 @@ use warpset_core::lsm::{filter_mask, filter_word};
 use super::tree::prefetch;
 use crate::OrderedKey;
 
-/// Bytes of a node.
+/// Bytes per node.
 const NODE_BYTES: usize = 64;
 
-/// Keys of a node.
+/// Returns the number of keys per node.
 pub(crate) const fn node<K>() -> usize {
     NODE_BYTES / size_of::<K>()
 }
 
-/// How keys of a node are compared.
+/// Comparison of the keys of a node, by one kind of instructions.
 pub(crate) trait Compare: Copy {
-    /// How many of a node's keys are below `key`.
+    /// Counts the keys of a node below `key`.
     fn count_below<K: OrderedKey>(self, node: &[K], key: K) -> usize;
 
-    /// Which of the hashes with a bit in `asked` may be of keys of a filter of these words, at least one.
+    /// Returns a bit for each hash with a bit in `asked` that may belong to a key of a filter of these words. `words`
+    /// is not empty.
     #[inline(always)]
     fn filter(self, words: &[u64], hashes: &[u64; 64], asked: u64) -> u64 {
         let place = |i: usize| filter_word(hashes[i], words.len() as u64) as usize;
@@ -44,7 +45,7 @@ pub(crate) fn each(mut bits: u64, mut with: impl FnMut(usize)) {
     }
 }
 
-/// By what every processor of the architecture has; also for less than a node.
+/// Comparison by instructions that every processor of the architecture has; also accepts less than a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
@@ -55,7 +56,7 @@ impl Compare for Portable {
     }
 }
 
-/// Evaluates the expression with the best [`Compare`] that there is, compiled for its instructions.
+/// Evaluates the expression with the best available [`Compare`], compiled for its instructions.
 macro_rules! by_best {
     (|$by:ident| $work:expr) => {
         match (warpset_base::processor::Avx512::detect(), warpset_base::processor::Avx2::detect()) {
@@ -79,19 +80,19 @@ mod x86 {
     use super::{Compare, Portable, node};
     use crate::OrderedKey;
 
-    /// A key of 4 bytes as it is stored, and what makes its order that of unsigned numbers.
+    /// Returns a key of 4 bytes as stored, and the mask that turns its order into that of unsigned numbers.
     #[inline(always)]
     fn word<K: OrderedKey>(key: K) -> (u32, u32) {
         (bytemuck::cast(key), bytemuck::cast(K::MIN))
     }
 
-    /// [`word`] of 8 bytes.
+    /// Returns a key of 8 bytes and its mask, as [`word`] does.
     #[inline(always)]
     fn wide<K: OrderedKey>(key: K) -> (u64, u64) {
         (bytemuck::cast(key), bytemuck::cast(K::MIN))
     }
 
-    /// Whether keys are stored as numbers of the processor, of 4 or 8 bytes: not strings of bytes.
+    /// Whether keys are stored as numbers of the processor, of 4 or 8 bytes, and not as strings.
     #[inline(always)]
     fn are_numbers<K: OrderedKey>() -> bool {
         let one = K::from_u64(1);
@@ -109,7 +110,8 @@ mod x86 {
             if !are_numbers::<K>() {
                 return Portable.count_below(keys, key);
             }
-            // SAFETY: `self` says that there are these instructions; keys of 4 or 8 bytes fill the 64 bytes.
+            // SAFETY: `self` proves that the processor has these instructions; the slice has the 64 bytes of a node, by
+            // the assertion.
             unsafe {
                 match size_of::<K>() {
                     4 => {
@@ -130,7 +132,7 @@ mod x86 {
             }
         }
 
-        /// Eight words at a time; all of a group are on their way together.
+        /// Tests eight words at a time; the accesses of a group overlap.
         #[inline(always)]
         fn filter(self, words: &[u64], hashes: &[u64; 64], asked: u64) -> u64 {
             let Some(len) = u32::try_from(words.len()).ok().filter(|&len| len != 0) else {
@@ -139,8 +141,8 @@ mod x86 {
             let mut passed = 0;
             for (chunk, hashes) in hashes.chunks_exact(8).enumerate() {
                 let asked = (asked >> (8 * chunk)) as u8;
-                // SAFETY: `self` says that there are these instructions; a place is the upper half of a product with
-                // the number of words, so it is below that.
+                // SAFETY: `self` proves that the processor has these instructions. A place is the upper half of a
+                // product with the number of words, hence below that number.
                 unsafe {
                     let (hash, len) = (_mm512_loadu_si512(hashes.as_ptr().cast()), _mm512_set1_epi64(len.into()));
                     // `filter_word`: the upper 64 bits of hash * len, from the halves of the hash.
@@ -149,7 +151,7 @@ mod x86 {
                     let place = _mm512_srli_epi64::<32>(_mm512_add_epi64(high, low));
                     let word =
                         _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), asked, place, words.as_ptr().cast());
-                    // `filter_mask`: a shift by 64 and more gives zero, so higher bits are cut off.
+                    // `filter_mask`: a shift by 64 or more gives zero, so higher bits are cut off.
                     let (one, bits) = (_mm512_set1_epi64(1), _mm512_set1_epi64(63));
                     let mut mask = _mm512_sllv_epi64(one, _mm512_and_si512(hash, bits));
                     for shifted in
@@ -173,8 +175,7 @@ mod x86 {
                 return Portable.count_below(keys, key);
             }
             let halves: *const __m256i = keys.as_ptr().cast();
-            // Comparisons are of signed numbers.
-            // SAFETY: as above.
+            // These comparisons are signed. SAFETY: as above.
             unsafe {
                 let (low, high) = (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1)));
                 match size_of::<K>() {

@@ -1,23 +1,31 @@
-//! An implicit tree over sorted keys, with nodes of one cache line: the first key of every node, the first key of every
-//! node of those, and so on, up to one node.
+//! Implicit search tree over sorted keys, with nodes of one cache line.
 //!
-//! A search reads one line per tier where halving reads one per step: for 2^24 keys of 4 bytes six instead of about
-//! twenty. The form is that of Kim et al., "FAST: Fast Architecture Sensitive Tree Search on Modern CPUs and GPUs",
-//! SIGMOD 2010, with nodes of 16 keys.
+//! ```text
+//! tier 0     k0                      kC                        first keys of nodes of tier 1
+//! tier 1     k0   kB    k2B   ...    kC   kC+B  ...            first keys of nodes of `keys`
+//! keys       k0 k1 ... | kB ... | k2B ... |                    B keys per node
+//! ```
+//!
+//! A search compares one node per tier and descends into the last child whose first key is below the search key. It
+//! reads one cache line per tier, where halving reads one per step: 6 instead of about 20 for 2^24 keys of 4 bytes. The
+//! tiers take 1 / (B - 1) of the memory of the keys.
+//!
+//! Source: Kim et al., "FAST: Fast Architecture Sensitive Tree Search on Modern CPUs and GPUs", SIGMOD 2010; nodes of
+//! 16 keys.
 
 use warpset_base::words::AlignedWords;
 
 use super::node::{Compare, Portable, by_best, node};
 use crate::OrderedKey;
 
-/// The tiers above the keys.
+/// Tiers above the keys.
 pub(crate) struct SearchTree<K> {
-    /// The coarsest first; each filled up to whole nodes with the largest key.
+    /// Tiers, the coarsest first; each is filled up to whole nodes with the largest key.
     tiers: Vec<AlignedWords<K>>,
 }
 
 impl<K: OrderedKey> SearchTree<K> {
-    /// Over these keys. Where there is no memory for a tier, searches below it halve.
+    /// Builds the tree over these keys. Without memory for a tier there are no tiers, and searches halve.
     pub(crate) fn new(keys: &[K]) -> SearchTree<K> {
         let mut tiers = Vec::new();
         let mut stride = node::<K>();
@@ -40,12 +48,13 @@ impl<K: OrderedKey> SearchTree<K> {
         self.tiers.iter().map(|tier| size_of_val(tier.as_slice()) as u64).sum()
     }
 
-    /// How many of the keys are below `key`.
+    /// Counts the keys below `key`.
     pub(crate) fn lower_bound(&self, keys: &[K], key: K) -> usize {
         self.lower_bound_ahead(keys, key, |_| {})
     }
 
-    /// [`SearchTree::lower_bound`] that says where the last node begins before it waits for the keys there.
+    /// Counts as [`SearchTree::lower_bound`] does, and calls `ahead` with the start of the last node before waiting for
+    /// the keys there.
     #[inline]
     pub(crate) fn lower_bound_ahead(&self, keys: &[K], key: K, ahead: impl FnOnce(usize)) -> usize {
         by_best!(|by| self.lower_bound_by(by, keys, key, ahead))
@@ -66,9 +75,9 @@ impl<K: OrderedKey> SearchTree<K> {
         in_last_node(by, keys, place, key)
     }
 
-    /// How many keys are below `key` in each of several levels, into `places`, of which there are as many: all levels
-    /// are gone down together, and reach their keys at the same step, so that their accesses to memory overlap. A level
-    /// without tree is halved.
+    /// Writes to `places` the number of keys below `key` in each level, one per level. All levels are descended
+    /// together and reach their keys in the same step, so that their memory accesses overlap. A level without a tree is
+    /// halved.
     pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&SearchTree<K>>)], key: K, places: &mut [usize]) {
         by_best!(|by| Self::lower_bounds_in_all_by(by, levels, key, places));
     }
@@ -99,8 +108,7 @@ impl<K: OrderedKey> SearchTree<K> {
         }
     }
 
-    /// How many of the keys are below each of `asked`: all of them go down the tree together, so that their accesses to
-    /// memory overlap.
+    /// Counts the keys below each of `asked`. All searches descend together, so that their memory accesses overlap.
     #[inline(always)]
     pub(crate) fn lower_bounds_by(&self, by: impl Compare, keys: &[K], asked: &[K], places: &mut [usize]) {
         let places = &mut places[..asked.len()];
@@ -123,17 +131,17 @@ impl<K: OrderedKey> SearchTree<K> {
     }
 }
 
-/// From a node of a tier to the node of the next that the search for `key` goes into, which is asked for ahead.
+/// Descends from a node of one tier to a node of the next, which is prefetched.
 #[inline(always)]
 fn down<K: OrderedKey>(by: impl Compare, tier: &[K], next: &[K], place: usize, key: K) -> usize {
-    // The first key of a node that is gone into is below `key`, but for the leftmost ones.
+    // Except for the leftmost nodes, the first key of the child is below `key`.
     let first = place * node::<K>();
     let place = (first + by.count_below(&tier[first..first + node::<K>()], key)).saturating_sub(1);
     prefetch(next, place * node::<K>());
     place
 }
 
-/// How many of the keys are below `key`, which is in this node of theirs or after its end.
+/// Counts the keys below `key`, given that the count falls into this node or just after it.
 #[inline(always)]
 fn in_last_node<K: OrderedKey>(by: impl Compare, keys: &[K], place: usize, key: K) -> usize {
     let first = place * node::<K>();
@@ -143,13 +151,13 @@ fn in_last_node<K: OrderedKey>(by: impl Compare, keys: &[K], place: usize, key: 
     }
 }
 
-/// Asks for the cache line of an item.
+/// Prefetches the cache line of an item.
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which may name any address; SSE is part of x86-64.
+        // SAFETY: a prefetch is a hint and may name any address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -167,7 +175,7 @@ mod tests {
         for (&key, place) in asked.iter().zip(places) {
             assert_eq!(place, keys.partition_point(|&other| other < key), "{key:?} among {}", keys.len());
         }
-        // Levels of other heights beside, some without tree.
+        // Levels with trees of different heights, some without a tree.
         let parts = [&keys[..keys.len() / 20], keys, &keys[..keys.len() / 3], &keys[..keys.len() / 300]];
         let built = parts.map(SearchTree::new);
         let levels: Vec<_> = (0..4).map(|i| (parts[i], (i != 2).then_some(&built[i]))).collect();

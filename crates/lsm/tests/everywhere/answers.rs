@@ -55,8 +55,8 @@ fn ranges_come_in_pieces_of_any_size() {
     }
 }
 
-/// More elements than the device has memory for: host slices get all of them, callers with device memory are told what
-/// to do.
+/// Tests more elements than the device has memory for: host slices get all of them; callers with device memory get an
+/// error with advice.
 #[test]
 fn ranges_larger_than_device_memory() {
     // Other tests share the CUDA device, so that its memory is not limited here.

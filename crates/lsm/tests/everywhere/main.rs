@@ -12,7 +12,7 @@ use warpset_gpu::testing;
 use warpset_lsm::gpu::{DeviceKey, DeviceValue};
 use warpset_lsm::{Builder, CleanupPolicy, Error, Lsm, OrderedKey, OrderedMap, SortedArray, SortedArrayBuilder};
 
-/// What a batch does.
+/// Operation of a batch.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(Vec<(u64, u32)>),
@@ -32,7 +32,7 @@ enum Op {
     Clear,
 }
 
-/// Few keys: the ends of the range, and a handful in between.
+/// Returns few keys: the ends of the range, and a handful in between.
 fn key() -> impl Strategy<Value = u64> {
     prop_oneof![1 => Just(0), 1 => Just(u64::MAX), 6 => 1..60u64, 2 => (1..40u64).prop_map(|i| i << 58)]
 }
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// The keys of an [`Op`], in the order of its numbers.
+/// Returns the key of a number of an [`Op`], in the order of the numbers.
 fn key_of<K: OrderedKey>(number: &u64) -> K {
     // The highest bits are all that keys of 32 bits have room for.
     match size_of::<K>() {
@@ -103,7 +103,7 @@ fn key_of<K: OrderedKey>(number: &u64) -> K {
     }
 }
 
-/// One linear function after another, both modulo 2^16 as factor and summand: associative, and not commutative.
+/// Composes two linear functions modulo 2^16, stored as factor and summand: associative and not commutative.
 fn compose(before: u32, after: u32) -> u32 {
     let (factor, summand) = (after >> 16, after & 0xffff);
     (before >> 16).wrapping_mul(factor) << 16 | (before & 0xffff).wrapping_mul(factor).wrapping_add(summand) & 0xffff

@@ -78,7 +78,7 @@ fn updates_of_unequal_lengths_change_nothing() {
     }
 }
 
-/// How often each key occurs, in the order of Zipf's law, against the standard library's map.
+/// Tests counts of keys with Zipf's distribution against the standard library's map.
 #[test]
 fn occurrences_are_counted() {
     let keys: Vec<u64> = (1..60_000u64).map(|i| 1000 / (1 + i.wrapping_mul(0x9e37_79b9) % 1000)).collect();

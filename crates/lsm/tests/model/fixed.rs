@@ -14,7 +14,7 @@ fn spread(i: u64, seed: u64) -> u64 {
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8
 }
 
-/// Full batches, as in the paper: 1 to 64 of them resident, a tenth of each removals.
+/// Tests full batches, as in the paper: 1 to 64 resident ones, each with a tenth of removals.
 #[test]
 fn any_number_of_resident_batches() {
     let builder = Lsm::<u32, u64>::builder().batch_size(256).cleanup(CleanupPolicy::Manual);
@@ -44,7 +44,7 @@ fn any_number_of_resident_batches() {
     lsm.check_invariants().unwrap();
 }
 
-/// Enough elements for several parts of a merge, filters and fences, and one thread or several.
+/// Tests enough elements for several parts of a merge, filters and search trees, on one thread and on several.
 #[test]
 fn large_batches_on_any_number_of_threads() {
     let n = 300_000u64;
@@ -138,7 +138,7 @@ fn collected_pairs_are_built_as_by_a_builder() {
     );
 }
 
-/// Many elements of many levels in one range, with stale ones and tombstones, which leaves gaps to be closed.
+/// Tests many elements of many levels in one range, with stale ones and tombstones, which leaves gaps to be closed.
 #[test]
 fn large_ranges_of_levels_with_copies() {
     let mut lsm = Lsm::<i64, u32>::builder().batch_size(1 << 14).cleanup(CleanupPolicy::Manual).build().unwrap();

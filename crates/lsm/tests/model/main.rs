@@ -11,7 +11,7 @@ use warpset_lsm::{CleanupPolicy, Error, Lsm, OrderedKey, Snapshot, SortedArray, 
 
 use queries::{agrees, ask, questions};
 
-/// What a batch does.
+/// Operation of a batch.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(Vec<(u64, u64)>),
@@ -30,7 +30,7 @@ enum Op {
     Clear,
 }
 
-/// Few keys: the ends of the range, and a handful in between.
+/// Returns few keys: the ends of the range, and a handful in between.
 fn key() -> impl Strategy<Value = u64> {
     prop_oneof![1 => Just(0), 1 => Just(u64::MAX), 6 => 1..40u64, 2 => 1..5000u64]
 }
@@ -71,13 +71,13 @@ impl FromNumber for u64 {
     }
 }
 impl FromNumber for u32 {
-    /// Small numbers and the largest one stay what they are.
+    /// Keeps small numbers and the largest one.
     fn from_number(number: u64) -> u32 {
         (number as u32).max((number >> 32) as u32)
     }
 }
 impl FromNumber for i64 {
-    /// The ends of the range stay what they are, and some of the small numbers become negative.
+    /// Keeps the ends of the range; some of the small numbers become negative.
     fn from_number(number: u64) -> i64 {
         match number {
             0 => i64::MIN,
@@ -111,7 +111,7 @@ impl FromNumber for u8 {
     }
 }
 impl<const LEN: usize> FromNumber for [u8; LEN] {
-    /// The lowest bytes of the number, repeated; the ends of the range stay what they are.
+    /// Repeats the lowest bytes of the number; the ends of the range are kept.
     fn from_number(number: u64) -> Self {
         std::array::from_fn(|i| number.to_be_bytes()[(i + 16 - LEN % 8) % 8])
     }
@@ -125,7 +125,7 @@ impl FromNumber for () {
     fn from_number(_: u64) {}
 }
 
-/// What an [`Op`] does to the model.
+/// Applies an [`Op`] to the model.
 fn change<K: OrderedKey + FromNumber, V: Value + FromNumber>(model: &mut BTreeMap<K, V>, op: &Op) {
     let (key, value) = (K::from_number, V::from_number);
     match op {
@@ -147,7 +147,7 @@ fn change<K: OrderedKey + FromNumber, V: Value + FromNumber>(model: &mut BTreeMa
     }
 }
 
-/// What an [`Op`] does to a dictionary.
+/// Application of an [`Op`] to a dictionary.
 macro_rules! apply {
     ($to:expr, $op:expr, $cleanup:expr) => {{
         let (key, value) = (K::from_number, V::from_number);
@@ -192,13 +192,13 @@ macro_rules! apply {
     }};
 }
 
-/// What a stream of batches is checked on besides the tree.
+/// Further dictionaries that a stream of batches is checked on.
 trait Others<K, V>: Sized {
     fn new() -> Result<Self, Error>;
     fn apply(&mut self, op: &Op) -> Result<(), Error>;
-    /// The tree and the others after a few batches.
+    /// Checks the tree and the others after a few batches.
     fn check(&mut self, lsm: &Lsm<K, V>, model: &BTreeMap<K, V>);
-    /// The tree and the others at the end.
+    /// Checks the tree and the others at the end.
     fn finish(self, lsm: &Lsm<K, V>, model: &BTreeMap<K, V>) -> Result<(), Error>;
 }
 

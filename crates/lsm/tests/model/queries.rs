@@ -82,7 +82,7 @@ pub fn folded<T>(items: impl Iterator<Item = T>) -> Vec<T> {
 /// A range by its ends.
 type Ends<K> = (Bound<K>, Bound<K>);
 
-/// What is asked: every key of the model, its neighbours, and others.
+/// Returns queries: every key of the model, its neighbours, and others.
 pub fn questions<K: OrderedKey + FromNumber, V>(model: &BTreeMap<K, V>) -> (Vec<K>, Vec<Ends<K>>) {
     let mut keys = vec![K::MIN, K::MAX, K::from_number(20)];
     for &key in model.keys() {
@@ -99,7 +99,7 @@ pub fn questions<K: OrderedKey + FromNumber, V>(model: &BTreeMap<K, V>) -> (Vec<
     (keys, ranges)
 }
 
-/// `BTreeMap` panics on ranges that end before they start; ours are empty.
+/// Returns a range of the model; ranges that end before they start are empty, while `BTreeMap` panics on them.
 pub fn model_range<K: OrderedKey, V: Value>(model: &BTreeMap<K, V>, range: Ends<K>) -> Vec<(K, V)> {
     let inside = |key: &K| std::ops::RangeBounds::contains(&range, key);
     model.iter().filter(|(key, _)| inside(key)).map(|(&key, &value)| (key, value)).collect()

@@ -23,7 +23,6 @@ use warpset_gpu::{Device, Devices, Stream};
 use super::device_build::SeedAttempt;
 use super::plan::{AttemptError, FEWEST_KEYS, Plan, plan};
 use super::source::Source;
-#[cfg(feature = "papers")]
 use super::stage_timer::StageTimer;
 use super::{DeviceHashKind, PerfectHash};
 use crate::build::{Failure, Settings};
@@ -36,7 +35,6 @@ pub(super) struct Construction<'a, M: DeviceHashKind, S> {
     pub(super) builder: &'a Builder<M, S>,
     pub(super) options: M::DeviceOptions,
     /// Timer of the stages on the first device, for the bench.
-    #[cfg(feature = "papers")]
     pub(super) timer: Option<&'a StageTimer>,
 }
 
@@ -54,7 +52,6 @@ impl<M: DeviceHashKind, S> Construction<'_, M, S> {
             let failure = loop {
                 let (on, heard_by) = ((&devices, &streams[..]), (&reporter, number));
                 let mut attempt = SeedAttempt::new(settings, self.options, keys, on, plan, heard_by);
-                #[cfg(feature = "papers")]
                 attempt.time(self.timer);
                 match attempt.run() {
                     Ok(function) => return Ok(function),

@@ -6,7 +6,6 @@ use warpset_gpu::{Backend, Device, Devices};
 
 use super::build::Construction;
 use super::source::{HostKeys, KeysOnDevice, Source};
-#[cfg(feature = "papers")]
 use super::stage_timer::{StageTimer, Stages};
 use super::{DeviceHashKind, PerfectHash};
 use crate::build::Settings;
@@ -154,22 +153,15 @@ pub(super) fn build_from_slice<M: DeviceHashKind, S, K: Key>(
 ) -> Result<crate::PerfectHash<M>, Error> {
     // Waits for work that the caller queued on other streams.
     device.synchronize()?;
-    let construction = Construction {
-        devices: &device.into(),
-        settings,
-        builder,
-        options: Default::default(),
-        #[cfg(feature = "papers")]
-        timer: None,
-    };
+    let construction =
+        Construction { devices: &device.into(), settings, builder, options: Default::default(), timer: None };
     construction.build(&HostKeys(keys))?.to_host()
 }
 
-/// Search strategies of papers.
-#[cfg(feature = "papers")]
 impl<S> DeviceBuilder<RecSplitKind, S> {
-    /// Sets the order in which the trees of buckets are searched, for comparison: the function is the same. Default:
-    /// [`Strategy::AllBuckets`](super::Strategy::AllBuckets).
+    /// Sets the order in which the trees of buckets are searched; the function is the same. For methods of other
+    /// crates. Default: [`Strategy::AllBuckets`](super::Strategy::AllBuckets).
+    #[doc(hidden)]
     pub fn strategy(mut self, strategy: super::Strategy) -> Self {
         self.options = strategy;
         self
@@ -184,7 +176,6 @@ impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
             settings: self.settings.settings()?,
             builder: &self.settings,
             options: self.options,
-            #[cfg(feature = "papers")]
             timer: None,
         };
         self.run(construction, keys)
@@ -233,7 +224,7 @@ impl<M: DeviceHashKind> DeviceBuilder<M> {
     ///
     /// # Errors
     /// The errors of [`build_from_device`](Self::build_from_device).
-    #[cfg(feature = "papers")]
+    #[doc(hidden)]
     pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(PerfectHash<M>, Stages), Error> {
         self.expect_among(&keys, "building a function")?;
         let timer = StageTimer::default();

@@ -9,7 +9,6 @@ use super::key_store::KeyStore;
 use super::lists::Sums;
 use super::plan::{AttemptError, Plan, part_of};
 use super::source::Source;
-#[cfg(feature = "papers")]
 use super::stage_timer::StageTimer;
 use super::{DeviceHashKind, EncodedBuckets, PerfectHash};
 use crate::build::Settings;
@@ -27,7 +26,6 @@ pub(super) struct SeedAttempt<'a, M: DeviceHashKind, K> {
     plan: Plan,
     store: KeyStore<'a, K>,
     meter: Meter<'a>,
-    #[cfg(feature = "papers")]
     timer: Option<&'a StageTimer>,
 }
 
@@ -54,26 +52,22 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
             plan,
             store,
             meter: reporter.meter(Stage::Building, n, number),
-            #[cfg(feature = "papers")]
             timer: None,
         }
     }
 
     /// Times the stages on the first device.
-    #[cfg(feature = "papers")]
     pub(super) fn time(&mut self, timer: Option<&'a StageTimer>) {
         self.timer = timer;
     }
 
     /// Ends a stage at the stream's current point, if stages are timed there.
     fn mark(&self, stream: &Stream, stage: &'static str) -> Result<(), Error> {
-        #[cfg(feature = "papers")]
         if let Some(timer) = self.timer
             && stream.device() == self.devices.first()
         {
             timer.mark(stream, stage)?;
         }
-        let _ = (stream, stage);
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use crate::function::Parameters;
 use crate::gpu::{AttemptError, DeviceHashKind, SearchProgress, Sorted, Tables, device_lookups, sealed};
 use encode::{Found, Lanes};
 use rows::Rows;
+pub use search::{BucketPlan, BucketSearch, BucketWork};
 use search::{Buckets, DeviceTrees};
 use sizes::Sizes;
 pub use strategy::Strategy;

@@ -1,4 +1,4 @@
-//! Merging many runs in one pass over memory, with a status bit for each item where there is one.
+//! Merges of many runs in one pass over memory, optionally with a status bit per item.
 
 mod launch;
 mod newest;
@@ -16,28 +16,28 @@ use crate::{KeyMask, Result};
 
 pub use newest::{Marked, merge_newest_keys_async, merge_newest_pairs_async};
 
-/// The most runs with items that are merged in one pass.
+/// Largest number of non-empty runs that are merged in one pass.
 pub const MAX_RUNS: usize = RUNS;
 
-/// A run, keys or [`Pairs`], and a status bit for each of its items: bit `i % 32` of word `i / 32` is that of item `i`.
+/// Run of keys or [`Pairs`], with one status bit per item: bit `i % 32` of word `i / 32` belongs to item `i`.
 #[derive(Clone, Copy, Debug)]
 pub struct WithStatus<'a, R> {
-    /// The run.
+    /// Run.
     pub run: R,
-    /// The bits, in as many words as they take; `None` if no bit is set.
+    /// Bits, in whole words; `None` if no bit is set.
     pub status: Option<DeviceSlice<'a, u32>>,
 }
 
 impl<'a, R> WithStatus<'a, R> {
-    /// A run and its status bits.
+    /// Returns a run and its status bits.
     pub fn new(run: R, status: Option<DeviceSlice<'a, u32>>) -> Self {
         Self { run, status }
     }
 }
 
 /// Queues the merge of up to [`MAX_RUNS`] sorted runs of keys into `out`, in one pass: each item is read and written
-/// once, besides few of them that are read to find where tiles begin. Of equal keys those of earlier runs come first.
-/// Runs without items do not count.
+/// once; a few are also read to find where tiles begin. Of equal keys those of earlier runs come first. Empty runs do
+/// not count.
 ///
 /// # Errors
 /// Before anything is queued: [`TooManyRuns`](crate::Error::TooManyRuns);
@@ -55,7 +55,7 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     out: impl Into<DeviceSliceMut<'a, K>>,
 ) -> Result<()> {
     let inputs: Vec<_> = runs.iter().map(|&run| Input::keys(run, None)).collect();
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge(stream, &inputs, mask, Output::keys(out.into())) }
 }
 
@@ -63,8 +63,8 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
 /// pass.
 ///
 /// # Errors
-/// The errors of [`merge_many_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
-/// values as keys.
+/// The errors of [`merge_many_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there is one value
+/// per key.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -78,19 +78,19 @@ pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
     out_values: impl Into<DeviceSliceMut<'a, V>>,
 ) -> Result<()> {
     let inputs: Vec<_> = runs.iter().map(|&run| Input::pairs(run, None)).collect();
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge(stream, &inputs, mask, Output::pairs(out_keys.into(), out_values.into())) }
 }
 
-/// [`merge_many_keys_async`] of runs with status bits: those of the merged keys go to `out_status`, in whole words, the
-/// bits beyond the last key clear.
+/// Queues the merge as [`merge_many_keys_async`] does, of runs with status bits. The bits of the merged keys are
+/// written to `out_status`, in whole words, with zeros after the last key.
 ///
 /// # Errors
-/// The errors of [`merge_many_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
-/// words as the bits take, in the runs that have bits and merged.
+/// The errors of [`merge_many_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless every bitmap has
+/// the number of words that its bits take.
 ///
 /// # Safety
-/// That of [`merge_many_keys_async`], for the status bits too.
+/// The contract of [`merge_many_keys_async`], for the status bits too.
 pub unsafe fn merge_many_keys_with_status_async<'a, 'b, K: SortKey>(
     stream: &Stream,
     runs: &[WithStatus<'_, DeviceSlice<'_, K>>],
@@ -100,17 +100,18 @@ pub unsafe fn merge_many_keys_with_status_async<'a, 'b, K: SortKey>(
 ) -> Result<()> {
     let inputs: Vec<_> = runs.iter().map(|run| Input::keys(run.run, run.status)).collect();
     let output = Output { status: Some(out_status.into()), ..Output::keys(out.into()) };
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge(stream, &inputs, mask, output) }
 }
 
-/// [`merge_many_pairs_async`] of runs with status bits, which go where [`merge_many_keys_with_status_async`] puts them.
+/// Queues the merge as [`merge_many_pairs_async`] does, of runs with status bits, which are written as in
+/// [`merge_many_keys_with_status_async`].
 ///
 /// # Errors
 /// The errors of [`merge_many_pairs_async`] and [`merge_many_keys_with_status_async`].
 ///
 /// # Safety
-/// That of [`merge_many_keys_with_status_async`], for values too.
+/// The contract of [`merge_many_keys_with_status_async`], for values too.
 pub unsafe fn merge_many_pairs_with_status_async<'a, 'b, 'c, K: SortKey, V: Payload>(
     stream: &Stream,
     runs: &[WithStatus<'_, Pairs<'_, K, V>>],
@@ -121,7 +122,7 @@ pub unsafe fn merge_many_pairs_with_status_async<'a, 'b, 'c, K: SortKey, V: Payl
 ) -> Result<()> {
     let inputs: Vec<_> = runs.iter().map(|run| Input::pairs(run.run, run.status)).collect();
     let output = Output { status: Some(out_status.into()), ..Output::pairs(out_keys.into(), out_values.into()) };
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge(stream, &inputs, mask, output) }
 }
 

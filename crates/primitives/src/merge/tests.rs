@@ -6,14 +6,15 @@ use super::*;
 use crate::Error;
 use crate::sort::key_of;
 
-/// The definition: a stable sort of the runs one after the other.
+/// Returns the merge by definition: a stable sort of the concatenated runs.
 pub(super) fn merged<K: SortKey, V: Copy>(runs: &[&[(K, V)]], mask: KeyMask<K>) -> Vec<(K, V)> {
     let mut all = runs.concat();
     all.sort_by_key(|&(key, _)| mask.of(key));
     all
 }
 
-/// `n` keys below `range`, sorted by `mask`; the values count up from `first`, so that they tell where each stands.
+/// Returns `n` keys below `range`, sorted by `mask`, with values that count up from `first`, so that they identify
+/// items.
 pub(super) fn run<K: SortKey, V: Payload>(n: usize, range: u64, mask: KeyMask<K>, first: usize) -> Vec<(K, V)> {
     let key = |i: usize| key_of::<K>(((u128::from(mix(i as u64, first as u64)) * u128::from(range)) >> 64) as u64);
     let mut keys: Vec<K> = (0..n).map(key).collect();
@@ -25,7 +26,7 @@ pub(super) fn unzip<K: SortKey, V: Payload>(pairs: &[(K, V)]) -> (Vec<K>, Vec<V>
     pairs.iter().copied().unzip()
 }
 
-/// Both forms on every device and on the host, against the definition.
+/// Checks both forms on every device against the definition.
 fn check<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(
     a: &[(K, V)],
     b: &[(K, V)],
@@ -106,7 +107,7 @@ fn runs_that_hardly_mix() {
     check(&line(n, 0, 1000, 0), &line(1, 1_250_500, 1, n), mask);
 }
 
-/// Large tiles, which the lengths of the other tests do not reach, with both ways to find where they begin.
+/// Checks large tiles, which the lengths of the other tests do not reach, with both ways to find where they begin.
 fn check_large<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
     for (device, &(a, b)) in devices(9).iter().flat_map(|device| sizes.iter().map(move |sizes| (device, sizes))) {
         let stream = device.new_stream().unwrap();

@@ -9,7 +9,7 @@ use warpset_gpu::testing::devices;
 
 use super::*;
 
-/// What each method made of the input, which is what the definition makes of it; iterations of the last three.
+/// Checks each method against the definition; returns the iterations of the last three.
 fn check<R>(device: &Device, items: &[R::Item], what: &str) -> [usize; 3]
 where
     R: RecurrenceKernels<Item: Pod, Number: Pod + Debug> + NonAssociativeKernels,
@@ -45,7 +45,7 @@ where
     }
 }
 
-/// Canonical slots of a quotient filter with `n` items at this fill, sorted.
+/// Returns canonical slots of a quotient filter with `n` items at this fill, sorted.
 fn canonical(n: usize, fill: f64) -> Vec<u64> {
     let slots = (n as f64 / fill) as u64;
     let mut items: Vec<u64> = (0..n as u64).map(|i| mix(i, 5) % slots.max(1)).collect();

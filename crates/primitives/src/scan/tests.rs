@@ -36,7 +36,7 @@ fn head(heads: &[u64], i: usize) -> bool {
     heads[i / 64] >> (i % 64) & 1 != 0
 }
 
-/// The definition: inclusive and exclusive results, with heads.
+/// Returns inclusive and exclusive results by definition, with heads.
 fn model<O: Operator>(items: &[O::Value], heads: &[u64]) -> (Vec<O::Value>, Vec<O::Value>) {
     let mut before = O::IDENTITY;
     let step = |(i, &item): (usize, &O::Value)| {
@@ -95,7 +95,7 @@ fn check<O: ScanKernels<Value: Sample>>(device: &Device, n: usize, one_in: u64, 
     }
 }
 
-/// The first place that differs.
+/// Returns the first place that differs.
 fn differing<T: Copy + PartialEq>(found: &[T], expected: &[T]) -> Option<(usize, T, T)> {
     found.iter().zip(expected).enumerate().find(|(_, (a, b))| a != b).map(|(i, (&a, &b))| (i, a, b))
 }

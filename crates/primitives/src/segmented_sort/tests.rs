@@ -5,7 +5,7 @@ use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices, is_sanitized};
 
-/// Ascending offsets of segments of these lengths.
+/// Returns ascending offsets of segments of these lengths.
 fn offsets(lengths: impl IntoIterator<Item = usize>) -> Vec<u64> {
     let mut end = 0;
     std::iter::once(0)

@@ -1,4 +1,4 @@
-//! The keys of a batch that a stencil means, for a structure that takes keys on a device.
+//! Selection of the keys of a batch by a stencil, for structures that take keys on a device.
 
 use warpset_gpu::batch::{DeviceKeys, Hashing, SelectWords, SelectedKeys, Stencil};
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
@@ -7,7 +7,7 @@ use super::{Item, select_async, select_flagged_async};
 use crate::error::check_len;
 use crate::{Error, Result};
 
-/// Selects on a stream, and waits for each number.
+/// Selection on a stream that waits for each number.
 struct Select<'s> {
     stream: &'s Stream,
     count: DeviceVec<u64>,
@@ -57,13 +57,13 @@ impl SelectWords<Error> for Select<'_> {
     }
 }
 
-/// The keys that a stencil means, in their order, for operations of a structure that hashes keys this way. Waits for
-/// all work on the device, and for the number of keys.
+/// Selects the keys that a stencil selects, in their order, for operations of a structure with this hash function.
+/// Waits for all work on the device, and for the number of keys.
 ///
-/// Takes memory for all keys, 4 or 8 bytes each (strings: 8, by their hashes), as long as the result lives.
+/// Takes memory for all keys, 4 or 8 bytes each (strings: 8, by their hashes), until the result is dropped.
 ///
 /// # Errors
-/// [`LengthMismatch`](Error::LengthMismatch), a stencil on another device, and of allocations and launches.
+/// [`LengthMismatch`](Error::LengthMismatch), a stencil on another device, and errors of allocations and launches.
 pub fn select_keys_device<K: DeviceKeys>(keys: K, hashing: &Hashing, stencil: Stencil<'_>) -> Result<SelectedKeys> {
     let device = keys.device();
     check_len("the stencil", keys.count(), stencil.room())?;
@@ -71,7 +71,8 @@ pub fn select_keys_device<K: DeviceKeys>(keys: K, hashing: &Hashing, stencil: St
     device.expect_same(stencil.device(), "a selection")?;
     device.synchronize()?;
     let count = stream.alloc_uninit(1)?;
-    // SAFETY: the stencil is for as many keys of this device; all are borrowed until the stream has been waited for.
+    // SAFETY: the stencil has one place per key and is on this device; all are borrowed until the stream has been
+    // waited for.
     let selected = unsafe { SelectedKeys::new(&stream, keys, hashing, stencil, Select { stream: &stream, count }) };
     stream.synchronize()?;
     selected

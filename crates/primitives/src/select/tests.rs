@@ -34,7 +34,8 @@ impl<T: Item + PartialEq + Debug> Outputs<T> {
     }
 }
 
-/// Bitmap and flags, selection and partition, against a plain loop; at addresses that are multiples of 16 and not.
+/// Checks selection and partition by bitmap and flags against a plain loop, at addresses that are multiples of 16 and
+/// others.
 fn check<T: Item + PartialEq + Debug>(n: usize, one_in: u64, item: impl Fn(u64) -> T) {
     let items: Vec<T> = (0..n as u64).map(item).collect();
     let keep = |i: usize| mix(i as u64, 3).is_multiple_of(one_in);

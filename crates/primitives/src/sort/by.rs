@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::SortKey;
 use crate::{Error, Result};
 
-/// Which bits of the keys decide, and in which direction. Items whose bits are equal keep their order either way, but
-/// for [`By::last_first`].
+/// Bits of the keys that decide, and the direction. Items with equal bits keep their order in both directions, except
+/// with [`By::last_first`].
 ///
 /// ```
 /// use warpset_primitives::sort::By;
@@ -22,41 +22,41 @@ pub struct By {
 }
 
 impl By {
-    /// Least keys first, by all bits.
+    /// Returns the order with the least keys first, by all bits.
     pub fn ascending() -> By {
         By { bits: None, descending: false, reversed: false }
     }
 
-    /// Greatest keys first, by all bits.
+    /// Returns the order with the greatest keys first, by all bits.
     pub fn descending() -> By {
         By { bits: None, descending: true, reversed: false }
     }
 
-    /// Sorts by these bits only; bit 0 is the lowest. Time is paid for these bits only, in steps of 8. Default: all
+    /// Sorts by these bits only; bit 0 is the lowest. The time depends on these bits only, in steps of 8. Default: all
     /// bits.
     #[must_use]
     pub fn bits(self, bits: Range<u32>) -> By {
         By { bits: Some(bits), ..self }
     }
 
-    /// Items whose bits are equal come out in the reverse of their order: the last one first. Costs a copy of the items
-    /// where they are too many or too few for one launch of many blocks.
+    /// Reverses the order of items with equal bits: the last one comes first. Costs a copy of the items if they are too
+    /// many or too few for one launch of many blocks.
     #[must_use]
     pub fn last_first(self) -> By {
         By { reversed: true, ..self }
     }
 
-    /// Whether items whose bits are equal change their order.
+    /// Whether items with equal bits are reversed.
     pub(crate) fn is_reversed(&self) -> bool {
         self.reversed
     }
 
-    /// This order for items that have been reversed before.
+    /// Returns this order for items that have already been reversed.
     pub(crate) fn of_reversed(&self) -> By {
         By { reversed: false, ..self.clone() }
     }
 
-    /// The bits of keys of type `K`; `0..0` if there are none.
+    /// Returns the bits of keys of type `K`; `0..0` if there are none.
     pub(crate) fn range<K: SortKey>(&self) -> Result<Range<u32>> {
         let width = 8 * size_of::<K>() as u32;
         let bits = self.bits.clone().unwrap_or(0..width);

@@ -1,4 +1,4 @@
-//! Inputs that one block holds: one launch.
+//! Sort of inputs that one block holds, in one launch.
 
 use std::ops::Range;
 
@@ -10,18 +10,20 @@ use super::operands::{SortInput, SortOutput};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
-/// The most items that one block sorts sooner than many blocks in one launch: it takes a pass for each digit, many
-/// blocks none. A device that cannot run all these blocks at once sorts up to [`ONE_BLOCK`](super::ONE_BLOCK) items in
-/// one block, whatever the number of digits.
+/// Returns the largest number of items that one block sorts faster than many blocks in one launch: it takes one pass
+/// per digit, many blocks take none. A device that cannot run all these blocks at once sorts up to
+/// [`ONE_BLOCK`](super::ONE_BLOCK) items in one block, whatever the number of digits.
 pub(super) fn most(bits: &Range<u32>) -> usize {
     if bits.end - bits.start > 64 { MANY_DIGITS } else { super::ONE_BLOCK }
 }
 
-/// Items with more than eight digits that one block sorts sooner.
+/// Items with more than eight digits that one block sorts faster.
 pub(super) const MANY_DIGITS: usize = 512;
 
+/// Queues a sort by one block.
+///
 /// # Safety
-/// As [`sort_items`](super::sort_items).
+/// The contract of [`sort_items`](super::sort_items).
 pub(super) unsafe fn sort_in_one_block(
     stream: &Stream,
     widths: Widths,
@@ -33,7 +35,7 @@ pub(super) unsafe fn sort_in_one_block(
 ) -> Result<()> {
     let config = LaunchConfig::new(1, SMALL_BLOCK).shared(SMALL_SHARED_BYTES);
     let width = bits.end - bits.start;
-    // SAFETY: `n` is in range, the bits are, and the caller answers for the items.
+    // SAFETY: `n` and the bits are in range; the items are covered by the contract of this function.
     unsafe {
         by_widths!(
             widths,

@@ -1,18 +1,18 @@
-//! Keys and payloads as the kernels of all widths take them.
+//! Keys and payloads in the form of kernels of all widths.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut};
 use warpset_simt::{Global, GlobalMut};
 
 use super::{Payload, SortKey};
 
-/// Keys and payloads, whatever their types, to be read.
+/// Keys and payloads of any type, for reading.
 #[derive(Clone, Copy)]
 pub(crate) struct SortInput {
     pub(crate) keys: Global<u8>,
     pub(crate) values: Global<u8>,
 }
 
-/// Where the sorted keys and values are written.
+/// Output of the sorted keys and values.
 #[derive(Clone, Copy)]
 pub(crate) struct SortOutput {
     pub(crate) keys: GlobalMut<u8>,

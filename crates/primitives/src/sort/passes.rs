@@ -1,4 +1,4 @@
-//! A launch that counts all digits, and one per digit.
+//! Sort by a launch that counts all digits, and one launch per digit.
 
 use std::ops::Range;
 
@@ -15,31 +15,31 @@ use super::words::sealed::KeyWidth;
 use super::words::{Widths, by_widths};
 use crate::Result;
 
-/// The sizes from which another way is taken; tests set smaller ones.
+/// Sizes at which the method changes; tests set smaller ones.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// The most items of a launch.
+    /// Largest number of items of a launch.
     pub(super) launch: usize,
-    /// From this number of keys on, they are counted in columns.
+    /// Fewest keys that are counted in columns.
     pub(super) many: usize,
 }
 
 pub(super) const LIMITS: Limits = Limits { launch: LOOK_BACK_ITEMS, many: 1 << 22 };
 
-/// How the work is cut.
+/// Division of the work.
 pub(super) struct Passes {
     shape: PassShape,
     bits: Range<u32>,
     passes: u32,
-    /// Items of one launch.
+    /// Items per launch.
     portion: usize,
     portions: u32,
-    /// Rows of look-back words that a launch needs.
+    /// Rows of look-back words per launch.
     rows: usize,
 }
 
 impl Passes {
-    /// No launch gets more than `limit` items.
+    /// Divides the work so that no launch gets more than `limit` items.
     pub(super) fn new(widths: Widths, n: usize, bits: Range<u32>, in_place: bool, limit: usize) -> Passes {
         let shape = by_widths!(
             widths,
@@ -58,9 +58,9 @@ impl Passes {
         Passes { shape, bits, passes, portion, portions: n.div_ceil(portion) as u32, rows }
     }
 
-    // Scratch, in words of 8 bytes: what has to be zero first. Look-back words (two halves), the digits' starts, two
-    // rows of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, which passes move
-    // items, a ticket for each launch.
+    // Scratch, in words of 8 bytes, first the zeroed part: look-back words (two halves), the starts of digits, two rows
+    // of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, the passes that move
+    // items, a ticket per launch.
 
     fn starts_at(&self) -> usize {
         self.rows * DIGITS as usize / 2
@@ -79,8 +79,10 @@ impl Passes {
     }
 }
 
+/// Queues a sort by passes.
+///
 /// # Safety
-/// As [`sort_items`](super::sort_items).
+/// The contract of [`sort_items`](super::sort_items).
 #[allow(clippy::too_many_arguments)] // what there is to say of a sort
 pub(super) unsafe fn sort_in_passes(
     stream: &Stream,
@@ -94,7 +96,7 @@ pub(super) unsafe fn sort_in_passes(
     limits: Limits,
 ) -> Result<()> {
     let mut layout = Passes::new(widths, n, bits, in_place, limits.launch);
-    // No bits: one pass that tells nothing apart copies.
+    // Without bits, one pass by a digit of no bits copies.
     layout.passes = layout.passes.max(1);
     let Passes { shape, passes, portions, rows, .. } = layout;
     let (begin, width) = (layout.bits.start, layout.bits.end - layout.bits.start);
@@ -111,8 +113,8 @@ pub(super) unsafe fn sort_in_passes(
     let (look_back, second) = (words.cast::<u32>(), words.at(layout.second_half_at()).cast::<u32>());
 
     let multiprocessors = stream.device().properties().multiprocessors as usize;
-    // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
-    // answers for the items.
+    // SAFETY: scratch has the layout of the kernels' contracts, belongs to this call and is freed in stream order; the
+    // items are covered by the contract of this function.
     unsafe {
         macro_rules! count {
             ($kernel:ident, $shape:ident, $items_a_thread:expr) => {{
@@ -134,7 +136,7 @@ pub(super) unsafe fn sort_in_passes(
                 .launch(stream, config)?
             }};
         }
-        // Columns of counters have to be added up, which takes longer than counting a few keys.
+        // Columns of counters have to be summed, which takes longer than counting a few keys.
         match (widths.keys, n < limits.many) {
             (KeyWidth::U32, true) => count!(radix_sort_histogram_u32, HISTOGRAM_U32, 8),
             (KeyWidth::U64, true) => count!(radix_sort_histogram_u64, HISTOGRAM_U64, 8),

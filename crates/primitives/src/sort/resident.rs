@@ -1,4 +1,4 @@
-//! Inputs that all multiprocessors hold at once: one launch, whose blocks wait for each other.
+//! Sort of inputs that all multiprocessors hold together, in one launch with blocks that wait for each other.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use super::operands::{SortInput, SortOutput};
 use super::words::{Widths, by_widths};
 use crate::Result;
 
-/// The most items that are sorted this way, if the device holds as many: beyond, launches cost less than what blocks
-/// wait for each other.
+/// Returns the largest number of items that are sorted this way, if the device holds them: beyond, launches cost less
+/// than the waits of blocks for each other.
 pub(super) fn most(widths: Widths) -> usize {
     if widths.key_bytes().max(widths.value_bytes()) > 4 { 1 << 20 } else { 1 << 21 }
 }
 
-/// The kernel of these widths.
+/// Returns the kernel of these widths.
 pub(super) fn kernel(widths: Widths) -> &'static KernelInfo {
     by_widths!(
         widths,
@@ -42,12 +42,12 @@ fn shape(widths: Widths) -> ResidentShape {
     )
 }
 
-/// Items of a block at least, while there are multiprocessors for more blocks.
+/// Fewest items per block, while there are multiprocessors for more blocks.
 const SHARE: usize = 512;
-/// From this number of passes on, sorting by parts is faster.
+/// Fewest passes for which sorting by parts is faster.
 const PASSES_FOR_PARTS: u32 = 3;
 
-/// How the items are shared out.
+/// Distribution of the items.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     blocks: u32,
@@ -57,7 +57,8 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Blocks of as few items as the device has multiprocessors for; `None` if it does not hold `n` items.
+    /// Returns blocks with the fewest items that the number of multiprocessors allows; `None` if the device cannot hold
+    /// `n` items.
     pub(super) fn new(device: &Device, widths: Widths, n: usize, bits: &Range<u32>) -> Result<Option<Grid>> {
         let shape = shape(widths);
         let properties = device.properties();
@@ -71,7 +72,7 @@ impl Grid {
         if passes(bits) >= PASSES_FOR_PARTS && (2..=DIGITS).contains(&blocks) {
             grid.room = room(shape, share as u32, most).unwrap_or(grid.room);
         }
-        // A multiprocessor of a CUDA device runs one block of any kernel that it can launch; an emulator is as told.
+        // A multiprocessor of a CUDA device runs one block of any kernel that it can launch; an emulator has a setting.
         let resident = match device.is_emulator() {
             true => device.resident_blocks(kernel(widths), grid.config())?,
             false => properties.multiprocessors,
@@ -92,28 +93,30 @@ fn passes(bits: &Range<u32>) -> u32 {
     (bits.end - bits.start).div_ceil(DIGIT_BITS).max(1)
 }
 
-/// Room for parts of twice as many items as a block's share, or as many as there is shared memory for; `None` if that
-/// is too few for keys that are spread evenly at random.
+/// Returns memory for parts of up to twice a block's share, as far as shared memory allows; `None` if that is too
+/// little for uniformly distributed keys.
 fn room(shape: ResidentShape, share: u32, most_bytes: u32) -> Option<Room> {
     let least = share + 6 * share.isqrt() + 32;
-    // Twice as many slots as items are expected, or fewer.
+    // Twice as many slots as expected items, or fewer.
     [1, 2, 4].into_iter().find_map(|fewer| {
         let slots = (2 * share / fewer).next_multiple_of(4 * shape.threads);
         let empty = Room { capacity: 0, slots };
         let bytes = most_bytes.checked_sub(empty.shared_bytes(0))?;
-        // Keys of 4 bytes are an even number, so that values after them are aligned.
+        // The number of keys of 4 bytes is even, so that values after them are aligned.
         let capacity = (bytes / (shape.item_bytes() + 2)).min(2 * share).min(u16::MAX.into()) & !1;
         (capacity >= least).then_some(Room { capacity, slots })
     })
 }
 
-/// Words of 4 bytes of scratch beside the items, for `n` of them.
+/// Returns the words of 4 bytes of scratch beside the items, for `n` items.
 pub(super) fn words(n: usize) -> usize {
     n.div_ceil(SHARE) * COUNT_WORDS as usize + 2 * HEAD_WORDS as usize
 }
 
+/// Queues a sort by resident blocks.
+///
 /// # Safety
-/// As [`sort_items`](super::sort_items); `REVERSED` not with `IN_PLACE`.
+/// The contract of [`sort_items`](super::sort_items); `REVERSED` is not combined with `IN_PLACE`.
 #[allow(clippy::too_many_arguments)] // what there is to say of a sort
 pub(super) unsafe fn sort_resident(
     stream: &Stream,
@@ -126,15 +129,15 @@ pub(super) unsafe fn sort_resident(
     flags: u32,
     grid: Grid,
 ) -> Result<()> {
-    // One allocation: the words that blocks meet at, their counts, keys, values.
+    // One allocation: the words at which blocks meet, their counts, keys, values.
     let counts_bytes = 8 * HEAD_WORDS as usize + 4 * grid.blocks as usize * COUNT_WORDS as usize;
     let keys_at = counts_bytes.next_multiple_of(16);
     let values_at = (keys_at + n * widths.key_bytes()).next_multiple_of(16);
     let mut scratch: DeviceVec<u8> = stream.alloc_uninit(values_at + n * widths.value_bytes())?;
     stream.fill_bytes(scratch.slice_mut(..8 * HEAD_WORDS as usize), 0)?;
     let scratch = scratch.global_mut();
-    // SAFETY: scratch is this call's own, and freed in the order of the stream; the grid is one that the device holds;
-    // the caller answers for the items.
+    // SAFETY: scratch belongs to this call and is freed in stream order; the device holds the grid; the items are
+    // covered by the contract of this function.
     unsafe {
         by_widths!(
             widths,

@@ -1,17 +1,17 @@
-//! The types of keys and payloads, and the kernels that their widths ask for.
+//! Types of keys and payloads, and the kernels for their widths.
 
 use bytemuck::Pod;
 
 use sealed::KeyWidth;
 
-/// What can be sorted by: `u32`, `u64` and `u128`. Sealed.
+/// Types of sort keys: `u32`, `u64` and `u128`. Sealed.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be sorted by", note = "use `u32`, `u64` or `u128`")]
 pub trait SortKey: Pod + Ord + sealed::Word + sealed::Key {}
 impl SortKey for u32 {}
 impl SortKey for u64 {}
 impl SortKey for u128 {}
 
-/// What can travel with a key: integers of 4 or 8 bytes. Sealed.
+/// Types of payloads: integers of 4 or 8 bytes. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel with a key",
     note = "use integers of 4 or 8 bytes, such as places in a table"
@@ -31,11 +31,11 @@ pub(crate) mod sealed {
     /// Integers by their bits.
     pub trait Word: Send + Sync {
         fn bits(self) -> u128;
-        /// Bits that the integer does not have are lost.
+        /// Drops bits beyond the width of the integer.
         fn from_bits(bits: u128) -> Self;
     }
 
-    /// The widths of keys.
+    /// Width of keys.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum KeyWidth {
         U32,
@@ -43,7 +43,7 @@ pub(crate) mod sealed {
         U128,
     }
 
-    /// Keys for which there are the kernels that split runs, search them and reverse items.
+    /// Keys with kernels that split runs, search them and reverse items.
     pub trait Key:
         Sized
         + EntryOf<merge_splits<Self>>
@@ -57,9 +57,9 @@ pub(crate) mod sealed {
         const WIDTH: KeyWidth;
     }
 
-    /// What travels with keys.
+    /// Payloads of keys.
     pub trait Payload {
-        /// Whether it has 8 bytes and not 4.
+        /// Whether the payload has 8 bytes and not 4.
         const WIDE: bool;
     }
 
@@ -96,14 +96,14 @@ pub(crate) mod sealed {
     payloads! { u32: false; i32: false; u64: true; i64: true; }
 }
 
-/// A number as a key, for tests: of 128 bits around the middle, so that great numbers have bits in both halves.
+/// Returns a number as a key, for tests; keys of 128 bits have bits of large numbers in both halves.
 #[cfg(test)]
 pub(crate) fn key_of<K: SortKey>(number: u64) -> K {
     let number = u128::from(number);
     K::from_bits(if K::WIDTH == KeyWidth::U128 { number << 40 | number & 0xff } else { number })
 }
 
-/// The definition of a sort: a stable one by the bits, for tests.
+/// Sorts by definition: a stable sort by the bits, for tests.
 #[cfg(test)]
 pub(crate) fn sorted<K: SortKey, V: Copy>(keys: &[K], values: &[V], by: &super::By) -> (Vec<K>, Vec<V>) {
     let bits = by.range::<K>().unwrap();
@@ -117,7 +117,7 @@ pub(crate) fn sorted<K: SortKey, V: Copy>(keys: &[K], values: &[V], by: &super::
     pairs.into_iter().unzip()
 }
 
-/// What kernels there are: by the widths of keys and payloads.
+/// Widths of keys and payloads, which determine the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Widths {
     pub(crate) keys: KeyWidth,
@@ -147,7 +147,7 @@ impl Widths {
     }
 }
 
-/// Evaluates `$call` with `$kernel` naming the one of nine kernels (or constants) that these [`Widths`] ask for.
+/// Evaluates `$call` with `$kernel` naming one of nine kernels or constants, by these [`Widths`].
 macro_rules! by_widths {
     ($widths:expr, $module:ident::{
         $u32:ident, $u32_u32:ident, $u32_u64:ident, $u64:ident, $u64_u32:ident, $u64_u64:ident,
@@ -174,3 +174,16 @@ macro_rules! by_widths {
     }};
 }
 pub(crate) use by_widths;
+
+/// The function for the keys of these [`Widths`].
+macro_rules! by_key_width {
+    ($widths:expr, $function:ident) => {{
+        use $crate::sort::sealed::KeyWidth::{U32, U64, U128};
+        match $widths.keys {
+            U32 => $function::<u32>,
+            U64 => $function::<u64>,
+            U128 => $function::<u128>,
+        }
+    }};
+}
+pub(crate) use by_key_width;

@@ -1,5 +1,24 @@
-//! The order of a tree's elements, which ranges are found and listed by: made from one merge of all levels, never
-//! saved.
+//! Interleaving order of the levels of a tree on a device.
+//!
+//! A range has elements in every level of a tree. Without further data, each range searches every level, and merges
+//! what it finds by comparing keys. The *interleaving order* answers both in advance: it lists all elements of all
+//! levels in ascending order of keys, the newest of equal keys first. A list entry has 16 bits and contains no key,
+//! only the number of the level and the rank within it:
+//!
+//! ```text
+//! level 0   3     7                  order   1  3  3  5  7  8  9
+//! level 1   1  3     8               level   1  0  1  2  0  1  2
+//! level 2   5     9                  place   0  0  1  0  1  2  1
+//! ```
+//!
+//! One search in the order finds a range in all levels, and the entries then give its elements without comparing keys.
+//! Consecutive entries of one level have consecutive places, so an entry stores the place relative to a *strip* of 32
+//! elements, and each strip relative to a *piece* of 1024 ([`warpset_kernels::lsm::order`] describes the format).
+//! Together with the first key of each strip and their index, this takes about three bytes per element.
+//!
+//! The order is made by one merge of all levels with their numbers as values, and never saved. It is built when ranges
+//! have done enough work without it ([`ELEMENTS_PER_CANDIDATE`]); an update of the tree drops it. The idea is this
+//! project's own.
 
 use std::sync::atomic::Ordering;
 
@@ -18,26 +37,26 @@ use crate::gpu::index::search_index::{SearchIndex, Visible, visible_words};
 use crate::gpu::wide_values::address_of;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, Placed, StoredKey};
 
-/// Making an order takes about as long as it saves for one element of long ranges, or one short range, in as many
-/// elements of the tree.
+/// Elements of a tree per candidate that pays for an order: one element of a long range, or one short range, costs
+/// about as much more without an order as building it costs for this number of elements.
 const ELEMENTS_PER_CANDIDATE: u64 = 32;
 
-/// The [order](warpset_kernels::lsm::order) of a tree's elements.
+/// [Interleaving order](warpset_kernels::lsm::order) of a tree's elements.
 pub(in crate::gpu) struct Interleaving {
-    /// Where the memory below begins.
+    /// Addresses of the memory below.
     pub(in crate::gpu) table: OrderTable,
     entries: DeviceVec<u16>,
     rows: DeviceVec<u16>,
     splits: DeviceVec<u32>,
-    /// Keys, whatever their type.
+    /// Keys of any type.
     firsts: DeviceVec<u8>,
     index: SearchIndex,
     visible: Option<DeviceVec<u64>>,
 }
 
 impl Interleaving {
-    /// Queues the making for these levels, which have at least one and fewer than 2^32 elements; `all_visible` says
-    /// that every element is visible.
+    /// Queues the construction for these levels, which have at least one and fewer than 2^32 elements. `all_visible`
+    /// states that every element is visible.
     fn new<K: StoredKey, V: DeviceValue>(
         stream: &Stream,
         levels: &[Placed<K, V>],
@@ -49,7 +68,7 @@ impl Interleaving {
         let (mut keys, mut merged) = (stream.alloc_uninit::<K>(n)?, stream.alloc_uninit::<u32>(n)?);
         let mut begin = 0;
         for (number, (_, elements)) in levels.iter().enumerate() {
-            // In each byte of the word, of which the lowest counts.
+            // Every byte of the word is set; only the lowest one counts.
             stream.fill_bytes(numbers.slice_mut(begin..begin + elements.len), number as u8)?;
             begin += elements.len;
         }
@@ -70,8 +89,8 @@ impl Interleaving {
         let mut counts = stream.alloc_uninit::<u32>(pieces * levels.len())?;
         let mut firsts = stream.alloc_uninit::<u8>((strips + 1) * size_of::<K>())?;
         let mut bits = stream.alloc_uninit::<u32>(if all_visible { 0 } else { strips })?;
-        // SAFETY: what is merged into is new, as long as all runs, and freed in the order of the stream; so are the
-        // outputs, which have room for what the contracts say.
+        // SAFETY: the merge's outputs are new, as long as all runs, and freed in stream order; so are the other
+        // outputs, which have the sizes of the kernels' contracts.
         unsafe {
             if has_removed {
                 merge_many_pairs_with_status_async(
@@ -130,8 +149,8 @@ impl Interleaving {
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Makes the order of a tree that is prepared for lookups, if it has several levels, it is known which elements are
-    /// visible, and there is none yet. Waits.
+    /// Builds the order of a tree that is prepared for lookups, if it has several levels, the visibility of its
+    /// elements is known, and there is no order yet. Waits.
     pub(in crate::gpu) fn prepare_order(&self) -> Result<(), Error> {
         let Some(indexed) = self.indexed.get() else { return Ok(()) };
         let is_open = self.levels.len() > 1 && indexed.order.get().is_none();
@@ -146,8 +165,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Notes that short ranges, or the elements of long ones, as many as `candidates`, are found without an order, and
-    /// makes one if that pays. Says if there is one now.
+    /// Notes that `candidates` short ranges, or elements of long ones, are found without an order, and builds one if
+    /// that pays off. Returns whether there is one now.
     pub(in crate::gpu) fn prepare_order_for(&self, candidates: u64) -> Result<bool, Error> {
         let Some(indexed) = self.indexed.get() else { return Ok(false) };
         if indexed.order.get().is_some() {
@@ -156,7 +175,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let asked = indexed.candidates.fetch_add(candidates, Ordering::Relaxed) + candidates;
         if asked.saturating_mul(ELEMENTS_PER_CANDIDATE) >= self.resident_len() {
             match self.prepare_order() {
-                // Answers do not need it.
+                // Answers do not depend on the order.
                 Err(Error::Gpu(error)) if error.is_out_of_memory() => {}
                 done => done?,
             }

@@ -1,6 +1,7 @@
-//! What makes queries fast and follows from the elements. Of a level: a filter, and an index of where keys lie, shared
-//! by all that share the level. Of a tree: which elements are visible. Built when a tree has been asked for enough
-//! keys, never saved.
+//! Search data of trees on devices, derived from the elements.
+//!
+//! Each level has a filter and an index of its keys, shared by all trees that share the level. Each tree has the
+//! visibility of its elements. They are built once enough keys have been looked up in the tree, and never saved.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,19 +24,20 @@ use crate::gpu::index::interleaving::Interleaving;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, StoredKey};
 use crate::level::LevelIndex;
 
-/// A level of fewer elements is searched by halving.
+/// Fewest elements of a level with an index; smaller ones are searched by halving.
 const LEAST: usize = 256;
-/// Building takes about as long as asking for one key per 32 elements saves.
+/// Elements of a tree per query that pays for its search data: building them costs about as much as one query per 32
+/// elements costs more without them.
 const ELEMENTS_PER_QUERY: u64 = 32;
 
-/// Index of a level, and its filter if it has stood beside others.
+/// Index of a level, and its filter if the level was ever one of several.
 pub(crate) struct SearchIndex {
     pub(in crate::gpu) filter: OnceLock<DeviceVec<u64>>,
     pub(in crate::gpu) index: DeviceVec<u64>,
 }
 
 impl SearchIndex {
-    /// Queues the building for these keys, which ascend, and are at least one and fewer than 2^32.
+    /// Queues the construction for these keys, which ascend; there is at least one and fewer than 2^32.
     pub(in crate::gpu) fn new<K: StoredKey>(
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
@@ -47,7 +49,7 @@ impl SearchIndex {
         let mut filter = stream.alloc_zeroed(words as usize)?;
         let mut index = stream.alloc_zeroed::<u64>(INDEX_HEAD + entries.div_ceil(2))?;
         // SAFETY: both are new and long enough for what the kernels write: the head, then one entry of 32 bits per
-        // bucket and one more; what the second launch reads, the first has written.
+        // bucket and one more. The second launch reads what the first has written.
         unsafe {
             lsm_index_head { keys: keys.global(), n, index: index.global_mut() }
                 .launch(stream, LaunchConfig::new(1, 1))?;
@@ -76,29 +78,30 @@ impl SearchIndex {
     }
 }
 
-/// What makes the queries of a tree fast.
+/// Search data of a tree.
 pub(crate) struct TreeIndex {
-    /// The addresses of its levels, with their filters and indexes.
+    /// Addresses of its levels, with their filters and indexes.
     table: DeviceVec<u64>,
     pub(in crate::gpu) visible: Visible,
-    /// How the elements of its levels interleave, once ranges have asked for it.
+    /// Interleaving order of its levels, once enough ranges have been found without it.
     pub(in crate::gpu) order: OnceLock<Interleaving>,
-    /// Short ranges that were found without it, and elements of long ones that were listed so.
+    /// Work that would have used the order: short ranges, and elements of long ones. The order is built once this is
+    /// large enough.
     pub(in crate::gpu) candidates: AtomicU64,
 }
 
-/// What is known of the elements of a tree.
+/// Visibility of the elements of a tree.
 pub(in crate::gpu) enum Visible {
-    /// Nothing.
+    /// Unknown.
     Unknown,
-    /// None is a tombstone or hidden by a newer one.
+    /// All elements are visible: none is a tombstone or hidden by a newer one.
     All,
     /// The [words](warpset_kernels::lsm::visibility) of all levels.
     Words(DeviceVec<u64>),
 }
 
 impl TreeIndex {
-    /// Whether its memory is freed in the order of that stream.
+    /// Whether its memory is freed in the order of `stream`.
     pub(in crate::gpu) fn follows(&self, stream: &Stream) -> bool {
         let words = match &self.visible {
             Visible::Words(words) => words.follows(stream),
@@ -108,7 +111,7 @@ impl TreeIndex {
         words && order && self.table.follows(stream)
     }
 
-    /// Bytes that the tree has beyond those of its levels.
+    /// Returns the bytes of the tree's data, without those of its levels.
     pub(in crate::gpu) fn memory_bytes(&self) -> usize {
         let words = match &self.visible {
             Visible::Words(words) => words.byte_len(),
@@ -119,8 +122,8 @@ impl TreeIndex {
 }
 
 impl Visible {
-    /// Finds out, for these levels, whose `table` this is, and which have `resident` elements; and how many elements
-    /// are visible. Waits for the stream.
+    /// Finds the visibility of the elements of these levels, and the number of visible ones. `table` describes the
+    /// levels, which have `resident` elements. Waits for the stream.
     fn new<K: StoredKey, V: DeviceValue>(
         stream: &Stream,
         levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
@@ -135,8 +138,8 @@ impl Visible {
         let config = |words: usize| {
             LaunchConfig::new((words * 32).div_ceil(visible::BLOCK as usize).clamp(1, most) as u32, visible::BLOCK)
         };
-        // SAFETY: the table is of these levels; a word for every 32 elements of each; all but the oldest come before
-        // its words.
+        // SAFETY: the table is of these levels; there is a word for every 32 elements of each level, and the words of
+        // all levels but the oldest come before those of the oldest.
         unsafe {
             if let Some((_, newest)) = levels.first() {
                 let (_keys, levels) = (newest.keys.global(), count);
@@ -160,11 +163,11 @@ impl Visible {
     }
 }
 
-/// Queues the adding up of bits: how many are before each word, and how many there are.
+/// Queues prefix sums of bits: the number of set bits before each word, and their total.
 fn bits_before(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u32>, Error> {
     let words = bits.len();
     let mut before = stream.alloc_zeroed::<u32>(words + 1)?;
-    // SAFETY: the counts are new; the scan is of a word more than there are counts.
+    // SAFETY: the counts are new; the scan has one word more than there are counts.
     unsafe {
         lsm_visible_counts { bits: bits.global(), counts: before.global_mut(), words }
             .launch(stream, LaunchConfig::covering(words.max(1), visible::BLOCK))?;
@@ -173,11 +176,11 @@ fn bits_before(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u32>,
     Ok(before)
 }
 
-/// Queues the making of [words](warpset_kernels::lsm::visibility) of these bits.
+/// Queues the [words](warpset_kernels::lsm::visibility) of these bits.
 fn packed_words(stream: &Stream, bits: &DeviceVec<u32>, before: &DeviceVec<u32>) -> Result<DeviceVec<u64>, Error> {
     let words = bits.len();
     let mut packed = stream.alloc_uninit::<u64>(words + 1)?;
-    // SAFETY: as many words as the contract says.
+    // SAFETY: there are the words of the kernel's contract.
     unsafe {
         lsm_visible_words { bits: bits.global(), before: before.global(), words, out: packed.global_mut() }
             .launch(stream, LaunchConfig::covering(words + 1, visible::BLOCK))?;
@@ -185,71 +188,72 @@ fn packed_words(stream: &Stream, bits: &DeviceVec<u32>, before: &DeviceVec<u32>)
     Ok(packed)
 }
 
-/// [`packed_words`] of bits that have not been added up.
+/// Queues the [`packed_words`] of bits without prefix sums.
 pub(in crate::gpu) fn visible_words(stream: &Stream, bits: &DeviceVec<u32>) -> Result<DeviceVec<u64>, Error> {
     packed_words(stream, bits, &bits_before(stream, bits)?)
 }
 
-/// Levels as queries for ranges see them.
+/// Levels as queries for ranges use them.
 pub(in crate::gpu) struct Sight<'a> {
     pub(in crate::gpu) table: Global<u64>,
     pub(in crate::gpu) levels: u32,
-    /// Which elements are visible, if that is [known](visibility::UNKNOWN): the words.
+    /// Words of visibility, or [unknown](visibility::UNKNOWN).
     pub(in crate::gpu) visible: Global<u64>,
     pub(in crate::gpu) known: u32,
     pub(in crate::gpu) order: Option<&'a Interleaving>,
 }
 
 impl Sight<'_> {
-    /// Whether it is known which elements are visible.
+    /// Whether the visibility of the elements is known.
     pub(in crate::gpu) fn is_known(&self) -> bool {
         self.known != visibility::UNKNOWN
     }
 
-    /// How long ranges are listed.
+    /// Returns the way in which long ranges are listed.
     pub(in crate::gpu) fn listing(&self) -> u32 {
         let has_order = self.order.is_some() || self.levels == 1;
         if self.is_known() && has_order { short::BY_TASKS } else { short::BY_QUERIES }
     }
 }
 
-/// How keys are looked up.
+/// Method of a lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupMethod {
-    /// Searches by filters and indexes once they have been built, which [`Dictionary::prepare`] does, and calls that
-    /// wait do once the tree has been asked for enough keys; by halving before that. A dictionary of one level is
-    /// searched by its index alone. Millions of queries at once to a large dictionary of several levels are sorted, as
-    /// by `Sorted`, if there is memory for that. Calls that wait see whether many queries ascend, and then do as
-    /// `Flipped`.
+    /// Uses filters and indexes once they have been built, by [`Dictionary::prepare`] or by calls that wait, after
+    /// enough lookups; halving before that. Searches a dictionary of one level by its index alone. Sorts millions of
+    /// queries to a large dictionary of several levels, as `Sorted` does, if memory suffices. Calls that wait detect
+    /// whether many queries ascend, and then use `Flipped`.
     #[default]
     Auto,
-    /// As `Auto`, but never sorted; and in a dictionary of one level, where `Auto` searches at once, its filter is
-    /// asked before: for keys most of which are absent. Calls that wait build what is missing of it, 1.5 bytes per
+    /// `Auto` without sorting. In a dictionary of one level, which `Auto` searches at once, tests the filter
+    /// first: for keys that are mostly absent. Calls that wait build missing parts of the filter, 1.5 bytes per
     /// element.
     Filtered,
     /// Halves each level, as the paper does (section IV-B).
     Halving,
-    /// The queries are sorted by their 16 highest bits first, so that neighbours fall into the same sectors; the
-    /// answers come in the order of the queries all the same. Takes memory for the queries again and for two words of
-    /// 32 bits each. For a dictionary that is not [prepared](Dictionary::prepare) it does the same as `Auto`.
+    /// Sorts the queries by their 16 highest bits first, so that neighbours access the same sectors; the answers have
+    /// the order of the queries. Takes memory for the queries again and for two words of 32 bits each. Equals `Auto`
+    /// for a dictionary that is not [prepared](Dictionary::prepare).
     Sorted,
-    /// For queries that are sorted already, or nearly: the elements of the levels look for their queries instead of
-    /// queries for their place (FliX, arXiv 2604.16725), so that each element is read once and in order; in levels that
-    /// are too long for that, and of queries that are far apart, queries search. Answers are the same whatever the
-    /// order of the queries. For a dictionary that is not [prepared](Dictionary::prepare) it does the same as `Auto`.
+    /// For queries that are sorted, or nearly: the elements of the levels search for their queries, instead of queries
+    /// for their elements (FliX, arXiv 2604.16725), so that each element is read once and in order. In levels that are
+    /// too long for that, and for queries that are far apart, queries search. Answers do not depend on the order of the
+    /// queries. Equals `Auto` for a dictionary that is not [prepared](Dictionary::prepare).
     Flipped,
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level an eighth of a byte per
-    /// element for an index and, if there are several, 1.5 bytes for a filter; for the tree, unless all its elements
-    /// are visible, a quarter of a byte per element that says which are; and for a tree of several levels about three
-    /// bytes per element that say how they interleave, by which ranges are counted and listed. Waits. Answers do not
-    /// change.
+    /// Builds missing data that make lookups, counts and ranges fast. Waits. Answers do not change.
     ///
-    /// Calls that wait do this by themselves, the last part when ranges are asked for, once the tree has been asked for
-    /// one key, range or element per 32 elements; those that are queued use what is there.
+    /// - Per level: an index of an eighth of a byte per element and, if there are several levels, a filter of 1.5 bytes
+    ///   per element.
+    /// - Per tree, unless all its elements are visible: their visibility, a quarter of a byte per element.
+    /// - Per tree of several levels: the interleaving of the levels, about three bytes per element, by which ranges are
+    ///   counted and listed.
+    ///
+    /// Calls that wait do this by themselves, after one key, range or element of a range per 32 elements of the tree;
+    /// the interleaving only for ranges. Queued calls use existing data.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -258,7 +262,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.prepare_order()
     }
 
-    /// [`Dictionary::prepare`] without what only ranges need.
+    /// Builds the data of [`Dictionary::prepare`] without those that only ranges need.
     pub(in crate::gpu) fn prepare_lookups(&self) -> Result<(), Error> {
         if self.indexed.get().is_some() {
             return Ok(());
@@ -281,7 +285,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Builds indexes and, `with_filters`, filters of the levels, where they are missing. Waits.
+    /// Builds missing indexes and, if `with_filters`, filters of the levels. Waits.
     pub(in crate::gpu) fn prepare_levels(&self, with_filters: bool) -> Result<(), Error> {
         self.waiting(|stream| {
             for (_, elements) in &self.levels {
@@ -291,7 +295,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 }
                 let search_index = SearchIndex::new(stream, elements.keys(), with_filters)?;
                 stream.synchronize()?; // others may use it from now on
-                // Or another thread was faster, or the level has an index.
+                // Another thread was faster, or the level had an index already.
                 if let (Err(made), Some(there)) = (elements.search_index.set(search_index), elements.search_index.get())
                     && let Some(filter) = made.filter.into_inner()
                 {
@@ -302,19 +306,19 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         })
     }
 
-    /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays.
+    /// Notes `queries` keys of a call that waits, and prepares the tree if that pays off.
     pub(in crate::gpu) fn prepare_for(&self, queries: usize) -> Result<(), Error> {
         let asked = self.asked.fetch_add(queries as u64, Ordering::Relaxed) + queries as u64;
         let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_index()).map(|(_, l)| l.len).sum();
         let pays = self.indexed.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
         match if pays { self.prepare_lookups() } else { Ok(()) } {
-            // Answers do not need it.
+            // Answers do not depend on the search data.
             Err(Error::Gpu(error)) if error.is_out_of_memory() => Ok(()),
             done => done,
         }
     }
 
-    /// The table of the levels, with filters and indexes if they have been built and the method uses them.
+    /// Returns the table of the levels, with filters and indexes if they have been built and the method uses them.
     pub(in crate::gpu) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
         match (method, self.indexed.get()) {
             (LookupMethod::Halving, _) | (_, None) => &self.table,
@@ -322,13 +326,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
     }
 
-    /// Whether it is known, without looking, that each element is live and the only one of its key.
+    /// Whether each element is known, without a test, to be live and the only one of its key.
     fn all_visible(&self) -> bool {
         let resident = self.resident_len();
         resident < u64::from(u32::MAX) && self.live.get() == Some(&resident)
     }
 
-    /// What queries for ranges go by.
+    /// Returns the levels as queries for ranges use them.
     pub(in crate::gpu) fn sight(&self) -> Sight<'_> {
         let table = self.table(LookupMethod::Auto).global();
         let indexed = self.indexed.get();
@@ -344,7 +348,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 }
 
 impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
-    /// Whether there could be a filter and an index, and there is none.
+    /// Whether a possible filter or index is missing.
     fn lacks_index(&self) -> bool {
         self.len >= LEAST && self.len < u32::MAX as usize && self.search_index.get().is_none()
     }

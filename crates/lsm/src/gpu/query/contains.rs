@@ -1,4 +1,4 @@
-//! Which keys have a value, answered in device memory or as one `bool` per key.
+//! Membership of keys, answered in device memory or as one `bool` per key.
 
 use warpset_base::filter::LengthMismatch;
 use warpset_gpu::batch::{Answers, Stencil};
@@ -9,7 +9,7 @@ use crate::error::one_per_key;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// [`Dictionary::contains_bulk`] into a slice of the same length.
+    /// Writes the answers of [`Dictionary::contains_bulk`] to a slice of the same length.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
@@ -20,7 +20,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Whether each key on the device has a value: answer `i` becomes 1 or 0. Waits.
+    /// Tests keys on the device: answer `i` becomes 1 if key `i` has a value, otherwise 0. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device is refused.
@@ -34,30 +34,30 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.waiting(|stream| unsafe { self.contains_async_with(stream, keys, answers, method) })
     }
 
-    /// Queues what [`Dictionary::contains_device`] does.
+    /// Queues the work of [`Dictionary::contains_device`].
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`].
+    /// The contract of [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::contains_device`].
+    /// The errors of [`Dictionary::contains_device`].
     pub unsafe fn contains_async(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K::Stored>,
         answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { self.contains_async_with(stream, keys, answers, LookupMethod::Auto) }
     }
 
-    /// [`Dictionary::contains_async`] by a method.
+    /// Queues the test as [`Dictionary::contains_async`] does, by a given method.
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`].
+    /// The contract of [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::contains_device`].
+    /// The errors of [`Dictionary::contains_device`].
     pub unsafe fn contains_async_with(
         &self,
         stream: &Stream,
@@ -69,18 +69,18 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.device.expect_same(answers.device(), "a lookup in a dictionary")?;
         let bytes = Answers::bytes(answers.reborrow(), n)?;
         let mut found = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-        // SAFETY: there is room for a bit and for a byte per key; the bits are freed in the order of the stream; the
-        // caller answers for keys, answers and the dictionary.
+        // SAFETY: there are a bit and a byte per key; the bits are freed in stream order; keys, answers and the
+        // dictionary are covered by the contract of this function.
         unsafe {
             self.contains_bitmap_async_with(stream, keys, found.as_mut_slice(), method)?;
-            // A byte of 1 stays where the key was found.
+            // A byte remains 1 where the key is found.
             stream.fill_bytes(answers.slice_mut(..n), 1)?;
             Ok(Stencil::from(&found).apply(stream, bytes, n)?)
         }
     }
 
-    /// Whether keys on the device have a value: bit `i % 64` of word `i / 64` answers for key `i`; bits past the last
-    /// key become zero. Waits.
+    /// Tests keys on the device: bit `i % 64` of word `i / 64` is set if key `i` has a value; bits past the last key
+    /// become zero. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer bits than keys; memory of another device is refused.
@@ -94,30 +94,30 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.waiting(|stream| unsafe { self.contains_bitmap_async_with(stream, keys, answers, method) })
     }
 
-    /// Queues what [`Dictionary::contains_bitmap_device`] does.
+    /// Queues the work of [`Dictionary::contains_bitmap_device`].
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`].
+    /// The contract of [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::contains_bitmap_device`].
+    /// The errors of [`Dictionary::contains_bitmap_device`].
     pub unsafe fn contains_bitmap_async(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K::Stored>,
         answers: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { self.contains_bitmap_async_with(stream, keys, answers, LookupMethod::Auto) }
     }
 
-    /// [`Dictionary::contains_bitmap_async`] by a method.
+    /// Queues the test as [`Dictionary::contains_bitmap_async`] does, by a given method.
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`].
+    /// The contract of [`Dictionary::get_async`].
     ///
     /// # Errors
-    /// As for [`Dictionary::contains_bitmap_device`].
+    /// The errors of [`Dictionary::contains_bitmap_device`].
     pub unsafe fn contains_bitmap_async_with(
         &self,
         stream: &Stream,
@@ -132,7 +132,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
         // Values of no words are not written.
         let values = answers.global_mut().cast();
-        // SAFETY: there is room; the caller answers for the rest.
+        // SAFETY: there is a bit per key; the rest is the contract of this function.
         unsafe { self.queue_lookup(stream, method, keys, values, 0, answers.slice_mut(..words)) }
     }
 }

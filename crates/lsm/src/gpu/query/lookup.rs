@@ -1,4 +1,4 @@
-//! How lookups are queued: by which method, and what each launches.
+//! Queues of lookups: choice of the method, and launches of each.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::lsm::flipped::{self, lsm_descends, lsm_lookup_flipped};
@@ -12,25 +12,27 @@ use crate::Error;
 use crate::gpu::device_run::publish_with;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
-/// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for
-/// others.
+/// Fewest queries and elements for which `LookupMethod::Auto` sorts: faster from there on for both present and absent
+/// keys.
 const MANY_QUERIES: usize = 1 << 22;
 const MANY_ELEMENTS: u64 = 1 << 26;
 /// Highest bits that queries are sorted by: two passes of the sort.
 const SORTED_BITS: u32 = 16;
-/// Sorted queries search if there are more elements than this for each, and otherwise elements look for them.
+/// Elements per sorted query above which queries search for elements, and below which elements search for queries.
 const SCATTERED_ELEMENTS: u64 = 2;
-/// Queries from which on `LookupMethod::Auto` flips the lookup if they ascend; fewer are as fast with filters.
+/// Fewest ascending queries for which `LookupMethod::Auto` flips the lookup; filters are as fast for fewer.
 pub(in crate::gpu) const FLIPPED_FROM: usize = if cfg!(test) { 1 << 12 } else { 1 << 22 };
-/// Elements of a level per query up to which they look for their queries.
+/// Largest number of elements of a level per query for which elements search for queries.
 const FLIPPED_ELEMENTS: u32 = 2;
-/// Bytes of answers that are put to their places together.
+/// Bytes of answers that are scattered together.
 const WINDOW_BYTES: usize = if cfg!(test) { 1 << 13 } else { 16 << 20 };
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
+    /// Queues a lookup.
+    ///
     /// # Safety
-    /// As for [`Dictionary::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words`
-    /// words per key.
+    /// The contract of [`Dictionary::get_async`]; `found` has a bit per key, and `out_values` is valid for a value of
+    /// `value_words` words per key.
     pub(in crate::gpu) unsafe fn queue_lookup(
         &self,
         stream: &Stream,
@@ -58,7 +60,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let is_known = known != visibility::UNKNOWN && n <= u32::MAX as usize;
         let asked = Query { keys, table, levels, visible, known };
         if is_known && method == LookupMethod::Flipped {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             return unsafe { self.queue_flipped(stream, asked, out_values, value_words, found) };
         }
         let sorts = match method {
@@ -67,7 +69,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             LookupMethod::Filtered | LookupMethod::Halving | LookupMethod::Flipped => false,
         };
         if is_known && sorts && self.indexed.get().is_some() {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             let queued = unsafe { self.queue_sorted(stream, asked, out_values, value_words, found.reborrow()) };
             match queued {
                 Err(Error::Gpu(GpuError::OutOfMemory { .. })) if method == LookupMethod::Auto => {}
@@ -76,7 +78,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
         let (queries, found) = (keys.global(), found.global_mut());
         let kernel = lsm_lookup { table, levels, visible, known, queries, n, out_values, value_words, found };
-        // SAFETY: the table is of these levels; the caller answers for the rest.
+        // SAFETY: the table is of these levels; the rest is the contract of this function.
         unsafe { kernel.launch(stream, LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK))? };
         Ok(())
     }
@@ -84,8 +86,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// Queues a lookup of queries that are sorted by their highest bits first.
     ///
     /// # Safety
-    /// As for [`Dictionary::queue_lookup`]; it is known which elements are visible, and there are at least one and at
-    /// most 2^32 - 1 queries.
+    /// The contract of [`Dictionary::queue_lookup`]; the visibility of the elements is known, and there are 1 to 2^32 -
+    /// 1 queries.
     unsafe fn queue_sorted(
         &self,
         stream: &Stream,
@@ -101,8 +103,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         stream.fill_bytes(found.reborrow(), 0)?;
         let key_bits = 8 * size_of::<K>() as u32;
         let by = By::ascending().bits(key_bits - SORTED_BITS..key_bits);
-        // SAFETY: scratch is new, long enough and freed in the order of the stream; the table is of these levels; the
-        // caller answers for the rest.
+        // SAFETY: scratch is new, long enough and freed in stream order; the table is of these levels; the rest is the
+        // contract of this function.
         unsafe {
             lsm_places { out: numbers.global_mut(), n }.launch(stream, LaunchConfig::covering(n, lookup::BLOCK))?;
             sort_pairs_async(stream, asked.keys, numbers.as_slice(), &mut sorted, &mut places, by)?;
@@ -130,10 +132,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Queues a lookup of queries that are about sorted.
+    /// Queues a lookup of nearly sorted queries.
     ///
     /// # Safety
-    /// As for [`Dictionary::queue_sorted`].
+    /// The contract of [`Dictionary::queue_sorted`].
     unsafe fn queue_flipped(
         &self,
         stream: &Stream,
@@ -150,13 +152,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let kernel =
             lsm_lookup_flipped { table, levels, visible, all, most, queries, n, out_values, value_words, found };
         let config = LaunchConfig::new(n.div_ceil(flipped::TILE as usize) as u32, flipped::BLOCK);
-        // SAFETY: the table is of these levels, which have fewer than 2^32 elements, since it is known which are
-        // visible; the caller answers for the rest.
+        // SAFETY: the table is of these levels, which have fewer than 2^32 elements, since their visibility is known;
+        // the rest is the contract of this function.
         unsafe { kernel.launch(stream, config.shared(flipped::shared_bytes::<K::Stored>(value_words)))? };
         Ok(())
     }
 
-    /// The method for a lookup by a call that waits, and what makes it fast: queries that ascend look for nothing.
+    /// Chooses the method for a lookup by a call that waits, and builds its data. Queries that ascend need none.
     pub(in crate::gpu) fn method_for(
         &self,
         n: usize,
@@ -167,7 +169,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(if flips && self.sight().is_known() { LookupMethod::Flipped } else { LookupMethod::Auto })
     }
 
-    /// Builds what a method needs, for a call that waits, and says by which method it asks.
+    /// Builds the data that a method needs, for a call that waits, and returns the method to use.
     pub(in crate::gpu) fn prepare_method(
         &self,
         method: LookupMethod,
@@ -201,7 +203,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 }
 
-/// Queries, and the tree that they go to.
+/// Queries, and the tree to search.
 #[derive(Clone, Copy)]
 struct Query<'a, K> {
     keys: DeviceSlice<'a, K>,
@@ -211,7 +213,7 @@ struct Query<'a, K> {
     known: u32,
 }
 
-/// Blocks for `n` queries, one per thread.
+/// Returns the blocks for `n` queries, one thread per query.
 fn lookup_blocks(n: usize) -> Result<u32, Error> {
     let max = i32::MAX as usize * lookup::BLOCK as usize;
     if n > max {

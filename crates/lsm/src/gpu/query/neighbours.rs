@@ -9,15 +9,15 @@ use crate::Error;
 use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 
-/// Blocks for each multiprocessor; they go on in strides.
+/// Blocks per multiprocessor; grid-stride.
 const BLOCKS: u32 = 8;
 
-/// Which neighbour.
+/// Kind of neighbour.
 #[derive(Clone, Copy)]
 struct Sought {
-    /// The nearest key above; otherwise the nearest below.
+    /// The nearest key above; otherwise the nearest key below.
     upwards: bool,
-    /// Whether the key itself is one.
+    /// Whether the key itself counts.
     inclusive: bool,
 }
 
@@ -26,23 +26,23 @@ const PREDECESSOR: Sought = Sought { upwards: false, inclusive: false };
 const FIRST_FROM: Sought = Sought { upwards: true, inclusive: true };
 const LAST_TO: Sought = Sought { upwards: false, inclusive: true };
 
-/// Where the neighbours of keys go, in device memory: for [`Dictionary::successor_device`] and its like.
+/// Output of neighbour queries in device memory, such as [`Dictionary::successor_device`].
 ///
-/// Bit `i % 64` of word `i / 64` of `found` says whether key `i` has a neighbour, which then is key `i` of `keys` with
-/// value `i` of `values`; both are zero otherwise. Values `()` take no memory: pass an empty slice.
+/// Bit `i % 64` of word `i / 64` of `found` is set if key `i` has a neighbour, which is key `i` of `keys` with value
+/// `i` of `values`; otherwise both are zero. For values `()` pass an empty slice.
 #[derive(Debug)]
 pub struct NeighboursMut<'a, K: DeviceKey, V: DeviceValue> {
-    /// Room for one per key that is asked for.
+    /// One place per query.
     pub keys: DeviceSliceMut<'a, K::Stored>,
-    /// Room for one per key that is asked for.
+    /// One place per query.
     pub values: DeviceSliceMut<'a, V::Stored>,
-    /// Room for one bit per key that is asked for, in whole words.
+    /// One bit per query, in whole words.
     pub found: DeviceSliceMut<'a, u64>,
 }
 
 /// Neighbours.
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// The smallest key above each of `keys` that has a value, with its value.
+    /// Returns the smallest key above each of `keys` that has a value, with its value.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -50,7 +50,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.neighbours_of(keys, SUCCESSOR)
     }
 
-    /// The largest key below each of `keys` that has a value, with its value.
+    /// Returns the largest key below each of `keys` that has a value, with its value.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -58,7 +58,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.neighbours_of(keys, PREDECESSOR)
     }
 
-    /// The smallest key that has a value, with its value.
+    /// Returns the smallest key that has a value, with its value.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -66,7 +66,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(self.neighbours_of(&[K::MIN], FIRST_FROM)?.pop().flatten())
     }
 
-    /// The largest key that has a value, with its value.
+    /// Returns the largest key that has a value, with its value.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -74,7 +74,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(self.neighbours_of(&[K::MAX], LAST_TO)?.pop().flatten())
     }
 
-    /// [`Dictionary::successor_bulk`] of keys on the device. Waits.
+    /// Finds neighbours as [`Dictionary::successor_bulk`] does, keys on the device. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
@@ -88,7 +88,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.waiting(|stream| unsafe { self.successor_async(stream, keys, out) })
     }
 
-    /// [`Dictionary::predecessor_bulk`] of keys on the device. Waits.
+    /// Finds neighbours as [`Dictionary::predecessor_bulk`] does, keys on the device. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
@@ -102,37 +102,37 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.waiting(|stream| unsafe { self.predecessor_async(stream, keys, out) })
     }
 
-    /// Queues what [`Dictionary::successor_device`] does.
+    /// Queues the work of [`Dictionary::successor_device`].
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`]: `out` stands for values and bits there.
+    /// The contract of [`Dictionary::get_async`], for all parts of `out`.
     ///
     /// # Errors
-    /// As for [`Dictionary::successor_device`].
+    /// The errors of [`Dictionary::successor_device`].
     pub unsafe fn successor_async(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K::Stored>,
         out: NeighboursMut<'_, K, V>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { self.queue_neighbours(stream, keys, out, SUCCESSOR) }
     }
 
-    /// Queues what [`Dictionary::predecessor_device`] does.
+    /// Queues the work of [`Dictionary::predecessor_device`].
     ///
     /// # Safety
-    /// As for [`Dictionary::get_async`]: `out` stands for values and bits there.
+    /// The contract of [`Dictionary::get_async`], for all parts of `out`.
     ///
     /// # Errors
-    /// As for [`Dictionary::predecessor_device`].
+    /// The errors of [`Dictionary::predecessor_device`].
     pub unsafe fn predecessor_async(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K::Stored>,
         out: NeighboursMut<'_, K, V>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { self.queue_neighbours(stream, keys, out, PREDECESSOR) }
     }
 
@@ -146,7 +146,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let (mut keys, mut values) = (vec![K::zeroed(); asked.len()], vec![V::NONE; asked.len()]);
         let queries = K::stored(asked);
         self.waiting(|stream| {
-            // SAFETY: the slice is borrowed until the work has been waited for.
+            // SAFETY: the slice is borrowed until the work has finished.
             let queries = unsafe { stream.from_slice_async(&queries)? };
             let mut out_keys = stream.alloc_uninit::<K::Stored>(asked.len())?;
             let mut out_values = stream.alloc_uninit::<V::Stored>(values_len)?;
@@ -156,7 +156,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
                 values: out_values.as_mut_slice(),
                 found: out_found.as_mut_slice(),
             };
-            // SAFETY: the memory is freed in the order of the stream, which is waited for.
+            // SAFETY: the memory is freed in stream order, which is waited for.
             unsafe { self.queue_neighbours(stream, queries.as_slice(), out, sought)? };
             K::download(stream, out_keys.as_slice(), &mut keys)?;
             stream.download(&out_values, V::stored_mut(&mut values))?;
@@ -166,8 +166,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(elements.map(|(i, element)| (found[i / 64] >> (i % 64) & 1 == 1).then_some(element)).collect())
     }
 
+    /// Queues a search for neighbours.
+    ///
     /// # Safety
-    /// As for [`Dictionary::successor_async`].
+    /// The contract of [`Dictionary::successor_async`].
     unsafe fn queue_neighbours(
         &self,
         stream: &Stream,
@@ -205,8 +207,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             found: out.found.global_mut(),
         };
         let config = LaunchConfig::new(n.div_ceil(queries_per_block).min(most) as u32, neighbours::BLOCK);
-        // SAFETY: the table is of these levels; lengths were checked; the bits are zero; the caller answers for the
-        // rest.
+        // SAFETY: the table is of these levels; lengths were checked; the bits are zero; the rest is the contract of
+        // this function.
         unsafe {
             kernel.launch(stream, config)?;
             Ok(answers.finish(stream)?)

@@ -1,4 +1,4 @@
-//! Ranges whose elements do not fit in device memory, or are more than the caller wants at a time: in pieces.
+//! Ranges in chunks, for results that do not fit in device memory or are larger than the caller wants at a time.
 
 use std::fmt;
 use std::ops::{Range, RangeBounds, RangeInclusive};
@@ -12,14 +12,14 @@ use crate::gpu::{DeviceKey, DeviceRanges, DeviceValue, Dictionary, StoredKey};
 use crate::query::range::ends;
 use crate::{Error, OrderedKey, Ranges};
 
-/// Ranges of a piece at most: what is counted of them takes memory, too.
+/// Largest number of ranges per chunk: their counts take memory, too.
 const MOST_RANGES: usize = 1 << 22;
-/// Parts that a range is cut into at a time.
+/// Number of parts of one cut of a range.
 const CUTS: u128 = 64;
-/// Where pieces for host memory do not fit, they are halved, down to this many elements.
+/// Smallest chunk for host memory; chunks that do not fit are halved down to this number of elements.
 const LEAST: u64 = 1 << 10;
 
-/// Memory for that many elements of ranges.
+/// Returns memory for `len` elements of ranges.
 pub(in crate::gpu) fn room_for<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     elements: usize,
@@ -40,49 +40,49 @@ pub(in crate::gpu) fn room_for<K: StoredKey, V: DeviceValue>(
 }
 
 fn element_bytes<K, V: DeviceValue>() -> u64 {
-    // Beside rows are their addresses, until they have been copied.
+    // Values in rows need memory for their addresses until they have been copied.
     let carried = if V::IN_ROWS { 4 * V::WORDS as usize } else { 0 };
     (size_of::<K>() + size_of::<V>() + carried) as u64
 }
 
 /// Some of the elements of several ranges of keys, in device memory: an item of [`RangeChunks`].
 pub struct RangeChunk<K: DeviceKey, V: DeviceValue> {
-    /// Which ranges: several whole ones, or one. The elements of one may be only a part of those that it has; the next
-    /// pieces then are of the same range, with larger keys.
+    /// Ranges of the chunk: several whole ones, or one. A single range may be incomplete; then the next chunks continue
+    /// it with larger keys.
     pub ranges: Range<usize>,
-    /// Their elements; offsets are those within the piece.
+    /// Elements; offsets are relative to the chunk.
     pub elements: DeviceRanges<K, V>,
 }
 
-/// The elements of several ranges of keys in pieces of limited size: made by [`Dictionary::range_chunks_device`]. Ends
-/// after an error.
+/// Elements of several ranges of keys, in chunks of limited size: the result of [`Dictionary::range_chunks_device`].
+/// Ends after an error.
 pub struct RangeChunks<'a, K: DeviceKey, V: DeviceValue, P> {
     of: &'a Dictionary<K, V, P>,
     lows: DeviceSlice<'a, K::Stored>,
     highs: DeviceSlice<'a, K::Stored>,
-    /// How many elements each range has.
+    /// Number of elements of each range.
     counts: Vec<u64>,
-    /// Elements of a piece at most.
+    /// Largest number of elements per chunk.
     most: u64,
-    /// The first range that is not done.
+    /// First range that is not finished.
     next: usize,
-    /// What is left of that range if it has more elements than a piece.
+    /// Remaining parts of that range, if it has more elements than a chunk.
     parts: Parts<K::Stored>,
 }
 
-/// The elements of one range of keys, ascending, in pieces of limited size, each in device memory of its own: made by
+/// Elements of one range of keys, ascending, in chunks of limited size, each in device memory of its own: the result of
 /// [`Dictionary::range_cursor`]. Ends after an error.
 pub struct RangeCursor<'a, K: DeviceKey, V: DeviceValue, P> {
     of: &'a Dictionary<K, V, P>,
-    /// Elements of a piece at most.
+    /// Largest number of elements per chunk.
     most: u64,
     parts: Parts<K::Stored>,
 }
 
-/// What is left of a range: the part with the least keys is the last one.
+/// Remaining parts of a range; the part with the least keys is last.
 type Parts<K> = Vec<SubRange<K>>;
 
-/// A part of a range of keys, and how many elements it has.
+/// Part of a range of keys, with its number of elements.
 #[derive(Clone, Copy)]
 struct SubRange<K> {
     low: K,
@@ -90,10 +90,10 @@ struct SubRange<K> {
     count: u64,
 }
 
-/// Ranges, in pieces where they need to be.
+/// Ranges, in chunks where necessary.
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// The keys of each range that have a value, with their values, in one piece of host memory. Where they are more
-    /// than the device has memory for, it works through them in pieces.
+    /// Returns the keys of each range that have a value, with their values, in one piece of host memory. Works in
+    /// chunks if the device lacks memory for all of them.
     ///
     /// # Errors
     /// [`Error::Gpu`]; [`Error::OutOfMemory`] if the host has not enough memory.
@@ -104,8 +104,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
     }
 
-    /// The elements from each of `lows` to that of `highs` in pieces of at most `most` elements (0 counts as 1), each
-    /// in device memory of its own. Counts all of them first, and waits.
+    /// Iterates over the elements from each of `lows` to the same element of `highs`, in chunks of at most `most`
+    /// elements (0 counts as 1), each in device memory of its own. Counts all of them first, and waits.
     ///
     /// ```
     /// use warpset_gpu::Device;
@@ -126,8 +126,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused. Of an item:
-    /// [`Error::RangesTooLarge`] if there is no memory for the piece.
+    /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused. An item is
+    /// [`Error::RangesTooLarge`] if there is no memory for the chunk.
     pub fn range_chunks_device<'a>(
         &'a self,
         lows: DeviceSlice<'a, K::Stored>,
@@ -145,9 +145,9 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(RangeChunks { of: self, lows, highs, counts, most: (most as u64).max(1), next: 0, parts: Vec::new() })
     }
 
-    /// A cursor over the elements of one range, ascending, which yields pieces of at most `most` elements (0 counts as
-    /// 1), each in device memory of its own, so that a range of any length is worked through in bounded memory. Counts
-    /// the range first, and waits. The offsets of a piece are 0 and its length.
+    /// Returns a cursor over the elements of one range, ascending, in chunks of at most `most` elements (0 counts as
+    /// 1), each in device memory of its own. A range of any length thus needs bounded memory. Counts the range first,
+    /// and waits. The offsets of a chunk are 0 and its length.
     ///
     /// ```
     /// use warpset_gpu::Device;
@@ -169,7 +169,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Gpu`]. Of an item: [`Error::RangesTooLarge`] if there is no memory for the piece.
+    /// [`Error::Gpu`]. An item is [`Error::RangesTooLarge`] if there is no memory for the chunk.
     pub fn range_cursor<R: RangeBounds<K>>(&self, range: R, most: usize) -> Result<RangeCursor<'_, K, V, P>, Error> {
         let mut parts = Vec::new();
         if let Some((low, high)) = ends(&range) {
@@ -216,7 +216,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     }
 }
 
-/// Room for `len` items in all.
+/// Reserves memory for `len` items in all.
 fn reserve<T>(items: &mut Vec<T>, len: u64) -> Result<(), OutOfMemory> {
     let more = (len as usize).saturating_sub(items.len());
     items.try_reserve_exact(more).map_err(|_| OutOfMemory { bytes: len.saturating_mul(size_of::<T>() as u64) })
@@ -231,12 +231,12 @@ fn is_device_full(error: &Error) -> bool {
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> RangeChunks<'_, K, V, P> {
-    /// How many elements each range has.
+    /// Returns the number of elements of each range.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The next piece; there is one. After an error everything is as it was.
+    /// Returns the next chunk, which exists. An error changes nothing.
     fn next_piece(&mut self) -> Result<RangeChunk<K, V>, Error> {
         if self.parts.is_empty() {
             if self.counts[self.next] <= self.most {
@@ -247,7 +247,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangeChunks<'_, K, V, P> {
         self.part_of_range()
     }
 
-    /// As many ranges as fit in a piece.
+    /// Takes the next ranges that fit in a chunk.
     fn whole_ranges(&mut self) -> Result<RangeChunk<K, V>, Error> {
         let mut sum = 0;
         let fit = self.counts[self.next..].iter().take(MOST_RANGES).take_while(|&&count| {
@@ -260,7 +260,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangeChunks<'_, K, V, P> {
         Ok(RangeChunk { ranges, elements })
     }
 
-    /// The range that comes next.
+    /// Returns the next range.
     fn whole_range(&self) -> Result<SubRange<K::Stored>, Error> {
         let end = |ends: &DeviceSlice<'_, K::Stored>| -> Result<K::Stored, Error> {
             let mut key = [K::Stored::MIN];
@@ -270,7 +270,7 @@ impl<K: DeviceKey, V: DeviceValue, P> RangeChunks<'_, K, V, P> {
         Ok(SubRange { low: end(&self.lows)?, high: end(&self.highs)?, count: self.counts[self.next] })
     }
 
-    /// As many parts of the next range as fit in a piece.
+    /// Takes the next parts of the next range that fit in a chunk.
     fn part_of_range(&mut self) -> Result<RangeChunk<K, V>, Error> {
         let elements = self.of.next_parts(&mut self.parts, self.most)?;
         let ranges = self.next..self.next + 1;
@@ -282,8 +282,8 @@ impl<K: DeviceKey, V: DeviceValue, P> RangeChunks<'_, K, V, P> {
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// The elements of as many parts of a range as fit in a piece, which are taken away; there is at least one. After
-    /// an error what is left is as much as before.
+    /// Takes the next parts of a range that fit in a chunk, at least one, and returns their elements. An error changes
+    /// nothing.
     fn next_parts(&self, parts: &mut Parts<K::Stored>, most: u64) -> Result<DeviceRanges<K, V>, Error> {
         while let Some(part) = parts.last().filter(|part| part.count > most) {
             let cut = self.cut(part)?;
@@ -304,7 +304,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(elements)
     }
 
-    /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have
+    /// Cuts a part, which has at least two keys, into parts of equal numbers of possible keys, and returns those with
     /// elements.
     fn cut(&self, part: &SubRange<K::Stored>) -> Result<Vec<SubRange<K::Stored>>, Error> {
         let (low, high) = (part.low.to_u128(), part.high.to_u128());
@@ -338,7 +338,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Iterator for RangeChunks<'_, K, V, P> {
 impl<K: DeviceKey, V: DeviceValue, P> std::iter::FusedIterator for RangeChunks<'_, K, V, P> {}
 
 impl<K: DeviceKey, V: DeviceValue, P> RangeCursor<'_, K, V, P> {
-    /// How many elements are left.
+    /// Returns the number of remaining elements.
     pub fn remaining(&self) -> u64 {
         self.parts.iter().map(|part| part.count).sum()
     }

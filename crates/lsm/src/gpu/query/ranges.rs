@@ -1,4 +1,7 @@
-//! How ranges are counted and listed: by what is known of the tree, first how many elements each has, then all of them.
+//! Counts and lists of ranges on devices.
+//!
+//! The kernels depend on the available search data: an interleaving order, the visibility of elements, or neither.
+//! First the elements of each range are counted, then all are listed.
 
 use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
@@ -19,40 +22,40 @@ use crate::gpu::query::range_chunks::room_for;
 use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 
-/// A tree of fewer elements is not looked into for long ranges.
+/// Fewest elements of a tree for which the lengths of ranges are examined.
 const FEW: u64 = 1 << 16;
-/// A warp goes through that many elements of a range about as fast as a lookup takes.
+/// Elements of a range that a warp scans in about the time of a lookup.
 const ELEMENTS_PER_LOOKUP: usize = 8;
-/// Blocks of kernels for ranges for each multiprocessor; they go on in strides.
+/// Blocks per multiprocessor of kernels for ranges; grid-stride.
 const BLOCKS: u32 = 8;
-/// What counting finds of the levels is kept for listing, if it takes no more words than this.
+/// Largest number of words in which counting keeps its results for listing.
 const MOST_KEPT: usize = 1 << 26;
-/// Where [`Kept::totals`] has the number of long queries and of their tasks, and after it that of their elements;
-/// before it, that of all results.
+/// Place in [`Kept::totals`] of the number of long queries and of their tasks. Their elements follow; the number of all
+/// results comes before.
 const LONG_COUNT: usize = 1;
 
-/// What counting finds, for listing.
+/// Results of counting that listing uses.
 pub(in crate::gpu) struct Kept {
-    /// With an order, a word for each query; otherwise one for each query and level, unless that would be too many.
+    /// With an order, one word per query; otherwise one per query and level, unless that would be too many.
     spans: Option<DeviceVec<u64>>,
-    /// The queries of more elements than a warp has lanes.
+    /// Queries with more elements than a warp has lanes.
     long: DeviceVec<u64>,
     /// Numbers that the host needs.
     totals: DeviceVec<u64>,
 }
 
-/// Counts of queries, and what listing needs besides.
+/// Counts of queries, and the data that listing needs besides.
 struct Counted {
-    /// Added up, and how many elements there are in all.
+    /// Prefix sums of the counts, with the number of all elements at the end.
     offsets: DeviceVec<u64>,
     kept: Kept,
     totals: [u64; 3],
 }
 
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// Notes that a call that waits asks for these ranges, and prepares the tree if that pays: if there are many
-    /// ranges, or many elements in them. One warp goes through a range whose elements are not known to be visible,
-    /// however long it is.
+    /// Notes these ranges of a call that waits, and prepares the tree if that pays off: for many ranges, or many
+    /// elements in them. A range whose elements are not known to be visible is processed by one warp, however long it
+    /// is.
     pub(in crate::gpu) fn prepare_for_ranges(
         &self,
         stream: &Stream,
@@ -89,10 +92,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.prepare_for(total[0] as usize / ELEMENTS_PER_LOOKUP)
     }
 
-    /// Counts by what is known of the tree; `kept` takes what a list needs besides.
+    /// Queues counting by the available search data; `kept` takes the results that a list needs besides.
     ///
     /// # Safety
-    /// As for [`Dictionary::count_range_async`], lengths checked; what is kept has room for these queries.
+    /// The contract of [`Dictionary::count_range_async`], with checked lengths; the memory of `kept` suffices for these
+    /// queries.
     pub(in crate::gpu) unsafe fn queue_count(
         &self,
         stream: &Stream,
@@ -108,7 +112,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
         let Sight { table, levels, visible, known, .. } = *sight;
         let counts = counts.global_mut();
-        // Nothing is written there if nothing is kept.
+        // Without `kept`, nothing is written to these.
         let (mut list, mut keep, mut spans, mut long, mut long_count) = (0, 0, counts, counts, counts);
         if let Some(kept) = kept {
             list = sight.listing();
@@ -118,7 +122,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             }
         }
         let (lows, highs) = (lows.global(), highs.global());
-        // SAFETY: the table is of these levels, and the order too; the caller answers for the rest.
+        // SAFETY: the table and the order are those of these levels; the rest is the contract of this function.
         unsafe {
             if let Some(order) = sight.order {
                 let (order, located) = (order.table, spans);
@@ -145,10 +149,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(())
     }
 
-    /// Counts and adds up. Waits for the stream.
+    /// Counts, and computes prefix sums. Waits for the stream.
     ///
     /// # Safety
-    /// As for [`Dictionary::list`].
+    /// The contract of [`Dictionary::list`].
     unsafe fn counted(
         &self,
         stream: &Stream,
@@ -166,7 +170,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             totals: stream.alloc_zeroed(3)?,
         };
         stream.fill_bytes(offsets.slice_mut(n..), 0)?;
-        // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
+        // SAFETY: the offsets are new, with a place for each count and one more; the rest is the contract of this
+        // function.
         unsafe {
             self.queue_count(stream, sight, lows, highs, offsets.slice_mut(..n), Some(&mut kept))?;
             exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
@@ -177,11 +182,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(Counted { offsets, kept, totals })
     }
 
-    /// Counts, adds up, and lists. Waits for the stream in between.
+    /// Counts, computes prefix sums, and queues the listing. Waits for the stream in between.
     ///
     /// # Safety
-    /// As for [`Dictionary::count_range_async`], lengths checked; nothing else is done with the result before the
-    /// stream has passed.
+    /// The contract of [`Dictionary::count_range_async`], with checked lengths; nothing else accesses the result before
+    /// the stream has passed.
     pub(in crate::gpu) unsafe fn list(
         &self,
         stream: &Stream,
@@ -190,7 +195,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     ) -> Result<DeviceRanges<K, V>, Error> {
         let n = lows.len();
         let mut sight = self.sight();
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         let mut counted = unsafe { self.counted(stream, &sight, lows, highs)? };
         if counted.totals[2] != 0 && self.prepare_order_for(counted.totals[2])? {
             sight = self.sight();
@@ -206,14 +211,15 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
             let (lows, highs) = (lows.global(), highs.global());
             let mut answers = AnswerBuffer::<V>::new(stream, to_values.as_mut_slice())?;
             let (keys, values, value_words) = (to_keys.global_mut(), answers.global_mut(), V::WORDS);
-            // Nothing is read there if none are kept.
+            // Without kept spans, nothing is read from these.
             let (spans, long) = (kept.spans.as_ref().unwrap_or(&offsets).global(), kept.long.global());
             let (kept, offsets) = (kept.spans.is_some().into(), offsets.global());
             let mut owners = stream.alloc_uninit::<u32>(if tasks == long_len { 0 } else { tasks as usize })?;
             let mut own = stream.alloc_uninit::<u64>(if tasks == 0 { totals[2] as usize } else { 0 })?;
             let long_config = self.warps_for(if tasks == 0 { long_len } else { tasks } as usize);
-            // SAFETY: the outputs are new and as long as the counts add up to; an order is that of the tree, or made
-            // for these queries, with a word for each of their elements; the caller answers for the rest.
+            // SAFETY: the outputs are new and have the length of the summed counts. An order is that of the tree, or
+            // made for these queries, with a word for each of their elements. The rest is the contract of this
+            // function.
             unsafe {
                 if tasks > long_len {
                     lsm_owners { long, long_len, tasks, owners: owners.global_mut() }
@@ -261,12 +267,12 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(DeviceRanges { offsets, keys: to_keys, values: to_values })
     }
 
-    /// A thread for each of `n` queries.
+    /// Returns a launch of one thread for each of `n` queries.
     fn threads_for(&self, n: usize) -> LaunchConfig {
         self.warps_for(n.div_ceil(32))
     }
 
-    /// Warps for `n` queries.
+    /// Returns a launch of one warp for each of `n` queries.
     fn warps_for(&self, n: usize) -> LaunchConfig {
         let most = self.device.properties().multiprocessors * BLOCKS;
         LaunchConfig::new(n.div_ceil(groups::WARPS as usize).min(most as usize) as u32, groups::BLOCK)

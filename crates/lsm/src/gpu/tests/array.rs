@@ -61,7 +61,7 @@ fn updates_as_on_the_host() {
     }
 }
 
-/// Queued updates of arrays and trees, all three kinds, and what is there before and after a cleanup.
+/// Tests queued updates of arrays and trees, all three kinds, before and after a cleanup.
 #[test]
 fn queued_updates_answer_at_once_and_are_cleaned_up_later() {
     for device in testing::devices(22) {

@@ -9,7 +9,7 @@ fn keys(n: u64, seed: u64) -> Vec<u32> {
     (0..n).map(|i| (mix(i, seed) % 500) as u32).collect()
 }
 
-/// The tree of these tests: three batches on two levels, and some removals.
+/// Returns a tree of three batches on two levels, and some removals.
 fn tree() -> Lsm<u32, u32> {
     let mut tree = Lsm::builder().batch_size(64).cleanup(CleanupPolicy::Manual).build().unwrap();
     for batch in 0..3 {

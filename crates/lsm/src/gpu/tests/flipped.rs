@@ -10,7 +10,7 @@ use crate::{CleanupPolicy, Lsm};
 /// Numbers of queries: of part of a word of answers, of a word and of a tile more than one.
 const LENGTHS: [u64; 4] = [1, 63, 400, 2500];
 
-/// How queries are spread: a name, and query `i` of `n`.
+/// Distribution of queries: a name, and a function from `i` and `n` to query `i` of `n`.
 type Spread = (&'static str, fn(u64, u64) -> u64);
 
 fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(device: &Device, spread: fn(u64) -> K, value: fn(u64) -> V) {
@@ -72,7 +72,7 @@ fn elements_look_for_their_queries() {
     }
 }
 
-/// Many queries that ascend, asked by calls that wait: the lookup is flipped, unless they do not.
+/// Tests many queries by calls that wait: the lookup is flipped if and only if they ascend.
 #[test]
 fn many_ascending_queries_are_flipped() {
     for device in testing::devices(17) {

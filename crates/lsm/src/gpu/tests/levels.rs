@@ -1,4 +1,5 @@
-//! As many levels as kernels know, a lane for each, of a few elements: full ones would not fit in memory.
+//! The largest number of levels that kernels support, one lane each, with few elements: full ones would not fit in
+//! memory.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use super::super::{DeviceKey, DeviceValue, LookupMethod};
 use crate::level::{Level, LevelIndex};
 use crate::{CleanupPolicy, Error, Lsm, cpu};
 
-/// A tree whose level `i` has a key that all have, a key of its own, and in every third a tombstone that hides the key
-/// of the next one.
+/// Returns a tree in which level `i` has a key that all levels have, a key of its own and, every third level, a
+/// tombstone that hides the key of the next one.
 fn tree<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>>(levels: u32) -> cpu::Lsm<K, K> {
     let builder = Lsm::<K, K>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
     let level = |i: u32| {

@@ -23,7 +23,7 @@ fn memory_of_the_caller() {
             let values: Vec<Row> = (0..75).map(|i| row(i + 100 * batch)).collect();
             let removed: Vec<u8> = (0..75).map(|i| u8::from(batch == 3 && i % 4 == 0)).collect();
             let (on_device, flags) = (device.from_slice(&keys).unwrap(), device.from_slice(&removed).unwrap());
-            // Rows of 12 bytes that begin within an allocation, and past it a row that is nobody's.
+            // Rows of 12 bytes that start within an allocation, followed by a row outside the slice.
             let rows = device.from_slice(&[&[row(9); 1], &values[..], &[row(8); 1]].concat()).unwrap();
             let rows = rows.slice(1..76);
             if batch == 3 {

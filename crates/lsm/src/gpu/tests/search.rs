@@ -7,7 +7,7 @@ use warpset_gpu::{Device, testing};
 use super::super::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::{CleanupPolicy, Lsm, OrderedKey, SortedArray};
 
-/// The `i`-th of `n` keys, by the kind of the spread.
+/// Returns the `i`-th of `n` keys, by the kind of the distribution.
 fn spread<K: OrderedKey>(kind: u64, i: u64, n: u64) -> K {
     let top = K::MAX.to_u64();
     K::from_u64(match kind {

@@ -1,4 +1,4 @@
-//! A batch becomes a sorted run on the device: in the order that `crate::batch` describes, queued without waiting.
+//! Sort of a batch on the device, in the order of `crate::batch`, queued without waiting.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::batch::{BLOCK, INSERTION, lsm_gather, lsm_ones, lsm_order, lsm_take};
@@ -11,19 +11,19 @@ use crate::gpu::device_run::DeviceElements;
 use crate::gpu::wide_values;
 use crate::gpu::{DeviceValue, StoredKey};
 
-/// The most elements of a mixed batch, whose places share a word with a flag.
+/// Largest number of elements of a mixed batch: places share a word with a flag.
 const MOST_MIXED: usize = INSERTION as usize;
-/// Blocks of launches whose threads go on in strides.
+/// Largest number of blocks of grid-stride launches.
 const MOST_BLOCKS: usize = 1 << 16;
 
 fn covering(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize).clamp(1, MOST_BLOCKS) as u32, BLOCK)
 }
 
-/// Queues insertions; there is at least one.
+/// Queues insertions, at least one, with one value per key.
 ///
 /// # Safety
-/// Until `stream` has passed this work, keys and values, of which there are as many, stay allocated and unchanged.
+/// Until `stream` has passed this work, keys and values stay allocated and unchanged.
 pub(in crate::gpu) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -31,21 +31,21 @@ pub(in crate::gpu) unsafe fn insertions<K: StoredKey, V: DeviceValue>(
 ) -> Result<DeviceElements<K, V>, Error> {
     let n = keys.len();
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
-    // SAFETY: as many places as keys; the memory is new; the caller answers for the rest.
+    // SAFETY: there is one place per key; the memory is new; the rest is the contract of this function.
     unsafe {
         V::sort(stream, keys, values, &mut sorted)?;
     }
     Ok(sorted)
 }
 
-/// Elements without their values, and where these are, unless the elements have addresses themselves.
+/// Elements without their values, and the addresses of the values, unless the elements have addresses themselves.
 pub(in crate::gpu) type Ordered<K, V> = (DeviceElements<K, V>, Option<DeviceVec<u64>>);
 
-/// Queues insertions whose values, from address `first` on, need not be there yet: sorts the keys, and says where the
-/// value of each is, for [`fetch`]. There is at least one.
+/// Queues insertions with values from address `first` on that may arrive later: sorts the keys, and returns the address
+/// of each value for [`fetch`]. There is at least one.
 ///
 /// # Safety
-/// `keys` stay allocated and are not written until `stream` has come to this work.
+/// `keys` stay allocated and are not written until `stream` has passed this work.
 pub(in crate::gpu) unsafe fn order<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -54,10 +54,10 @@ pub(in crate::gpu) unsafe fn order<K: StoredKey, V: DeviceValue>(
     let n = keys.len();
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
     let mut addresses = stream.alloc_uninit::<u64>(n)?;
-    // Elements whose values lie in rows keep the addresses themselves.
+    // Elements with values in rows keep the addresses themselves.
     let mut order = if V::IN_ROWS { None } else { Some(stream.alloc_uninit::<u64>(n)?) };
-    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
-    // answers for the rest.
+    // SAFETY: there is one place per key; the memory is new, and scratch is freed in stream order; the rest is the
+    // contract of this function.
     unsafe {
         wide_values::write_progression(stream, first, size_of::<V::Stored>() as u64, addresses.as_mut_slice())?;
         let (by, addresses) = (By::ascending().last_first(), addresses.as_slice());
@@ -72,18 +72,18 @@ pub(in crate::gpu) unsafe fn order<K: StoredKey, V: DeviceValue>(
     Ok((sorted, order))
 }
 
-/// Queues the copying of values, which begin at address `first`, to where [`order`] says.
+/// Queues the copy of values, which start at address `first`, to the places of [`order`].
 ///
 /// # Safety
-/// The values are there when `stream` comes to this work, and stay allocated and are not written until it has been done.
+/// When `stream` reaches this work, the values have arrived; they stay allocated and unchanged until it has passed.
 pub(in crate::gpu) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     order: Option<DeviceVec<u64>>,
     first: u64,
     sorted: &mut DeviceElements<K, V>,
 ) -> Result<(), Error> {
-    // SAFETY: `order` has one address of a value per element, which [`order`] wrote, and is freed in the order of the
-    // stream; the values are there and unchanged, by the contract.
+    // SAFETY: `order` has one address of a value per element, written by [`order`], and is freed in stream order; the
+    // values have arrived and are unchanged, by the contract.
     unsafe {
         match order {
             Some(order) => wide_values::copy(stream, order.as_slice(), first, sorted.values.as_mut_slice())?,
@@ -93,10 +93,10 @@ pub(in crate::gpu) unsafe fn fetch<K: StoredKey, V: DeviceValue>(
     Ok(())
 }
 
-/// Queues removals; there is at least one.
+/// Queues removals, at least one.
 ///
 /// # Safety
-/// As for [`insertions`].
+/// The contract of [`insertions`].
 pub(in crate::gpu) unsafe fn removals<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -118,10 +118,10 @@ pub(in crate::gpu) unsafe fn removals<K: StoredKey, V: DeviceValue>(
     Ok(sorted)
 }
 
-/// Queues insertions, and removals where `removed` is not zero; there is at least one element.
+/// Queues removals where `removed` is not zero, and insertions elsewhere; there is at least one element.
 ///
 /// # Safety
-/// As for [`insertions`], for the flags too.
+/// The contract of [`insertions`], for the flags too.
 pub(in crate::gpu) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -134,8 +134,8 @@ pub(in crate::gpu) unsafe fn mixed<K: StoredKey, V: DeviceValue>(
     }
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, true)?;
     let mut words = stream.alloc_uninit::<u32>(n)?;
-    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller
-    // answers for the rest.
+    // SAFETY: there is one place per key; the memory is new, and scratch is freed in stream order; the rest is the
+    // contract of this function.
     unsafe {
         lsm_order { removed: removed.global(), n, words: words.global_mut() }.launch(stream, covering(n))?;
         sort_keys_in_place_async(stream, &mut words, By::ascending().bits(31..32))?;

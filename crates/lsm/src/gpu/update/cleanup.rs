@@ -1,4 +1,4 @@
-//! What lives: cleanups, the number of live elements, and all of them in the order of their keys.
+//! Live elements: cleanups, their number, and all of them in the order of their keys.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -12,7 +12,7 @@ use crate::gpu::{DeviceKey, DeviceValue, Dictionary};
 use crate::policy::MergePolicy;
 
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
-    /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
+    /// Drops tombstones and stale elements. Leaves one level; answers do not change. Waits.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -26,7 +26,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         self.set_live(live)
     }
 
-    /// Replaces everything by these elements, which all live. Waits.
+    /// Replaces everything by these live elements. Waits.
     pub(in crate::gpu) fn set_live(&mut self, elements: DeviceElements<K::Stored, V>) -> Result<(), Error> {
         let len = elements.len;
         let index = self.policy.level_for(len);
@@ -53,9 +53,9 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
     }
 }
 
-/// What lives.
+/// Live elements.
 impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
-    /// How many keys have a value. After an update the first call merges everything, in as much memory again.
+    /// Counts the keys that have a value. The first call after an update merges everything, in as much memory again.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -67,10 +67,10 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(*self.live.get_or_init(|| live.len as u64))
     }
 
-    /// Bits of device memory per key that has a value.
+    /// Returns the bits of device memory per key that has a value.
     ///
     /// # Errors
-    /// As for [`Dictionary::len`].
+    /// The errors of [`Dictionary::len`].
     pub fn bits_per_key(&self) -> Result<f64, Error> {
         Ok(8.0 * self.memory_bytes() as f64 / self.len()? as f64)
     }
@@ -86,11 +86,11 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         }
     }
 
-    /// All keys that have a value, with their values, ascending, in device memory. Waits.
+    /// Returns all keys that have a value, with their values, ascending, in device memory. Waits.
     ///
     /// For a dictionary that is clean (a [`SortedArray`](crate::gpu::SortedArray) after updates that wait, or any after
-    /// [`cleanup`](Dictionary::cleanup)) this is its only level, without a copy; of others everything is merged, in as
-    /// much memory again. Where that is too much, ask for [pieces of ranges](Dictionary::range_chunks_device).
+    /// [`cleanup`](Dictionary::cleanup)) this is its only level, without a copy; otherwise everything is merged, in as
+    /// much memory again. If that is too much, use [chunks of ranges](Dictionary::range_chunks_device).
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -98,8 +98,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(LiveElements(self.live_run()?))
     }
 
-    /// All keys that have a value, with their values, ascending: copied to the host in chunks. Starts with
-    /// [`live_elements`](Dictionary::live_elements), so it goes on unchanged while the dictionary changes.
+    /// Iterates over all keys that have a value, with their values, ascending, copied to the host in chunks. Starts
+    /// with [`live_elements`](Dictionary::live_elements), so later updates of the dictionary do not affect it.
     ///
     /// # Errors
     /// [`Error::Gpu`], of this call and of each item.
@@ -116,7 +116,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         Ok(Arc::new(live))
     }
 
-    /// What lives, of a sorted batch, if there is one, and of all levels, in one run. Waits for the stream.
+    /// Merges the live elements of a sorted batch, if any, and of all levels into one run. Waits for the stream.
     pub(in crate::gpu) fn merged_live(
         &self,
         stream: &Stream,
@@ -136,22 +136,22 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         stream.download(&count, &mut len)?;
         live.len = len[0] as usize;
         if live.len + live.len / 8 < total {
-            // Memory that the dropped ones took is given back.
+            // Returns the memory of dropped elements.
             let mut exact = DeviceElements::<K::Stored, V>::uninit(stream, live.len, false)?;
             let (keys, carried, _) = exact.parts_mut::<u8>()?;
             stream.copy(keys, live.keys())?;
             stream.copy(carried, live.carried::<u8>()?)?;
             live = exact;
         }
-        // SAFETY: rows are in the runs, which the levels keep until the stream has been waited for, and the batch in
-        // its order.
+        // SAFETY: rows are in the runs: the levels keep theirs until the stream has been waited for, and the batch is
+        // freed in stream order.
         unsafe { live.settle(stream, 0)? };
         Ok(live)
     }
 }
 
-/// Elements that all live, in device memory, ascending by their keys, which are all different: made by
-/// [`Dictionary::live_elements`]. They stay as they are, whatever happens to the dictionary.
+/// Live elements in device memory, with distinct, ascending keys: the result of [`Dictionary::live_elements`]. Later
+/// updates of the dictionary do not affect them.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -170,7 +170,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 pub struct LiveElements<K: DeviceKey, V: DeviceValue>(Arc<DeviceElements<K::Stored, V>>);
 
 impl<K: DeviceKey, V: DeviceValue> LiveElements<K, V> {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.0.len
     }
@@ -180,18 +180,18 @@ impl<K: DeviceKey, V: DeviceValue> LiveElements<K, V> {
         self.0.len == 0
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub fn keys(&self) -> DeviceSlice<'_, K::Stored> {
         self.0.keys()
     }
 
-    /// The value of each key; of `()` there are none.
+    /// Returns the value of each key; empty for values `()`.
     pub fn values(&self) -> DeviceSlice<'_, V::Stored> {
         self.0.values()
     }
 }
 
-/// In chunks that are copied to the host.
+/// Iterates in chunks that are copied to the host.
 impl<K: DeviceKey, V: DeviceValue> IntoIterator for LiveElements<K, V> {
     type Item = Result<(K, V), Error>;
     type IntoIter = Iter<K, V>;
@@ -207,10 +207,10 @@ impl<K: DeviceKey, V: DeviceValue> fmt::Debug for LiveElements<K, V> {
     }
 }
 
-/// Elements that are copied at a time.
+/// Elements per copy.
 const CHUNK: usize = 1 << 16;
 
-/// The live elements of a dictionary in device memory, ascending, in chunks that are copied to the host: made by
+/// Live elements of a dictionary in device memory, ascending, copied to the host in chunks: the result of
 /// [`Dictionary::iter`]. Ends after an error.
 ///
 /// ```
@@ -225,7 +225,7 @@ const CHUNK: usize = 1 << 16;
 /// ```
 pub struct Iter<K: DeviceKey, V: DeviceValue> {
     live: LiveElements<K, V>,
-    /// Which of them have not been copied yet.
+    /// Places that have not been copied yet.
     left: std::ops::Range<usize>,
     keys: Vec<K>,
     values: Vec<V>,
@@ -270,7 +270,7 @@ impl<K: DeviceKey, V: DeviceValue> Iterator for Iter<K, V> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // One is left at least, if only an error, unless all have been copied.
+        // At least one item is left, possibly an error, unless all have been copied.
         let ready = self.keys.len() - self.at;
         (ready + usize::from(!self.left.is_empty()), Some(ready + self.left.len()))
     }

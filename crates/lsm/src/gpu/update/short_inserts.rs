@@ -1,6 +1,8 @@
-//! Short batches of insertions from host slices. What they take are fixed costs of calls of the driver, a microsecond
-//! for an allocation and two to four for a copy or a launch: so the host sorts them, one copy brings them and the new
-//! table, one allocation holds everything, and the merge with the newest levels is the only launch.
+//! Short batches of insertions from host slices.
+//!
+//! Their cost is the fixed cost of driver calls: a microsecond per allocation and two to four per copy or launch. So
+//! the host sorts the batch, one copy transfers it with the new table, one allocation holds everything, and the merge
+//! with the newest levels is the only launch.
 
 use std::sync::Arc;
 
@@ -17,12 +19,13 @@ use crate::policy::MergePolicy;
 use crate::run::Elements;
 use crate::{Error, batch};
 
-/// Elements, and bytes of them, that the host sorts faster than launches begin.
+/// Largest number of elements that the host sorts faster than a launch starts; also limits their bytes.
 const MOST: usize = if cfg!(test) { 64 } else { 1 << 10 };
 const MOST_BYTES: usize = 1 << 15;
 
 impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
-    /// Inserts a short batch that is merged with a level; says whether it was one. Keys and values are as many.
+    /// Inserts a short batch that is merged with a level, one value per key; returns false, and does nothing, for other
+    /// batches.
     pub(in crate::gpu) fn insert_short(&mut self, keys: &[K], values: &[V]) -> Result<bool, Error> {
         let n = keys.len();
         if P::ALWAYS_CLEAN || n == 0 || n > MOST || n * (size_of::<K>() + size_of::<V>()) > MOST_BYTES {
@@ -35,13 +38,13 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         }
         let sorted = batch::insertions(keys, values)?;
         self.device.synchronize()?;
-        // A lane that ends early waits for what was queued.
+        // A lane that ends early waits for queued work.
         let mut lane = Lane::new(&self.device, Sent::of::<K::Stored, V>(n)?.end.div_ceil(8), 0)?;
         let made = self.queue_short(&mut lane, &sorted, index, merged)?;
         let replaced = self.take(made);
         #[cfg(test)]
         let replaced = crate::gpu::tests::streams::planted(replaced);
-        // The merge reads what was replaced, and runs on another stream than the one in whose order that is freed.
+        // The merge reads the replaced levels, and runs on another stream than the one in whose order they are freed.
         lane.wait()?;
         drop(replaced);
         self.retired.clear();
@@ -49,7 +52,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         Ok(true)
     }
 
-    /// Queues what a sorted batch and the `merged` newest levels become: level `index`, and the table with it.
+    /// Queues the merge of a sorted batch and the `merged` newest levels into level `index`, and the table with it.
     fn queue_short(
         &self,
         lane: &mut Lane,
@@ -88,14 +91,14 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> Dictionary<K, V, P> {
         let batch = DeviceElements::<K::Stored, V>::within(&mut arena, n, false)?;
         let runs: Vec<_> = std::iter::once(&batch).chain(newer.iter().map(|(_, elements)| &**elements)).collect();
         let Some(out) = Arc::get_mut(&mut levels[0].1) else { unreachable!("no one else has it yet") };
-        // SAFETY: the output is new; levels are never written, and the caller keeps those that are replaced until it
-        // has waited for the stream; the arena, with batch and table, is freed in the stream's order.
+        // SAFETY: the output is new; levels are never written, and the caller keeps replaced ones until it has waited
+        // for the stream; the arena, with batch and table, is freed in stream order.
         unsafe { V::merge(&stream, &runs, out)? };
         Ok(Made { levels, table })
     }
 }
 
-/// Where the parts of what is sent begin: the table, then a batch as [`DeviceElements::within`] takes it.
+/// Places of the transferred parts: the table, then a batch as [`DeviceElements::within`] lays it out.
 struct Sent {
     keys: usize,
     values: usize,
@@ -104,7 +107,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// Of `n` elements.
+    /// Returns the places for `n` elements.
     fn of<K: StoredKey, V: DeviceValue>(n: usize) -> Result<Sent, Error> {
         let keys = Arena::bytes_of::<u64>(TABLE_WORDS)?;
         let values = keys + Arena::bytes_of::<K>(n)?;

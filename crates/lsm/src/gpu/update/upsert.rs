@@ -1,7 +1,7 @@
-//! Updates that combine with what is there, on the device: by one lookup of the keys and one insertion.
+//! Updates that combine with existing values, on the device: one lookup of the keys and one insertion.
 //!
-//! The batch is sorted, and each of its keys looked up once. What was found is merged with the batch, of equal keys
-//! before it, and reduced to one element per key: so an operator needs no kernels but those of a reduction by key.
+//! The batch is sorted, and each of its keys looked up once. The found values are merged with the batch, before values
+//! of the same key, and reduced to one element per key. So an operator needs only the kernels of a reduction by key.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_primitives::KeyMask;
@@ -25,11 +25,11 @@ struct SortedPairs<K, V> {
     values: DeviceVec<V>,
 }
 
-/// Updates that combine with what is there.
+/// Updates that combine with existing values.
 impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
-    /// Combines values with those that keys have, by an associative operator: a key without value gets the combination
-    /// of its values in the batch, in their order, and another one its value combined with that. `Sum`, `Min`, `Max`
-    /// and `BitOr` have kernels; a program makes those of its own operator by `by_key_kernels!` of `warpset-kernels`.
+    /// Combines values with the stored ones, by an associative operator. A key without a value gets the combination of
+    /// its values in the batch, in their order; the others get their value combined with that. `Sum`, `Min`, `Max` and
+    /// `BitOr` have kernels; programs compile kernels of other operators by `by_key_kernels!` of `warpset-kernels`.
     ///
     /// ```
     /// use warpset_gpu::Device;
@@ -43,7 +43,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::Gpu`]; nothing is changed then.
+    /// [`Error::LengthMismatch`], [`Error::Gpu`]; then nothing is changed.
     pub fn upsert_bulk<O: Operator<Value = V> + ByKeyKernels<K::Stored>>(
         &mut self,
         keys: &[K],
@@ -55,10 +55,10 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         self.upsert_device::<O>(keys, values)
     }
 
-    /// Inserts the keys that have no value, and leaves the others as they are. Of equal keys the first one counts.
+    /// Inserts the keys that have no value; values of the others are unchanged. The first one of equal keys counts.
     ///
     /// # Errors
-    /// As for [`Dictionary::upsert_bulk`].
+    /// The errors of [`Dictionary::upsert_bulk`].
     pub fn insert_new_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         let (stream, mut brought) = (self.ready_stream()?, Batch::default());
@@ -66,7 +66,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         self.insert_new_device(keys, values)
     }
 
-    /// Adds one to the value of each key for each time that it occurs, wrapping; keys without value begin at zero.
+    /// Adds one to the value of each key per occurrence, wrapping; keys without a value start at zero.
     ///
     /// ```
     /// use warpset_gpu::Device;
@@ -81,7 +81,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Gpu`]; nothing is changed then.
+    /// [`Error::Gpu`]; then nothing is changed.
     pub fn increment_bulk(&mut self, keys: &[K]) -> Result<(), Error>
     where
         V: Counter,
@@ -92,10 +92,10 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         self.increment_device(keys)
     }
 
-    /// [`Dictionary::increment_bulk`] of keys on the device.
+    /// Increments as [`Dictionary::increment_bulk`] does, keys on the device.
     ///
     /// # Errors
-    /// As for [`Dictionary::increment_bulk`]; memory of another device is refused.
+    /// The errors of [`Dictionary::increment_bulk`]; memory of another device is refused.
     pub fn increment_device(&mut self, keys: DeviceSlice<'_, K::Stored>) -> Result<(), Error>
     where
         V: Counter,
@@ -103,17 +103,17 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
     {
         let ones = self.waiting(|stream| {
             let mut ones = stream.alloc_uninit::<V>(keys.len())?;
-            // SAFETY: the memory is new, and this waits.
+            // SAFETY: the memory is new, and this call waits.
             unsafe { wide_values::write_ones(stream, ones.as_mut_slice())? };
             Ok::<_, Error>(ones)
         })?;
         self.upsert_device::<Sum<V>>(keys, ones.as_slice())
     }
 
-    /// [`Dictionary::upsert_bulk`] of keys and values on the device.
+    /// Combines as [`Dictionary::upsert_bulk`] does, keys and values on the device.
     ///
     /// # Errors
-    /// As for [`Dictionary::upsert_bulk`]; memory of another device is refused.
+    /// The errors of [`Dictionary::upsert_bulk`]; memory of another device is refused.
     pub fn upsert_device<O: Operator<Value = V> + ByKeyKernels<K::Stored>>(
         &mut self,
         keys: DeviceSlice<'_, K::Stored>,
@@ -122,10 +122,10 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         self.resolve(keys, values, Self::combined::<O>)
     }
 
-    /// [`Dictionary::insert_new_bulk`] of keys and values on the device.
+    /// Inserts as [`Dictionary::insert_new_bulk`] does, keys and values on the device.
     ///
     /// # Errors
-    /// As for [`Dictionary::insert_new_bulk`]; memory of another device is refused.
+    /// The errors of [`Dictionary::insert_new_bulk`]; memory of another device is refused.
     pub fn insert_new_device(
         &mut self,
         keys: DeviceSlice<'_, K::Stored>,
@@ -134,7 +134,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         self.resolve(keys, values, Self::without_value)
     }
 
-    /// Inserts what `resolve` makes of a batch on the device, which it sorts first.
+    /// Sorts a batch on the device, and inserts the result of `resolve`.
     fn resolve(
         &mut self,
         keys: DeviceSlice<'_, K::Stored>,
@@ -144,14 +144,14 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         self.check_batch(keys, values)?;
         self.update(keys.len(), |this, stream| {
             let mut sorted = SortedPairs::uninit(stream, keys.len())?;
-            // SAFETY: the batch is borrowed until the stream has been waited for; the rest is freed in its order.
+            // SAFETY: the batch is borrowed until the stream has been waited for; the rest is freed in stream order.
             unsafe { sort_pairs_async(stream, keys, values, &mut sorted.keys, &mut sorted.values, By::ascending())? };
             let SortedPairs { keys, values } = resolve(this, stream, sorted)?;
             Ok(DeviceElements::of_distinct(keys, values))
         })
     }
 
-    /// What a sorted batch and the elements with its keys come to, one pair per key. Waits for the stream.
+    /// Combines a sorted batch with the stored values of its keys: one pair per key. Waits for the stream.
     fn combined<O: Operator<Value = V> + ByKeyKernels<K::Stored>>(
         &self,
         stream: &Stream,
@@ -159,12 +159,12 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
     ) -> Result<SortedPairs<K::Stored, V>, Error> {
         let mut count = stream.alloc_uninit::<u64>(1)?;
         let mut different = stream.alloc_uninit::<K::Stored>(batch.keys.len())?;
-        // SAFETY: all memory is freed in the order of the stream.
+        // SAFETY: all memory is freed in stream order.
         unsafe { unique_async(stream, batch.keys.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
         let n = stream.download_first(&count)? as usize;
         let (found, answers) = self.look_up_ascending(stream, different.slice(..n))?;
         let mut there = SortedPairs::<K::Stored, V>::uninit(stream, n)?;
-        // SAFETY: all memory is freed in the order of the stream.
+        // SAFETY: all memory is freed in stream order.
         unsafe {
             let (asked, found) = (different.slice(..n), found.as_slice());
             select_async(stream, asked, found, there.keys.as_mut_slice(), count.as_mut_slice())?;
@@ -173,14 +173,14 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         drop((different, found, answers));
         let there = there.pairs(stream.download_first(&count)? as usize);
         let mut all = SortedPairs::uninit(stream, there.keys.len() + batch.keys.len())?;
-        // SAFETY: all memory is freed in the order of the stream.
+        // SAFETY: all memory is freed in stream order.
         unsafe {
             let (keys, values) = (&mut all.keys, &mut all.values);
             merge_pairs_async(stream, there, batch.pairs(batch.keys.len()), KeyMask::all(), keys, values)?;
         }
         drop(batch);
         let mut out = SortedPairs::uninit(stream, all.keys.len())?;
-        // SAFETY: all memory is freed in the order of the stream.
+        // SAFETY: all memory is freed in stream order.
         unsafe {
             let (keys, values) = (all.keys.as_slice(), all.values.as_slice());
             let (out_keys, out_values) = (out.keys.as_mut_slice(), out.values.as_mut_slice());
@@ -189,7 +189,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         out.shortened(stream, n)
     }
 
-    /// The first pair of each key of a sorted batch that has no value. Waits for the stream.
+    /// Returns the first pair of each key of a sorted batch that has no value. Waits for the stream.
     fn without_value(
         &self,
         stream: &Stream,
@@ -198,7 +198,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         let len = batch.keys.len();
         let mut count = stream.alloc_uninit::<u64>(1)?;
         let mut first = SortedPairs::<K::Stored, V>::uninit(stream, len)?;
-        // SAFETY: all memory is freed in the order of the stream.
+        // SAFETY: all memory is freed in stream order.
         unsafe {
             let (keys, values) = (batch.keys.as_slice(), batch.values.as_slice());
             let (out_keys, out_values) = (first.keys.as_mut_slice(), first.values.as_mut_slice());
@@ -208,7 +208,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         let first = first.pairs(n);
         let (found, _) = self.look_up_ascending(stream, first.keys)?;
         let (mut old, mut new) = (batch, SortedPairs::uninit(stream, n)?);
-        // SAFETY: all memory is freed in the order of the stream.
+        // SAFETY: all memory is freed in stream order.
         unsafe {
             let (found, count) = (found.as_slice(), &mut count);
             let (old_keys, new_keys) = (old.keys.slice_mut(..n), new.keys.as_mut_slice());
@@ -220,7 +220,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         new.shortened(stream, n - found)
     }
 
-    /// Queues the lookup of ascending keys: a bit for each, and its value.
+    /// Queues the lookup of ascending keys: a bit and a value per key.
     fn look_up_ascending(
         &self,
         stream: &Stream,
@@ -229,7 +229,7 @@ impl<K: DeviceKey, V: CombinedValue, P: MergePolicy> Dictionary<K, V, P> {
         let method = self.method_for(keys.len(), || Ok(true))?;
         let mut found = stream.alloc_uninit::<u64>(keys.len().div_ceil(64))?;
         let mut values = stream.alloc_uninit::<V>(keys.len())?;
-        // SAFETY: a bit and a place for each key; the callers free the keys in the order of the stream.
+        // SAFETY: a bit and a place for each key; the callers free the keys in stream order.
         unsafe {
             let out = values.global_mut().cast();
             self.queue_lookup(stream, method, keys, out, <V as DeviceValue>::WORDS, found.as_mut_slice())?;
@@ -243,12 +243,12 @@ impl<K: bytemuck::Pod, V: bytemuck::Pod> SortedPairs<K, V> {
         Ok(SortedPairs { keys: stream.alloc_uninit(len)?, values: stream.alloc_uninit(len)? })
     }
 
-    /// The first `len` pairs.
+    /// Returns the first `len` pairs.
     fn pairs(&self, len: usize) -> Pairs<'_, K, V> {
         Pairs { keys: self.keys.slice(..len), values: self.values.slice(..len) }
     }
 
-    /// The first `len` pairs, in memory of their size.
+    /// Copies the first `len` pairs to memory of their size.
     fn shortened(self, stream: &Stream, len: usize) -> Result<Self, Error> {
         if len == self.keys.len() {
             return Ok(self);

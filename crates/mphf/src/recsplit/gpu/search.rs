@@ -1,14 +1,13 @@
 //! Search for the numbers of trees on a device: all buckets at once, list by list.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4
-//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams: `per_bucket`, for comparison. Here
-//! the roots of all buckets are put into lists first. A launch solves a list; another one moves the keys of its
-//! splittings to their children and appends these to later lists. The number of launches is that of lists, whatever the
-//! number of buckets, and small nodes fill the device as large ones do. [`launches`] has them.
+//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams (`benches/papers/mphf`). Here the
+//! roots of all buckets are put into lists first. A launch solves a list; another one moves the keys of its splittings
+//! to their children and appends these to later lists. The number of launches is that of lists, whatever the number of
+//! buckets, and small nodes fill the device as large ones do. [`launches`] has them.
 
+mod by_bucket;
 mod launches;
-#[cfg(feature = "papers")]
-mod per_bucket;
 
 use super::Strategy;
 use super::node_lists::{List, Lists, Search};
@@ -16,6 +15,7 @@ use crate::Error;
 use crate::kind::SearchFailure;
 use crate::progress::Interrupted;
 use crate::recsplit::find::Trees;
+pub use by_bucket::{BucketPlan, BucketSearch, BucketWork};
 use launches::{AllKeys, Part, Work};
 use warpset_core::recsplit::{Node, Remix};
 use warpset_gpu::{DeviceVec, GpuError, Stream};
@@ -170,9 +170,7 @@ fn find_with<M: SearchMix>(
         // SAFETY: the stream is waited for below, or these are freed in its order; `all` has the keys and numbers of
         // the buckets.
         Strategy::AllBuckets => unsafe { all_buckets::<M>(stream, trees, all, (bounds, first_number), known, report)? },
-        // SAFETY: as for all buckets together, since the stream waits for those of the buckets.
-        #[cfg(feature = "papers")]
-        Strategy::PerBucket => unsafe { per_bucket::find::<M>(stream, trees, all, (bounds, first_number), known)? },
+        Strategy::By(solve) => solve(&BucketSearch { stream, trees, all, bounds, first_number, known })?,
     }
     let mut failed = [NO_FAILURE];
     stream.download(&failure, &mut failed)?;
@@ -199,7 +197,7 @@ unsafe fn all_buckets<M: SearchMix>(
         return Ok(());
     }
     // SAFETY: this function's contract.
-    let mut work = unsafe { Work::new(stream, trees, Strategy::AllBuckets, all, plan.items)? };
+    let mut work = unsafe { Work::new(stream, trees, all, plan.items)? };
     stream.upload(&mut work.cursors, &plan.firsts)?;
     work.roots(bounds.as_slice(), first_number.as_slice())?;
     let works = trees.lists.works(&trees.trees, &plan.lengths);
@@ -246,7 +244,7 @@ impl Plan {
     }
 
     /// Returns the lists with nodes, in the order of their searches.
-    fn parts<'a>(&'a self, trees: &'a DeviceTrees) -> impl Iterator<Item = (&'a List, Part)> {
+    fn parts<'t>(&self, trees: &'t DeviceTrees) -> impl Iterator<Item = (&'t List, Part)> {
         let part =
             |number: usize| Part { number, first: self.firsts[number] as usize, count: self.lengths[number] as usize };
         let all = trees.lists.all().iter().enumerate();

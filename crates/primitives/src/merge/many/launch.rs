@@ -1,4 +1,5 @@
-//! The launches: what runs give to tiles, then the merge, of all items or of the newest; or merges of two.
+//! Launches: the search for the part of each run in each tile, then the merge of all items or of the newest; or merges
+//! of two runs each.
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge_many::newest::{KEEP_MARKED, MARKED};
@@ -12,14 +13,14 @@ use super::operands::{Input, Operands, Output};
 use super::tree::Tree;
 use crate::check::tiles;
 use crate::merge::{self, Run};
-use crate::sort::{Payload, SortKey, Widths, by_widths};
+use crate::sort::{Payload, SortKey, Widths, by_key_width, by_widths};
 use crate::{KeyMask, LookBack, Result};
 
-/// From this number of tiles on, another launch costs less than it saves.
+/// Fewest tiles for which another launch saves more than it costs.
 const STEPS_FROM: u32 = if cfg!(test) { 3 } else { 2048 };
 
-/// Whether merges of two, one after the other, are faster: of two runs always; of four short ones, where the search
-/// for splits takes longer than launches.
+/// Whether merges of two, one after the other, are faster: always for two runs, and for four short ones, where the
+/// search for splits takes longer than launches.
 fn go_in_twos(operands: &Operands) -> bool {
     match operands.lengths.len() {
         2 => true,
@@ -28,8 +29,10 @@ fn go_in_twos(operands: &Operands) -> bool {
     }
 }
 
+/// Queues merges of two runs each.
+///
 /// # Safety
-/// As [`merge`]; there are two runs with items at least, without status bits.
+/// The contract of [`merge`]; there are at least two non-empty runs, without status bits.
 unsafe fn merge_in_twos<K: SortKey, V: Payload>(
     stream: &Stream,
     inputs: &[Input<'_, K, V>],
@@ -46,9 +49,9 @@ unsafe fn merge_in_twos<K: SortKey, V: Payload>(
     for next in runs {
         let n = left.keys.len() + right.keys.len();
         let mut both = (stream.alloc_uninit(n)?, stream.alloc_uninit(if pairs { n } else { 0 })?);
-        // SAFETY: the caller's promise; scratch is this call's own, and freed in the order of the stream.
+        // SAFETY: the contract of this function; scratch belongs to this call and is freed in stream order.
         unsafe { merge::merge(stream, left, right, mask, both.0.global_mut(), both.1.global_mut(), pairs)? };
-        // What was merged before is freed after this merge has been queued.
+        // The previous result is freed after this merge has been queued.
         merged = both;
         (left, right) = (Run { keys: merged.0.global(), values: merged.1.global() }, next);
     }
@@ -56,7 +59,7 @@ unsafe fn merge_in_twos<K: SortKey, V: Payload>(
     unsafe { merge::merge(stream, left, right, mask, out.0, out.1, pairs) }
 }
 
-/// What the first launch leaves for the second, in one allocation: the table of the runs, then the splits.
+/// Output of the first launch for the second, in one allocation: the table of the runs, then the splits.
 struct Prepared {
     memory: DeviceVec<u64>,
     group: u32,
@@ -73,13 +76,13 @@ impl Prepared {
         self.memory.global().at(TABLE_WORDS)
     }
 
-    /// As many blocks as tiles, with these bytes of shared memory beside the shape's.
+    /// Returns one block per tile, with these bytes of shared memory besides the shape's.
     fn config(&self, shape: TileShape, more_bytes: u32) -> LaunchConfig {
         LaunchConfig::new(self.tiles, shape.threads).shared(shape.shared_bytes + more_bytes)
     }
 }
 
-/// Queues the search for what each run gives to each tile of this shape; there is at least one item.
+/// Queues the search for the part of each run in each tile of this shape; there is at least one item.
 ///
 /// # Safety
 /// Until `stream` has passed this work, the runs stay allocated and nothing writes them.
@@ -92,7 +95,7 @@ unsafe fn prepare<K: SortKey>(stream: &Stream, operands: &Operands, mask: u128, 
     let mut memory = stream.alloc_uninit::<u64>(TABLE_WORDS + group as usize * (tiles as usize + 1))?;
     let (table, splits) = (memory.global_mut(), memory.global_mut().at(TABLE_WORDS));
     let (mask, tile_items, total) = (K::from_bits(mask), shape.tile() as u32, total as u64);
-    // Where there are many tiles, every sixteenth goes first: the tiles between them have less to search.
+    // For many tiles, every sixteenth goes first: the tiles between them then have less to search.
     let step = if tiles < STEPS_FROM { 1 } else { SPLIT_STEP };
     let rounds = if step == 1 { 1 } else { 2 };
     for between in 0..rounds {
@@ -100,7 +103,7 @@ unsafe fn prepare<K: SortKey>(stream: &Stream, operands: &Operands, mask: u128, 
         let config = LaunchConfig::covering(group as usize * (searched as usize + 1), SPLIT_BLOCK);
         let kernel =
             kernels::merge_many_splits { runs, group, total, mask, tile_items, tiles, step, between, splits, table };
-        // SAFETY: lengths were checked; scratch is this call's own; the caller answers for the rest.
+        // SAFETY: lengths were checked; scratch belongs to this call; the rest is the contract of this function.
         unsafe { kernel.launch(stream, config)? };
     }
     Ok(Prepared { memory, group, tree, tiles })
@@ -121,21 +124,22 @@ pub(super) unsafe fn merge<K: SortKey, V: Payload>(
     let operands = Operands::new(stream, inputs, &output)?;
     let widths = output.widths();
     let out_keys = output.keys.global_mut();
-    // The kernels without values do not look at any, those without status bits neither.
+    // The kernels without values read none, and those without status bits neither.
     let out_values = output.values.as_mut().map_or(out_keys.cast(), |values| values.global_mut());
+    let out = (out_keys.cast(), out_values.cast());
     let out_status = output.status.as_mut().map(|status| status.global_mut());
     let Some(mut count) = output.count else {
         if operands.total == 0 {
             return Ok(());
         }
         if out_status.is_none() && go_in_twos(&operands) {
-            // SAFETY: the caller's promise; lengths were checked.
+            // SAFETY: the contract of this function; lengths were checked.
             return unsafe {
                 merge_in_twos(stream, inputs, mask, (out_keys, out_values), widths.wide_values.is_some())
             };
         }
         // SAFETY: as above.
-        return unsafe { merge_all(stream, widths, &operands, mask, (out_keys, out_values), out_status) };
+        return unsafe { merge_all(stream, widths, &operands, mask.bits(), out, out_status) };
     };
     if operands.total == 0 {
         return Ok(stream.fill_bytes(count, 0)?);
@@ -145,21 +149,24 @@ pub(super) unsafe fn merge<K: SortKey, V: Payload>(
     }
     let count = count.global_mut();
     // SAFETY: as above; bits that are kept have been cleared.
-    unsafe { merge_newest(stream, widths, &operands, mask, (out_keys, out_values), out_status, count) }
+    unsafe { merge_newest(stream, widths, &operands, mask.bits(), out, out_status, count) }
 }
 
+/// Queues the merge of all items. Not generic, so that it is compiled here and not in each program.
+///
 /// # Safety
-/// As [`merge`], checked; there is at least one item.
-unsafe fn merge_all<K: SortKey, V: Payload>(
+/// The contract of [`merge`], checked; there is at least one item, and keys and values have the types of `widths`.
+unsafe fn merge_all(
     stream: &Stream,
     widths: Widths,
     operands: &Operands,
-    mask: KeyMask<K>,
-    out: (GlobalMut<K>, GlobalMut<V>),
+    mask: u128,
+    out: (GlobalMut<u8>, GlobalMut<u8>),
     out_status: Option<GlobalMut<u32>>,
 ) -> Result<()> {
-    // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
-    // and freed in the order of the stream; the caller answers for the rest.
+    let prepare = by_key_width!(widths, prepare);
+    // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch belongs to this call and is freed
+    // in stream order; the rest is the contract of this function.
     unsafe {
         by_widths!(
             widths,
@@ -168,7 +175,7 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
                 merge_many_u64_u64, merge_many_u128, merge_many_u128_u32, merge_many_u128_u64
             },
             |kernel| {
-                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let prepared = prepare(stream, operands, mask, kernel::SHAPE)?;
                 let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
                 kernel {
                     table: prepared.table(),
@@ -176,7 +183,7 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
                     group: prepared.group,
                     odd: prepared.tree.odd,
                     rounds: prepared.tree.rounds,
-                    mask: mask.bits() as _,
+                    mask: mask as _,
                     out_keys: out.0.cast(),
                     out_values: out.1.cast(),
                     out_status: out_status.unwrap_or(out.0.cast()),
@@ -189,18 +196,21 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
     Ok(())
 }
 
+/// Queues the merge of the newest items. Not generic, for the same reason.
+///
 /// # Safety
-/// As [`merge_all`]; bits of `out_status` are clear.
-unsafe fn merge_newest<K: SortKey, V: Payload>(
+/// The contract of [`merge_all`]; bits of `out_status` are clear.
+unsafe fn merge_newest(
     stream: &Stream,
     widths: Widths,
     operands: &Operands,
-    mask: KeyMask<K>,
-    out: (GlobalMut<K>, GlobalMut<V>),
+    mask: u128,
+    out: (GlobalMut<u8>, GlobalMut<u8>),
     out_status: Option<GlobalMut<u32>>,
     count: GlobalMut<u64>,
 ) -> Result<()> {
     let status = if operands.marked { MARKED } else { 0 } | if out_status.is_some() { KEEP_MARKED } else { 0 };
+    let prepare = by_key_width!(widths, prepare);
     // SAFETY: as in `merge_all`.
     unsafe {
         by_widths!(
@@ -210,7 +220,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                 merge_newest_u64_u64, merge_newest_u128, merge_newest_u128_u32, merge_newest_u128_u64
             },
             |kernel| {
-                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let prepared = prepare(stream, operands, mask, kernel::SHAPE)?;
                 let mut look_back = LookBack::new(stream, prepared.tiles as usize)?;
                 let more_bytes = if operands.marked { kernel::STATUS_BYTES } else { 0 };
                 kernel {
@@ -219,7 +229,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                     group: prepared.group,
                     odd: prepared.tree.odd,
                     rounds: prepared.tree.rounds,
-                    mask: mask.bits() as _,
+                    mask: mask as _,
                     tiles: prepared.tiles,
                     look_back: look_back.words(),
                     ticket: look_back.ticket(),

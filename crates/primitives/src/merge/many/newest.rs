@@ -1,4 +1,4 @@
-//! The merge of many runs without what is stale, in one pass.
+//! Merge of many runs without stale items, in one pass.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
@@ -9,12 +9,12 @@ use crate::merge::Pairs;
 use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
-/// What becomes of the first of equal keys if its status bit is set.
+/// Treatment of the first of equal keys if its status bit is set.
 #[derive(Debug)]
 pub enum Marked<'a> {
-    /// A marked item is dropped as well: nothing is left of the key.
+    /// A marked item is dropped: nothing is left of its key.
     Dropped,
-    /// A marked item is kept, and its bit goes here: a word for each 32 items of all runs. Bits of what is not written
+    /// A marked item is kept, and its bit is written here: one word per 32 items of all runs. Bits after the kept items
     /// are clear.
     Kept(DeviceSliceMut<'a, u32>),
 }
@@ -28,15 +28,15 @@ impl<'a> Marked<'a> {
     }
 }
 
-/// Queues the merge of up to [`MAX_RUNS`](super::MAX_RUNS) sorted runs of keys into `out`, in one pass, without what is
-/// stale: of equal keys the first is kept alone, that of the earliest run that has the key, and it too is dropped if
-/// its status bit is set, unless `marked` says otherwise. The number of kept keys goes to `count`, one word.
+/// Queues the merge of up to [`MAX_RUNS`](super::MAX_RUNS) sorted runs of keys into `out`, in one pass, without stale
+/// items. Only the first of equal keys, from the earliest run with the key, is kept; with [`Marked::Dropped`] it is
+/// also dropped if its status bit is set. The number of kept keys is written to `count`, one word.
 ///
 /// # Errors
 /// Before anything is queued: [`TooManyRuns`](crate::Error::TooManyRuns);
 /// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` or the memory for status bits is shorter than all runs
-/// are, or a run's bitmap is not as long as its bits take; [`Overlap`](crate::Error::Overlap) if an output shares
-/// memory with a run or another output.
+/// are, or if a run's bitmap does not have the number of words that its bits take; [`Overlap`](crate::Error::Overlap)
+/// if an output shares memory with a run or another output.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -52,18 +52,18 @@ pub unsafe fn merge_newest_keys_async<'a, 'b, K: SortKey>(
 ) -> Result<()> {
     let inputs: Vec<_> = runs.iter().map(|run| Input::keys(run.run, run.status)).collect();
     let output = Output { status: marked.kept(), count: Some(count.into()), ..Output::keys(out.into()) };
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge(stream, &inputs, mask, output) }
 }
 
-/// [`merge_newest_keys_async`] of keys with values.
+/// Queues the merge as [`merge_newest_keys_async`] does, of keys with values.
 ///
 /// # Errors
-/// The errors of [`merge_newest_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many
-/// values as keys.
+/// The errors of [`merge_newest_keys_async`]; [`LengthMismatch`](crate::Error::LengthMismatch) unless there is one
+/// value per key.
 ///
 /// # Safety
-/// That of [`merge_newest_keys_async`], for values too.
+/// The contract of [`merge_newest_keys_async`], for values too.
 pub unsafe fn merge_newest_pairs_async<'a, 'b, 'c, K: SortKey, V: Payload>(
     stream: &Stream,
     runs: &[WithStatus<'_, Pairs<'_, K, V>>],
@@ -76,6 +76,6 @@ pub unsafe fn merge_newest_pairs_async<'a, 'b, 'c, K: SortKey, V: Payload>(
     let inputs: Vec<_> = runs.iter().map(|run| Input::pairs(run.run, run.status)).collect();
     let output = Output::pairs(out_keys.into(), out_values.into());
     let output = Output { status: marked.kept(), count: Some(count.into()), ..output };
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of this function.
     unsafe { merge(stream, &inputs, mask, output) }
 }

@@ -1,4 +1,4 @@
-//! What is merged and where it goes, whatever the kind of the merge; and what is checked of it.
+//! Operands of all kinds of merges, and their checks.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::primitives::merge_many::runs::{RUNS, Runs};
@@ -11,7 +11,7 @@ use crate::merge::Pairs;
 use crate::sort::{Payload, SortKey, Widths};
 use crate::{Error, Result};
 
-/// A run.
+/// Input run.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a, K, V> {
     pub(super) keys: DeviceSlice<'a, K>,
@@ -20,20 +20,20 @@ pub(super) struct Input<'a, K, V> {
 }
 
 impl<'a, K> Input<'a, K, u32> {
-    /// Without values.
+    /// Returns a run without values.
     pub(super) fn keys(keys: DeviceSlice<'a, K>, status: Option<DeviceSlice<'a, u32>>) -> Self {
         Input { keys, values: None, status }
     }
 }
 
 impl<'a, K, V> Input<'a, K, V> {
-    /// With values.
+    /// Returns a run with values.
     pub(super) fn pairs(run: Pairs<'a, K, V>, status: Option<DeviceSlice<'a, u32>>) -> Self {
         Input { keys: run.keys, values: Some(run.values), status }
     }
 }
 
-/// Where merged items go: all of them, or, if their number is written, the newest.
+/// Output of merged items: all of them, or, if their number is written, the newest.
 pub(super) struct Output<'a, K, V> {
     pub(super) keys: DeviceSliceMut<'a, K>,
     pub(super) values: Option<DeviceSliceMut<'a, V>>,
@@ -42,14 +42,14 @@ pub(super) struct Output<'a, K, V> {
 }
 
 impl<'a, K> Output<'a, K, u32> {
-    /// Keys alone, all of them.
+    /// Returns an output for keys without values, all of them.
     pub(super) fn keys(keys: DeviceSliceMut<'a, K>) -> Self {
         Output { keys, values: None, status: None, count: None }
     }
 }
 
 impl<'a, K, V> Output<'a, K, V> {
-    /// Keys with values, all of them.
+    /// Returns an output for keys with values, all of them.
     pub(super) fn pairs(keys: DeviceSliceMut<'a, K>, values: DeviceSliceMut<'a, V>) -> Self {
         Output { keys, values: Some(values), status: None, count: None }
     }
@@ -60,7 +60,7 @@ impl<K: SortKey, V: Payload> Output<'_, K, V> {
         if self.values.is_some() { Widths::pairs::<K, V>() } else { Widths::keys::<K>() }
     }
 
-    /// There is room for `total` items, on the stream's device, in memory of its own for each output.
+    /// Checks that there are places for `total` items, on the stream's device, in separate memory for each output.
     fn check(&self, stream: &Stream, total: usize) -> Result<()> {
         let room = if self.count.is_some() { check_len } else { same_len };
         room("merged keys", total, self.keys.len())?;
@@ -91,7 +91,7 @@ impl<K: SortKey, V: Payload> Output<'_, K, V> {
         Ok(())
     }
 
-    /// An input shares no byte with an output.
+    /// Checks that an input does not overlap an output.
     fn check_apart<T: bytemuck::Pod>(&self, input: DeviceSlice<'_, T>) -> Result<()> {
         apart("a run and the merged keys", input, &self.keys)?;
         if let Some(values) = &self.values {
@@ -107,7 +107,7 @@ impl<K: SortKey, V: Payload> Output<'_, K, V> {
     }
 }
 
-/// The runs that have items, as kernels take them.
+/// Non-empty runs in the form of kernels.
 pub(super) struct Operands {
     pub(super) runs: Runs,
     pub(super) lengths: Vec<usize>,
@@ -116,7 +116,7 @@ pub(super) struct Operands {
     pub(super) marked: bool,
 }
 
-/// The address on the device.
+/// Returns the address on the device.
 fn address<T>(handle: Global<T>) -> u64 {
     handle.as_ptr().expose_provenance() as u64
 }

@@ -114,13 +114,13 @@ fn bits_of(marks: impl IntoIterator<Item = bool>, words: usize) -> Vec<u32> {
 /// An item: key, value, status bit.
 type Item<K, V> = (K, (V, bool));
 
-/// What the newest of `items`, sorted and stable, are.
+/// Returns the newest of `items`, which are sorted and stable.
 fn newest<K: SortKey, V: Copy>(items: &[Item<K, V>], mask: KeyMask<K>, keep_marked: bool) -> Vec<Item<K, V>> {
     let first = |i: &usize| *i == 0 || mask.of(items[i - 1].0) != mask.of(items[*i].0);
     (0..items.len()).filter(first).map(|i| items[i]).filter(|item| keep_marked || !item.1.1).collect()
 }
 
-/// Every form with status bits, on every device and on the host, against the definition.
+/// Checks every form with status bits on every device against the definition.
 fn check_marked<K: SortKey + Debug, V: Payload + PartialEq + Debug>(
     runs: &[(Vec<(K, V)>, Marks)],
     mask: KeyMask<K>,

@@ -1,37 +1,36 @@
-//! In which order the parts of a tile are merged, neighbours with neighbours.
+//! Order in which the parts of a tile are merged, neighbours with neighbours.
 //!
-//! An item is merged as often as its run is deep in the tree, and each depth costs a round in which blocks wait, so
-//! short runs are merged with each other first, and long ones last: the levels of an LSM dictionary, each twice as long
-//! as the one before, take two merges per item and not as many as there are levels.
+//! An item is merged once per level of the tree above its run, and each level costs a round in which blocks wait. So
+//! short runs are merged with each other first, and long ones last. The levels of an LSM dictionary, each twice as long
+//! as the previous one, take about two merges per item, independent of their number.
 
 use warpset_kernels::primitives::merge_many::runs::{RUNS, node};
 
-/// A tree over runs.
+/// Tree of merges over runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// Its merges, the deepest first.
+    /// Merges, the deepest first.
     pub(crate) nodes: [u32; RUNS],
-    /// A bit for each run that is an odd number of merges deep.
+    /// Bit per run, set if the run's depth is odd.
     pub(crate) odd: u32,
-    /// How many merges the deepest run takes part in.
+    /// Depth of the deepest run.
     pub(crate) rounds: u32,
 }
 
-/// What a round costs, in hundredths of merging all items once.
+/// Cost of a round, in hundredths of merging all items once.
 const ROUND_COST: usize = 15;
-/// Depths that are tried beyond the least.
+/// Number of depths that are tried beyond the least.
 const DEEPER: u32 = 3;
 
 struct Draft<'a> {
-    /// Lengths summed up: `sums[r]` are the items of runs before `r`.
+    /// Prefix sums of the lengths: `sums[r]` is the number of items before run `r`.
     sums: &'a [usize],
     nodes: Vec<u32>,
     depths: [u32; RUNS],
 }
 
 impl Draft<'_> {
-    /// Cuts the runs from `begin` to before `end`, which may be `left` merges deep, into halves as alike as that
-    /// allows.
+    /// Cuts the runs in `begin..end`, which may be at most `left` merges deep, into halves of nearly equal length.
     fn cut(&mut self, begin: usize, end: usize, depth: u32, left: u32) {
         if end - begin == 1 {
             self.depths[begin] = depth;
@@ -48,7 +47,7 @@ impl Draft<'_> {
 }
 
 impl Tree {
-    /// A tree over at least one and at most [`RUNS`] runs of these lengths.
+    /// Returns a tree over 1 to [`RUNS`] runs of these lengths.
     pub(crate) fn new(lengths: &[usize]) -> Tree {
         let mut sums = vec![0];
         sums.extend(lengths.iter().scan(0, |sum, len| {
@@ -77,7 +76,7 @@ impl Tree {
 mod tests {
     use super::*;
 
-    /// Merges that a run takes part in.
+    /// Returns the depth of each run.
     fn depths(lengths: &[usize]) -> Vec<u32> {
         let tree = Tree::new(lengths);
         let mut depths = vec![0; lengths.len()];

@@ -1,7 +1,6 @@
 //! Launches of a search: one per list, and one that moves the keys of its splittings.
 
 use super::{DeviceTrees, SearchMix, is_paired};
-use crate::recsplit::gpu::Strategy;
 use crate::recsplit::gpu::node_lists::{List, Search};
 use warpset_core::recsplit::{Level, hash};
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
@@ -49,7 +48,8 @@ pub(super) struct Work<'a> {
     /// Number of nodes taken from each list.
     pub(super) taken: DeviceVec<u32>,
     all: AllKeys,
-    strategy: Strategy,
+    /// Whether no other work is on the device, so that several blocks may share a node.
+    pub(super) is_alone: bool,
     multiprocessors: u32,
 }
 
@@ -72,7 +72,6 @@ impl<'a> Work<'a> {
     pub(super) unsafe fn new(
         stream: &'a Stream,
         trees: &'a DeviceTrees,
-        strategy: Strategy,
         all: AllKeys,
         items: usize,
     ) -> Result<Self, GpuError> {
@@ -84,7 +83,7 @@ impl<'a> Work<'a> {
             cursors: stream.alloc_zeroed(lists)?,
             taken: stream.alloc_zeroed(lists)?,
             all,
-            strategy,
+            is_alone: true,
             multiprocessors: stream.device().properties().multiprocessors,
         })
     }
@@ -139,7 +138,7 @@ impl<'a> Work<'a> {
 
     /// Returns the most blocks of `threads` threads for `count` nodes; several blocks may share a node.
     fn most_blocks(&self, threads: u32, count: usize) -> u32 {
-        self.blocks(threads, if self.strategy == Strategy::AllBuckets { usize::MAX } else { count })
+        self.blocks(threads, if self.is_alone { usize::MAX } else { count })
     }
 
     /// Returns the threads of the block that takes a splitting.
