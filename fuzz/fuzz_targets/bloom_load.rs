@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_bloom::cpu::Bloom;
-use warpset_bloom::{BlockedLayout, Error, FileError, Layout, RaoLayout, SplitBlockLayout, View};
+use warpset_bloom::{BlockedLayout, Error, FileError, Filter, Layout, RaoLayout, SplitBlockLayout, View};
 
 fn load<L: Layout>(bytes: &[u8]) {
     match Bloom::<L>::from_bytes(bytes) {
@@ -31,7 +31,7 @@ fn load<L: Layout>(bytes: &[u8]) {
     let aligned = bytes.to_vec();
     if let Ok(view) = View::<L>::from_bytes_unverified(&aligned) {
         view.contains("key");
-        view.contains_bulk(&[1u64, 2, 3]);
+        view.contains_bulk(&[1u64, 2, 3]).unwrap();
         view.estimated_len();
     }
 }

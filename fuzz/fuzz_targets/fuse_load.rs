@@ -5,11 +5,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_fuse::{Bincode, BinaryFuse, CWidth, Error, FileError, View, Width};
+use warpset_fuse::{BinaryFuse, Bincode, CWidth, Error, FileError, Filter, View, Width};
 
 fn use_it<F: Width>(filter: &BinaryFuse<F>) {
     let asked: Vec<u64> = (0..300).collect();
-    let answers = filter.contains_bulk(&asked);
+    let answers = filter.contains_bulk(&asked).unwrap();
     assert!(asked.iter().zip(answers).all(|(&key, answer)| filter.contains(key) == answer));
     if let Ok(array) = filter.to_xorf() {
         let again = BinaryFuse::<F>::from_xorf(&array).unwrap();
@@ -58,7 +58,7 @@ fn load<F: Width>(bytes: &[u8]) {
     let aligned = unsafe { std::slice::from_raw_parts(aligned.as_ptr().cast(), bytes.len()) };
     if let Ok(view) = View::<F>::from_bytes_unverified(aligned) {
         view.contains("key");
-        view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
+        view.contains_bulk(&(0..300u64).collect::<Vec<_>>()).unwrap();
     }
 }
 

@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_base::file::HEADER_BYTES;
-use warpset_mphf::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilterOf};
+use warpset_mphf::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilter, StaticFilterView};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The number of a filter.
@@ -30,10 +30,10 @@ fn load<M: HashKind>(bytes: &[u8]) {
         ask(function.view());
         ask(PerfectHash::<M, &[u64]>::from_words(function.words()).unwrap());
     }
-    if let Ok(filter) = StaticFilterOf::<M>::read_from(bytes) {
+    if let Ok(filter) = StaticFilter::<M>::read_from(bytes) {
         assert!(bytes.starts_with(&filter.to_bytes()));
         ask(filter.function());
-        assert!(StaticFilterOf::<M, &[u64]>::from_words(filter.words()).unwrap() == filter.view());
+        assert!(StaticFilterView::<M>::from_words(filter.words()).unwrap() == filter.view());
         for key in 0..8u64 {
             assert_eq!(filter.contains(&key), filter.get(&key).is_some());
             assert!(filter.get(&key).is_none_or(|number| number < filter.function().len()));
@@ -41,7 +41,7 @@ fn load<M: HashKind>(bytes: &[u8]) {
     }
 }
 
-/// `bytes` from the fourth word on, after the first words and with the checksum that a saved structure has.
+/// Builds a file: `bytes` from the fourth word on, after the first words and with the checksum of a saved structure.
 fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; 24];
     all.extend_from_slice(bytes);

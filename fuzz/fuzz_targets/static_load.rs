@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_static::{StaticKey, StaticMap, StaticMapView, Value};
+use warpset_static::{Filter, StaticKey, StaticMap, StaticMapView, Value};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of the header that every structure has.
@@ -20,7 +20,7 @@ fn ask<K: StaticKey, V: Value>(view: StaticMapView<'_, K, V>, is_verified: bool)
         assert!(numbers.iter().zip(&keys).all(|(number, &key)| view.key_at(number.unwrap()) == Some(key)));
         assert_eq!(view.keys().count() as u64, view.len());
     }
-    view.contains_bulk(&[K::zeroed()]);
+    view.contains_bulk(&[K::zeroed()]).unwrap();
     let _ = (view.bits_per_key(), view.load_factor());
 }
 
@@ -37,7 +37,7 @@ fn load<K: StaticKey, V: Value>(bytes: &[u8]) {
     }
 }
 
-/// `bytes` from the fourth word on, after the first words and with the checksum that a saved map has.
+/// Builds a file: `bytes` from the fourth word on, after the first words and with the checksum of a saved map.
 fn with_header(bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; 24];
     all.extend_from_slice(bytes);

@@ -8,9 +8,7 @@
 //! A module's name is its path with `_` for `::`: `bloom::blocked` is `bloom_blocked`, and its folder is `bloom`. A new
 //! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty file each in `ptx/` and
 //! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
-//! folder. Modules whose kernels only the feature `papers` needs are left out of the host's library without it; the
-//! device build compiles them always. Files of device code stay empty for modules that `cargo xtask ptx` names as such:
-//! a registry takes 10 MiB.
+//! folder. Files of device code stay empty for modules that `cargo xtask ptx` names as such: a registry takes 10 MiB.
 //!
 //! Any release may change kernels, their arguments and their modules. What other crates re-export, what kernels ask
 //! filters with, and `operators` follow the promise of `warpset`.
@@ -45,7 +43,7 @@ macro_rules! kernel {
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] #![no_bodies] $($kernels)* } };
 }
 
-/// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.
+/// Kernels for batches of keys, for several structures: hashes, strings, and the forms of the answers.
 pub mod batch {
     #[cfg(feature = "bodies")]
     pub mod hash128;
@@ -140,8 +138,6 @@ pub mod lsm {
     pub mod neighbours;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_ordering"))]
     pub mod ordering;
-    #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "lsm_published"))]
-    pub mod published;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_rows"))]
     pub mod rows;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_spans"))]
@@ -198,16 +194,6 @@ pub mod quotient {
         pub mod lookup;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_rebuild"))]
         pub mod rebuild;
-    }
-
-    /// Builds and updates as papers have them, to measure against.
-    pub mod papers {
-        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_papers_builds"))]
-        pub mod builds;
-        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_papers_regions"))]
-        pub mod regions;
-        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_papers_superclusters"))]
-        pub mod superclusters;
     }
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_counts"))]
@@ -271,9 +257,6 @@ pub mod primitives {
 /// Minimal perfect hash functions whose tasks share the bits of a bucket.
 #[cfg(any(feature = "recsplit", warpset_folder = "consensus"))]
 pub mod consensus {
-    #[cfg(feature = "bodies")]
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
-    pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_lookup"))]
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "consensus_search"))]
@@ -299,15 +282,15 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod append;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
-    pub mod fit;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
-    pub mod leaf_groups;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod node_keys;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod nodes;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod queue;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod rotation_groups;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+    pub mod rotation_match;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod answers;
@@ -320,7 +303,7 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
     #[cfg(feature = "bodies")]
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
     pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_distribute"))]
     pub mod distribute;
@@ -368,8 +351,6 @@ pub mod static_set {
     pub mod build;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "static_set_lookup"))]
     pub mod lookup;
-    #[cfg(any(all(not(target_arch = "nvptx64"), feature = "papers"), warpset_module = "static_set_open_addressing"))]
-    pub mod open_addressing;
 }
 
 #[cfg(any(feature = "all", warpset_module = "limits"))]
@@ -377,11 +358,11 @@ pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "selftest"))]
 pub mod selftest;
 
-// What blocks of threads do together, for every structure.
+// Operations of a warp or a block, for every structure.
 pub mod block;
 pub mod look_back;
 
-// What macros that make kernels name.
+// Names that macros for kernels use.
 #[doc(hidden)]
 pub use warpset_core::scan as operators;
 #[doc(hidden)]
@@ -409,10 +390,10 @@ macro_rules! device_code {
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! modules {
-    ($(#[$folder:meta] [$($(#[$papers:meta])? $name:literal,)*])*) => {
+    ($(#[$folder:meta] [$($name:literal,)*])*) => {
         /// Every module that has kernels, with its PTX and device code. For tools and tests: a program that names this
         /// holds those of all modules, while a kernel's `INFO` refers to those of its own module only.
-        pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$folder] $(#[$papers])? {
+        pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$folder] {
             static MODULE: warpset_simt::Module = warpset_simt::Module {
                 name: $name,
                 ptx: Some(include_str!(concat!("../ptx/", $name, ".ptx"))),
@@ -464,12 +445,6 @@ modules! {
         "lsm_lookup",
         "lsm_neighbours",
         "lsm_ordering",
-    ]
-    #[cfg(feature = "papers")] [
-        #[cfg(feature = "papers")]
-        "lsm_published",
-    ]
-    #[cfg(feature = "lsm")] [
         "lsm_rows",
         "lsm_spans",
         "lsm_visible",
@@ -492,9 +467,6 @@ modules! {
         "quotient_exact",
         "quotient_fingerprints",
         "quotient_lookup",
-        "quotient_papers_builds",
-        "quotient_papers_regions",
-        "quotient_papers_superclusters",
         "quotient_parts",
         "quotient_rank_select_build",
         "quotient_rank_select_counted",
@@ -535,20 +507,16 @@ modules! {
         "static_set_build",
         "static_set_lookup",
     ]
-    #[cfg(feature = "papers")] [
-        #[cfg(feature = "papers")]
-        "static_set_open_addressing",
-    ]
 }
 
-/// The module of this crate in which a path lies, if any.
+/// Returns the module of this crate that contains a path, if any.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub const fn module_at(path: &str) -> Option<&'static warpset_simt::Module> {
     warpset_simt::Module::find(MODULES, env!("CARGO_CRATE_NAME"), path)
 }
 
-#[cfg(all(test, not(target_arch = "nvptx64"), feature = "all", feature = "papers"))]
+#[cfg(all(test, not(target_arch = "nvptx64"), feature = "all"))]
 mod tests {
     use super::MODULES;
 

@@ -19,7 +19,7 @@ fn ptx_matches_its_sources() {
 
 /// Device code is made for packages, by `cargo xtask ptx --code`. What is older than its PTX is not loaded.
 #[test]
-#[cfg(all(feature = "all", feature = "papers"))] // with all modules
+#[cfg(feature = "all")] // with all modules
 fn device_code_is_of_all_modules_or_of_none() {
     let package: PathBuf =
         std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);

@@ -1,5 +1,5 @@
-//! What the crate does without Python, for `bench.py`, which calls it: the same jobs, a line of name and keys per
-//! second each.
+//! Rates of the crate without Python, for `bench.py`, which runs this: the same jobs, with one line of name and keys
+//! per second per job.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,15 +9,15 @@ use warpset::bloom::{SplitBlockBloom, SplitBlockBuilder};
 use warpset::gpu::Backend;
 use warpset::prelude::*;
 
-/// What may go wrong.
+/// Error of any job.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Numbers without order, the same as in `bench.py`.
+/// Returns random numbers, the same as in `bench.py`.
 fn keys(count: u64) -> Vec<u64> {
     (1..=count).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
 }
 
-/// The best of five runs, in items per second.
+/// Prints the best of five runs, in items per second.
 fn rate(name: &str, items: usize, mut work: impl FnMut()) {
     work();
     let seconds = (0..5).map(|_| {
@@ -37,7 +37,9 @@ fn main() -> Result<(), Failure> {
     for threads in [1, cores] {
         ThreadPoolBuilder::new().num_threads(threads).build()?.install(|| -> Result<(), Failure> {
             let mut bloom = builder().build()?;
-            rate(&format!("add, 256 MiB, threads={threads}"), keys.len(), || bloom.insert_bulk(&keys));
+            rate(&format!("add, 256 MiB, threads={threads}"), keys.len(), || {
+                bloom.insert_bulk(&keys).expect("host memory");
+            });
             rate(&format!("contains, 256 MiB, threads={threads}"), keys.len(), || {
                 Filter::contains_bytes_bulk_into(&bloom, &keys, &mut answers).unwrap_or_default();
             });
@@ -48,7 +50,9 @@ fn main() -> Result<(), Failure> {
     let slices: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     let mut small: SplitBlockBloom = SplitBlockBuilder::new(1 << 20).bits_per_key(16.0).build()?;
     ThreadPoolBuilder::new().num_threads(1).build()?.install(|| {
-        rate("strings added, threads=1", slices.len(), || small.insert_bulk(&slices));
+        rate("strings added, threads=1", slices.len(), || {
+            small.insert_bulk(&slices).expect("host memory");
+        });
         rate("strings asked, threads=1", slices.len(), || {
             Filter::contains_bytes_bulk_into(&small, &slices, &mut answers[..slices.len()]).unwrap_or_default();
         });

@@ -1,4 +1,4 @@
-"""Consensus: what RecSplit's functions and filters do, with its own numbers, bits and settings."""
+"""Consensus: the behaviour of RecSplit's functions and filters, with its own numbers, bits and settings."""
 
 import pickle
 from functools import partial
@@ -105,8 +105,8 @@ def test_settings():
         (PerfectHash, {"kind": "consensus", "overhead": 2.0}, "0.001 to 1"),
         (PerfectHash, {"kind": "consensus", "overhead": 0.1, "bits_per_key": 1.5}, "alone"),
         (PerfectHash, {"kind": "consensus", "bits_per_key": float("inf")}, "1.46"),
-        (StaticFilter, {"kind": "consensus", "leaf_size": 8}, "leaf_size is a setting"),
-        (StaticFilter, {"overhead": 0.1}, "overhead is a setting"),
+        (StaticFilter, {"leaf_size": 8}, "leaf_size is a setting"),
+        (StaticFilter, {"kind": "recsplit", "overhead": 0.1}, "overhead is a setting"),
     ]:
         with pytest.raises(ValueError, match=message):
             cls([1, 2], **wrong)

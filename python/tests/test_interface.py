@@ -1,4 +1,4 @@
-"""Names, conventions of Python and the small things that users meet first."""
+"""Names, conventions of Python, and details that users meet first."""
 
 import collections.abc
 import pathlib
@@ -21,7 +21,7 @@ def structures():
     counter = KmerCounter(k=5)
     counter.update_sequences([SEQUENCE])
     return [SplitBlockBloom(10), warpset.BlockedBloom(10), QuotientFilter(10), BinaryFuse([1]), PerfectHash([1]),
-            PerfectHash([1], kind="consensus"), StaticFilter([1]), StaticFilter([1], kind="consensus"), StaticSet([1]),
+            PerfectHash([1], kind="consensus"), StaticFilter([1]), StaticFilter([1], kind="recsplit"), StaticSet([1]),
             StaticMap([1], [2], key="uint32"), SortedMap({1: 2}), SortedMap(value=None), SequenceFilter(10), counter]
 
 

@@ -1,4 +1,4 @@
-"""Perfect hash functions and static filters: numbers are a permutation, members are found, whatever the keys are."""
+"""Perfect hash functions and static filters: numbers are a permutation and members are found, for all types of keys."""
 
 import copy
 import pickle
@@ -49,7 +49,7 @@ def test_numbers_are_a_permutation(keys, others, seed):
 @given(keys=words, others=words)
 def test_members_are_found(keys, others):
     keys = different(keys)
-    members = StaticFilter(keys, bits=32)
+    members = StaticFilter(keys, kind="recsplit", bits=32)
     assert len(members) == len(keys) and members.bits == 32
     assert members.contains(keys).all() and all(key in members for key in keys)
     assert members.count_contained(keys) == len(keys) and is_permutation(members.index(keys), len(keys))
@@ -75,8 +75,8 @@ def test_devices_give_the_same(keys):
 def test_arrays_on_a_device():
     device = warpset.Device(DEVICE)
     keys = device.array(KEYS[:200])
-    function, members = PerfectHash(keys, device=device), StaticFilter(keys, device=device)
-    assert function == PerfectHash(KEYS[:200]) and members == StaticFilter(KEYS[:200])
+    function, members = PerfectHash(keys, device=device), StaticFilter(keys, kind="recsplit", device=device)
+    assert function == PerfectHash(KEYS[:200]) and members == StaticFilter(KEYS[:200], kind="recsplit")
     numbers = function(keys)
     assert isinstance(numbers, warpset.DeviceArray) and numbers.device == device
     assert numbers.tolist() == function.index(KEYS[:200]).tolist()
@@ -184,12 +184,12 @@ def test_settings():
     assert 300 <= shared.values <= 340 and np.bincount(shared(KEYS).astype(int)).max() == 10
     assert PerfectHash(KEYS, seed=1) != PerfectHash(KEYS, seed=2) == PerfectHash(KEYS, seed=2, threads=1)
     assert repr(small).startswith("PerfectHash(3000 keys, ") and repr(small).endswith("bits per key, cpu)")
-    coarse, fine = StaticFilter(KEYS, fpr=0.1), StaticFilter(KEYS, fpr=0.001)
+    coarse, fine = (StaticFilter(KEYS, kind="recsplit", fpr=rate) for rate in (0.1, 0.001))
     assert (coarse.bits, fine.bits) == (4, 10) and fine.fpr == 2**-10 and fine.bits_per_key < 14
     others = KEYS + 1
     assert 50 < coarse.count_contained(others) < 400 and fine.count_contained(others) < 20
     assert repr(fine).startswith("StaticFilter(3000 keys, ") and "fpr=9.77e-4" in repr(fine)
-    assert StaticFilter(KEYS).bits == 7
+    assert StaticFilter(KEYS).bits == 7 and StaticFilter(KEYS).kind == "consensus"
 
 
 def test_bad_input():

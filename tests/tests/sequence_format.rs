@@ -14,7 +14,7 @@ fn fixtures_of_version_1() {
     let build = |k: u32| SequenceFilter::builder(100).k(k).build_from(&[SEQUENCE]).unwrap();
     fixture("sequence_filter.v1", &build(31));
     fixture("sequence_filter_9.v1", &build(9));
-    let builder = SequenceFilter::builder(100).k(32).s(20).m(18).bits_per_kmer(10.0);
+    let builder = SequenceFilter::builder(100).k(32).s(20).m(18).bits_per_key(10.0);
     fixture("sequence_filter_32.v1", &builder.build_from(&[SEQUENCE]).unwrap());
 }
 

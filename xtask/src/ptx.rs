@@ -84,7 +84,7 @@ fn is_promised(one: &Assembled) -> bool {
     !ALSO.contains(&one.architecture.as_str())
 }
 
-/// What becomes one PTX file.
+/// Source of one PTX file.
 struct Unit {
     name: String,
     /// The file, relative to the workspace.
@@ -94,18 +94,15 @@ struct Unit {
     builder: Builder,
 }
 
-/// Modules that papers, measurements and tests alone launch: their files of device code stay empty, so that a registry
-/// takes the crate, and drivers compile their PTX.
-const UNCODED: [&str; 6] = [
-    "limits",
-    "lsm_published",
-    "primitives_segmented_sort",
-    "quotient_papers_builds",
-    "selftest",
-    "static_set_open_addressing",
-];
+/// Modules that measurements and tests alone launch: their files of device code stay empty, so that a registry takes
+/// the crate, and drivers compile their PTX.
+const UNCODED: [&str; 3] = ["limits", "primitives_segmented_sort", "selftest"];
 
-/// Everything that becomes PTX.
+/// Crates outside the library that keep the PTX of their own kernels: folder, and name of the library.
+const KERNELS_OF_OTHERS: [(&str, &str); 2] =
+    [("examples/own-kernel", "own_kernel"), ("benches/papers/kernels", "papers_kernels")];
+
+/// Returns every source of PTX.
 fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
     let modules = modules(root)?;
     let modules = modules.iter().map(|name| {
@@ -123,17 +120,16 @@ fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
             builder,
         }
     });
-    let example = root.join("examples/own-kernel");
-    let own_kernel = Unit {
-        name: "own_kernel".to_owned(),
-        path: "examples/own-kernel/ptx/own_kernel.ptx".to_owned(),
+    let others = KERNELS_OF_OTHERS.iter().map(|(folder, name)| Unit {
+        name: (*name).to_owned(),
+        path: format!("{folder}/ptx/{name}.ptx"),
         code: None,
-        builder: Builder::new(example), // as its build script does
-    };
-    Ok(modules.chain([own_kernel]).collect())
+        builder: Builder::new(root.join(folder)), // as its build script does
+    });
+    Ok(modules.chain(others).collect())
 }
 
-/// The modules of `kernels-gpu`, by their files of PTX; a test of that crate compares them with its table.
+/// Returns the modules of `kernels-gpu`, by their files of PTX; a test of that crate compares them with its table.
 fn modules(root: &Path) -> anyhow::Result<Vec<String>> {
     let folder = root.join("kernels-gpu/ptx");
     let files = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -153,7 +149,7 @@ const ALSO: [&str; 1] = ["sm_120"];
 /// Compilers at once, at most: each compiles `core` first.
 const AT_ONCE: usize = 8;
 
-/// What a unit has become: its PTX, and what that is on each architecture, unless there is no assembler.
+/// Output of a unit: its PTX, and its code for each architecture if there is an assembler.
 struct Made {
     ptx: String,
     on_each: Vec<Assembled>,
@@ -204,12 +200,12 @@ fn make(
     made.into_iter().map(|(_, made)| made).collect()
 }
 
-/// A folder of the device build: one per compiler that is at work, because Cargo locks it.
+/// Returns a folder of the device build: one per compiler at work, because Cargo locks it.
 fn device_folder(root: &Path, worker: usize) -> PathBuf {
     crate::target_folder(root).join(if worker == 0 { "device".to_owned() } else { format!("device-{worker}") })
 }
 
-/// What the command line names, or everything.
+/// Returns the units that the command line names, or all.
 fn chosen(root: &Path, names: &[String]) -> anyhow::Result<Vec<Unit>> {
     let mut units = units(root)?;
     if let Some(unknown) = names.iter().find(|name| !units.iter().any(|unit| unit.name == **name)) {
@@ -224,7 +220,7 @@ fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The first line in which two texts differ, as it stands in both.
+/// Returns the first line in which two texts differ, from both.
 fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
     // Git may have checked the file out with other line ends.
     let (mut old, mut new) = (checked_in.lines(), rebuilt.lines());
@@ -240,13 +236,13 @@ fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
     None
 }
 
-/// What the kernels of one module use on each architecture.
+/// Resources of the kernels of one module on each architecture.
 struct Row<'a> {
     module: &'a str,
     on_each: Vec<Assembled>,
 }
 
-/// One line per kernel: registers on each architecture, static shared memory, bytes spilled.
+/// Renders one line per kernel: registers on each architecture, static shared memory, bytes spilled.
 fn render(table: &[Row]) -> String {
     let mut text = String::new();
     let Some(first) = table.first() else { return text };

@@ -1,43 +1,45 @@
-//! What filters have in common, on every backend: traits for code that works with any of them.
+//! Traits of filters, on every backend: their operations on many keys, and code that works with any filter.
 //!
-//! All methods return `Result`, because a device can fail. Types in host memory have inherent methods of the same
-//! names, with their exact results: use the traits there where the type is open. Types in device memory have the
-//! lookups by the trait.
+//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices, and
+//! return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host memory
+//! only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient filters), and
+//! slices of different lengths.
+//!
+//! Operations on single keys exist twice. Types in host memory have inherent methods with exact results
+//! (`contains(&key) -> bool`), which a program calls there; the traits have them as `Result` for generic code.
 //!
 //! Methods with `_if` in their names take a [`Stencil`], which says for each key of the batch whether it is meant. They
-//! are written here, once for all filters, so a program that calls them imports the trait. The keys that are meant are
-//! gathered first, by reference (8 bytes of memory for each); the others cost no lookup and do not travel to a device.
+//! gather the keys that are meant first, by reference (8 bytes of memory per key); the others cost no lookup and do not
+//! travel to a device.
 //!
-//! Insertions into types in host memory return what there is to say, and `Result` exactly if they can fail: a Bloom
-//! filter with one block per key has room for any key (nothing), a bucket of Rao's can overflow (`Result<()>`), a
-//! quotient filter can be full and counts (`Result<u64>`: how many more fingerprints are stored than before; of one key
-//! `Result<bool>`). The traits, which all of them implement, say `Result<()>`.
-//!
-//! | trait | operation | who has it |
+//! | trait | operation | implemented by |
 //! | --- | --- | --- |
-//! | [`Filter`] | ask | all |
+//! | [`Filter`] | look up | all |
 //! | [`Insert`] | insert, clear, merge | all that can change |
-//! | [`TestAndInsert`] | insert and say which keys were new | Bloom filters, quotient filters |
+//! | [`TestAndInsert`] | insert and report which keys were new | Bloom filters, quotient filters |
 //! | [`Remove`] | take out one copy of each key | quotient filters |
-//! | [`Count`] | how many copies of each key | quotient filters |
+//! | [`Count`] | count the copies of each key | quotient filters |
 
 use crate::bitmap::{Bitmap, bits_to};
 use crate::key::Key;
 pub use crate::length::{LengthMismatch, same_length};
 use crate::stencil::{Stencil, select};
 
-/// What takes the answers to a batch, one bit per key, as words: from the key of this number on, a multiple of 64; in
-/// any order.
+/// Callback that receives answers as words, one bit per key. The number is that of the first key, a multiple of 64;
+/// calls come in any order.
 pub type Take<'a> = dyn FnMut(usize, &[u64]) + 'a;
+
+/// Keys that [`Filter::any_contained_bulk`] looks up at a time.
+const ANY_BATCH: usize = 1 << 20;
 
 /// A set that answers "no" only for keys that it does not hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter of Warpset",
-    note = "Bloom filters, quotient filters, binary fuse filters, static filters, static sets and their views are, on the \
-            host and on devices"
+    note = "Bloom filters, quotient filters, binary fuse filters, sequence filters, static filters, static sets and maps, \
+            and their views are, on the host and on devices"
 )]
 pub trait Filter {
-    /// Why an operation failed.
+    /// Error of an operation.
     type Error: std::error::Error + From<LengthMismatch> + Send + Sync + 'static;
 
     /// Looks all keys up and gives the answers to `take`: what the other lookups are made of.
@@ -67,15 +69,15 @@ pub trait Filter {
         Ok(answers)
     }
 
-    /// [`Filter::contains_bulk`] into a slice of the same length.
+    /// Writes the answers of [`Filter::contains_bulk`] to a slice of the same length.
     ///
     /// # Errors
-    /// If the lengths differ, and what the backend adds.
+    /// [`LengthMismatch`], and the errors of the backend.
     fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Self::Error> {
         answers_into(self, keys, answers)
     }
 
-    /// [`Filter::contains_bulk`] as bytes 0 and 1, into a slice of the same length.
+    /// Does the work of [`Filter::contains_bulk`] into a slice of the same length, as bytes 0 and 1.
     ///
     /// # Errors
     /// If the lengths differ, and what the backend adds.
@@ -83,7 +85,7 @@ pub trait Filter {
         answers_into(self, keys, answers)
     }
 
-    /// [`Filter::contains_bulk`] as one bit per key.
+    /// Does the work of [`Filter::contains_bulk`] and returns one bit per key.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -93,7 +95,20 @@ pub trait Filter {
         Ok(Bitmap::from_words(bitmap, keys.len()))
     }
 
-    /// How many of the keys may be in the filter.
+    /// Whether at least one of the keys may be in the filter. Stops after the batch with the first one.
+    ///
+    /// # Errors
+    /// The errors of the backend.
+    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Self::Error> {
+        for batch in keys.chunks(ANY_BATCH) {
+            if self.count_contained_bulk(batch)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Counts the keys that may be in the filter.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -115,7 +130,7 @@ pub trait Filter {
         Ok(())
     }
 
-    /// [`Filter::contains_bulk`] under a stencil: no for keys that it does not mean.
+    /// Looks up the keys that the stencil selects; the answer for the others is `false`.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -127,7 +142,7 @@ pub trait Filter {
         Ok(self.contains_if_bitmap_bulk(keys, stencil)?.iter().collect())
     }
 
-    /// [`Filter::contains_if_bulk`] as one bit per key: a stencil again.
+    /// Does the work of [`Filter::contains_if_bulk`] and returns one bit per key, which can serve as another stencil.
     ///
     /// # Errors
     /// The errors of [`Filter::contains_if_bulk`].
@@ -171,18 +186,21 @@ fn answers_into<F: Filter + ?Sized, K: Key, T: Send + From<bool>>(
             change"
 )]
 pub trait Insert: Filter {
-    /// Inserts all keys.
+    /// Result of an insertion: `()`, or for filters that count the number of fingerprints added (`u64`).
+    type Inserted: Copy + std::fmt::Debug;
+
+    /// Inserts all keys, on all threads of the current rayon pool or on the device.
     ///
     /// # Errors
     /// The errors of the backend; a filter that is full.
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Self::Error>;
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Self::Inserted, Self::Error>;
 
-    /// Inserts one key. On a device that is a batch of one key.
+    /// Inserts one key. On a device this is a batch of one key.
     ///
     /// # Errors
     /// The errors of [`Insert::insert_bulk`].
     fn insert(&mut self, key: impl Key) -> Result<(), Self::Error> {
-        self.insert_bulk(&[key])
+        self.insert_bulk(&[key]).map(|_| ())
     }
 
     /// Inserts the keys that a stencil means.
@@ -194,13 +212,18 @@ pub trait Insert: Filter {
     /// fn seen_twice<F: Insert>(first: &mut F, second: &mut F, keys: &[u64]) -> Result<(), F::Error> {
     ///     let seen = first.contains_bitmap_bulk(keys)?;
     ///     second.insert_if_bulk(keys, &seen)?;
-    ///     first.insert_bulk(keys)
+    ///     first.insert_bulk(keys)?;
+    ///     Ok(())
     /// }
     /// ```
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and those of [`Insert::insert_bulk`].
-    fn insert_if_bulk<K: Key>(&mut self, keys: &[K], stencil: &(impl Stencil + ?Sized)) -> Result<(), Self::Error> {
+    fn insert_if_bulk<K: Key>(
+        &mut self,
+        keys: &[K],
+        stencil: &(impl Stencil + ?Sized),
+    ) -> Result<Self::Inserted, Self::Error> {
         let selected = select(keys, stencil)?;
         self.insert_bulk(&selected.keys)
     }
@@ -224,14 +247,26 @@ pub trait Insert: Filter {
     note = "use `SplitBlockBloom`, `BlockedBloom`, `RaoBloom`, `StandardQuotientFilter` or `RankSelectQuotientFilter`"
 )]
 pub trait TestAndInsert: Insert {
-    /// Inserts all keys and says which were new: of equal keys in a batch at most the first is.
+    /// Inserts all keys and reports which were new: of equal keys in a batch at most the first is.
+    ///
+    /// Bloom filters take the keys in steps of a fixed number: a key is new if the filter before its step did not
+    /// contain it and no key with the same hash precedes it in the step. So the answers are the same on every backend.
     ///
     /// # Errors
     /// The errors of [`Insert::insert_bulk`].
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Self::Error>;
+    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Self::Error> {
+        let mut new = vec![false; keys.len()];
+        self.test_and_insert_bulk_into(keys, &mut new)?;
+        Ok(new)
+    }
 
-    /// [`TestAndInsert::test_and_insert_bulk`] under a stencil: keys that it does not mean are not inserted, and not
-    /// new.
+    /// Writes the answers of [`TestAndInsert::test_and_insert_bulk`] to a slice of the same length.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`], and the errors of [`Insert::insert_bulk`].
+    fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Self::Error>;
+
+    /// Inserts the keys that the stencil selects and reports which of them were new; the others count as not new.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -259,7 +294,7 @@ pub trait Remove: Insert {
     /// The errors of the backend.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Self::Error>;
 
-    /// [`Remove::remove_bulk`] of the keys that a stencil means.
+    /// Removes one copy of each key that the stencil selects.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and those of [`Remove::remove_bulk`].
@@ -275,11 +310,21 @@ pub trait Remove: Insert {
     note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`"
 )]
 pub trait Count: Filter {
-    /// How many copies of each key the filter holds, in the order of the keys: never fewer than were inserted.
+    /// Counts the copies of each key that the filter holds, in the order of the keys: never fewer than were inserted.
     ///
     /// # Errors
     /// The errors of the backend.
-    fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Self::Error>;
+    fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Self::Error> {
+        let mut counts = vec![0; keys.len()];
+        self.count_bulk_into(keys, &mut counts)?;
+        Ok(counts)
+    }
+
+    /// Writes the counts of [`Count::count_bulk`] to a slice of the same length.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`], and the errors of the backend.
+    fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Self::Error>;
 }
 
 /// Writes methods of a trait that call the inherent methods of the same names; `as Ok` after those that cannot fail

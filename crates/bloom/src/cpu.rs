@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use warpset_base::filter::same_length;
 use warpset_base::parallel;
-use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
 use crate::layout::engine::OneBlock;
-use crate::{AlignedWords, Bitmap, BlockedLayout, Error, Key, Layout, RaoLayout, SplitBlockLayout, View};
+use crate::{AlignedWords, BlockedLayout, Error, Key, Layout, RaoLayout, SplitBlockLayout, View};
 
 mod build;
 mod by_hash;
@@ -40,19 +38,19 @@ pub struct Bloom<L> {
 /// instructions. Up to 128 GiB.
 ///
 /// - One key: [`insert`](Bloom::insert), [`contains`](Bloom::contains), [`test_and_insert`](Bloom::test_and_insert).
-/// - Many keys, on all cores: [`insert_bulk`](Bloom::insert_bulk), [`contains_bulk`](Bloom::contains_bulk), and others
-///   with that suffix.
+/// - Many keys, on all cores: [`insert_bulk`](crate::Insert::insert_bulk),
+///   [`contains_bulk`](crate::Filter::contains_bulk), and the other methods with that suffix.
 /// - Two filters: [`merge`](Bloom::merge), [`intersect`](Bloom::intersect).
 /// - Files: [`save`](Bloom::save), [`load`](Bloom::load); in Parquet's form
 ///   [`write_parquet`](SplitBlockBloom::write_parquet), [`read_parquet`](SplitBlockBloom::read_parquet).
 ///
 /// ```
-/// use warpset_bloom::SplitBlockBloom;
+/// use warpset_bloom::{Filter, Insert, SplitBlockBloom};
 ///
 /// let mut filter = SplitBlockBloom::builder(1_000).fpr(0.01).build()?;
-/// filter.insert_bulk(&[2u64, 3, 5, 7, 11]);
+/// filter.insert_bulk(&[2u64, 3, 5, 7, 11])?;
 /// assert!(filter.contains(7u64));
-/// assert_eq!(filter.count_contained_bulk(&[2u64, 3, 5]), 3);
+/// assert_eq!(filter.count_contained_bulk(&[2u64, 3, 5])?, 3);
 /// assert!(filter.test_and_insert("a new key"));
 /// # Ok::<(), warpset_bloom::Error>(())
 /// ```
@@ -80,12 +78,12 @@ pub type BlockedBloom = Bloom<BlockedLayout>;
 /// Nearest of the three to a classic filter in bits per key; slower, because a key's bits are spread over the bucket.
 ///
 /// ```
-/// use warpset_bloom::{FirstLevel, RaoBloom};
+/// use warpset_bloom::{Filter, Insert, RaoBloom};
 ///
 /// let mut filter = RaoBloom::builder(10_000).fpr(0.01).choices(2).build()?;
 /// let keys: Vec<u64> = (0..10_000).collect();
 /// filter.insert_bulk(&keys)?;
-/// assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+/// assert_eq!(filter.count_contained_bulk(&keys)?, keys.len());
 /// # Ok::<(), warpset_bloom::Error>(())
 /// ```
 pub type RaoBloom = Bloom<RaoLayout>;
@@ -132,16 +130,6 @@ impl<L: Layout> Bloom<L> {
     /// A borrow that can answer queries.
     pub fn view(&self) -> View<'_, L> {
         View::new(self.layout, bytemuck::cast_slice(self.words.as_slice()))
-    }
-
-    /// Bytes of memory that the bits take.
-    pub fn memory_bytes(&self) -> u64 {
-        4 * self.layout.words()
-    }
-
-    /// Bits of memory per key, were `keys` in the filter.
-    pub fn bits_per_key(&self, keys: u64) -> f64 {
-        8.0 * self.memory_bytes() as f64 / keys as f64
     }
 
     /// Adds all keys of `other`, a filter with the same parameters: exactly the filter that both inputs together give.
@@ -209,7 +197,7 @@ impl<L: Layout> Bloom<L> {
     }
 
     /// Removes all keys and keeps the memory.
-    pub fn clear(&mut self) {
+    fn reset(&mut self) {
         self.words.as_mut_slice().fill(0);
         self.bucket_ones.fill(0);
     }
@@ -267,28 +255,12 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [L: Layout] crate::Mapped<L>;
     => {
+        /// Bytes of memory that the words take.
+        fn memory_bytes(&self) -> u64;
+        /// Bits of memory per key, were `keys` in the filter.
+        fn bits_per_key(&self, keys: u64) -> f64;
         /// Whether the key may be in the filter. Never false for a key that was inserted.
         fn contains(&self, key: impl Key) -> bool;
-        /// Looks up many keys: one answer per key, in their order.
-        fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
-        /// [`Bloom::contains_bulk`] into a slice of the same length.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`].
-        fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-        /// [`Bloom::contains_bulk`] as bytes 0 and 1.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`].
-        fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-        /// [`Bloom::contains_bulk`] as one bit per key.
-        fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
-        /// How many of the keys may be in the filter.
-        fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
-        /// Whether at least one of the keys may be in the filter. Stops early.
-        fn any_contained_bulk<K>(&self, keys: &[K]) -> bool;
-        /// Drops the keys that are surely not in the filter; the others keep their order.
-        fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
         /// How many bits are set.
         fn count_ones(&self) -> u64;
         /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
@@ -321,39 +293,6 @@ impl<L: OneBlock> Bloom<L> {
     pub fn test_and_insert(&mut self, key: impl Key) -> bool {
         let probe = self.layout.probe(&key);
         self.layout.insert(self.words.as_mut_slice(), 0, &probe)
-    }
-
-    /// Inserts all keys, on all threads of the current rayon pool if there are many.
-    ///
-    /// With several threads, the keys are distributed to parts of the filter first, so that no two threads write one
-    /// block.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) {
-        insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
-    }
-
-    /// Inserts all keys and says which were new.
-    ///
-    /// The keys are taken in steps of [`TEST_AND_INSERT_BATCH`]: a key is new if the filter before its step did not
-    /// contain it and no key with the same hash stands before it in the step. So of equal keys at most the first is
-    /// new, and the answers are the same on every backend.
-    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Vec<bool> {
-        let mut new = vec![false; keys.len()];
-        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
-            insert::test_and_insert_step(&self.layout, self.words.as_mut_slice(), keys, new);
-        }
-        new
-    }
-
-    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), new.len())?;
-        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
-            insert::test_and_insert_step(&self.layout, self.words.as_mut_slice(), keys, new);
-        }
-        Ok(())
     }
 }
 

@@ -1,13 +1,13 @@
 //! What Bloom filters have in common on every backend, for code that works with any of them.
 
 use crate::cpu::Bloom;
-use crate::{Error, Key, Layout, TestAndInsert};
+use crate::{Error, Layout, TestAndInsert};
 
 /// A Bloom filter on some backend: what it has beside [`Filter`](crate::Filter), [`Insert`](crate::Insert) and
 /// [`TestAndInsert`].
 ///
-/// All methods return `Result`, because a device can fail. The types have inherent methods of the same names, most of
-/// which cannot fail on the host.
+/// All methods return `Result`, because a device can fail. The types have inherent methods of the same names; most of
+/// them cannot fail on the host.
 ///
 /// ```
 /// use warpset_bloom::{BloomFilter, Error, SplitBlockBloom};
@@ -44,11 +44,6 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::OutOfMemory`], and what the backend adds.
     fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
-    /// Whether at least one of the keys may be in the filter.
-    ///
-    /// # Errors
-    /// The errors of the backend.
-    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error>;
     /// How many bits are set.
     ///
     /// # Errors
@@ -106,7 +101,6 @@ where
         fn intersect(&mut self, other: &Self) -> Result<(), Error>;
         fn fold(&mut self, factor: u64) -> Result<(), Error>;
         fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
-        fn any_contained_bulk[K: Key](&self, keys: &[K]) -> Result<bool, Error> as Ok;
         fn count_ones(&self) -> Result<u64, Error> as Ok;
         fn fpr(&self) -> Result<f64, Error> as Ok;
         fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> as Ok;

@@ -84,7 +84,7 @@ pub struct Bloom<L> {
 /// [`cpu::SplitBlockBloom`] in device memory.
 ///
 /// ```
-/// use warpset_bloom::{Builder, Filter, SplitBlockLayout, cpu, gpu};
+/// use warpset_bloom::{Builder, Filter, Insert, SplitBlockLayout, cpu, gpu};
 /// use warpset_gpu::Device;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`

@@ -7,12 +7,12 @@
 //! | [`RaoBloom`] | a bucket of kilobytes | 10.6 (two choices: 12) | the paper's two-level filter; low rates |
 //!
 //! ```
-//! use warpset_bloom::SplitBlockBloom;
+//! use warpset_bloom::{Filter, Insert, SplitBlockBloom};
 //!
 //! let mut filter = SplitBlockBloom::builder(1_000_000).fpr(0.01).build()?;
 //! let keys: Vec<u64> = (0..1_000_000).collect();
-//! filter.insert_bulk(&keys);
-//! assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+//! filter.insert_bulk(&keys)?;
+//! assert_eq!(filter.count_contained_bulk(&keys)?, keys.len());
 //!
 //! let bytes = filter.to_bytes();
 //! assert_eq!(SplitBlockBloom::from_bytes(&bytes)?, filter);

@@ -2,12 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use warpset_base::filter::same_length;
 use warpset_base::parallel;
 
 use crate::layout::BATCH;
 use crate::layout::engine::Word;
-use crate::{Bitmap, BlockedLayout, Error, Hashed, Key, Layout, RaoLayout, SplitBlockLayout};
+use crate::{BlockedLayout, Hashed, Key, Layout, RaoLayout, SplitBlockLayout};
 
 /// Filters above this size (half of a usual L2 cache) are prefetched.
 pub(crate) const PREFETCH_BYTES: usize = 1 << 20;
@@ -20,12 +19,13 @@ pub(crate) const TASK: usize = 1 << 14;
 /// ([`Bloom::view`](crate::cpu::Bloom::view)).
 ///
 /// ```
-/// use warpset_bloom::{SplitBlockBloom, SplitBlockBloomView};
+/// use warpset_bloom::{Filter, SplitBlockBloom, SplitBlockBloomView};
 ///
 /// let filter: SplitBlockBloom = ["a", "b"].into_iter().collect();
 /// let view: SplitBlockBloomView = filter.view();
 /// assert!(view.contains("a"));
-/// assert_eq!(view.contains_bulk(&["a", "b"]), [true, true]);
+/// assert_eq!(view.contains_bulk(&["a", "b"])?, [true, true]);
+/// # Ok::<(), warpset_bloom::Error>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct View<'a, L: Layout> {
@@ -109,68 +109,16 @@ impl<'a, L: Layout> View<'a, L> {
         }
     }
 
-    /// Looks up many keys: one answer per key, in their order.
-    ///
-    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
-    /// thread it stays on that thread.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
-        let mut answers = vec![false; keys.len()];
-        self.fill(keys, &mut answers, |bit| bit);
-        answers
-    }
-
-    /// [`View::contains_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill(keys, answers, |bit| bit);
-        Ok(())
-    }
-
-    /// [`View::contains_bulk`] as bytes 0 and 1.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill(keys, answers, u8::from);
-        Ok(())
-    }
-
-    fn fill<K: Key, T: Send>(&self, keys: &[K], answers: &mut [T], of: impl Fn(bool) -> T + Sync) {
-        let task = |keys: &[K], answers: &mut [T]| {
-            self.answer(keys, |i, bits, _| {
-                let end = answers.len().min((i + 1) * BATCH);
-                for (j, answer) in answers[i * BATCH..end].iter_mut().enumerate() {
-                    *answer = of(bits >> j & 1 == 1);
-                }
-            });
-        };
-        parallel::answer(keys, answers, (TASK, 1), task);
-    }
-
-    /// Looks up many keys: one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+    /// Answers of many keys, one bit per key, on all threads of the current rayon pool.
+    pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);
         parallel::answer(keys, &mut words, (TASK, 64), task);
-        Bitmap::from_words(words, keys.len())
-    }
-
-    /// How many of the keys may be in the filter.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
-        let task = |keys: &[K]| {
-            let mut count = 0;
-            self.answer(keys, |_, bits, _| count += bits.count_ones() as usize);
-            count
-        };
-        parallel::sum(keys, TASK, task)
+        words
     }
 
     /// Whether at least one of the keys may be in the filter. Stops early.
-    pub fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> bool {
+    pub(crate) fn any<K: Key>(&self, keys: &[K]) -> bool {
         let task = |keys: &[K]| {
             keys.chunks(16 * BATCH).any(|keys| {
                 let mut any = 0;
@@ -188,13 +136,6 @@ impl<'a, L: Layout> View<'a, L> {
             }
         });
         found.into_inner()
-    }
-
-    /// Drops the keys that are surely not in the filter; the others keep their order.
-    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap_bulk(keys);
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
     }
 
     /// How many bits are set.
@@ -245,7 +186,7 @@ impl<'a, L: Layout> View<'a, L> {
             for (i, hash) in hashes[..n].iter_mut().enumerate() {
                 hash.0 = warpset_core::hash::mix_spread(done + i as u64, spread);
             }
-            hits += self.count_contained_bulk(&hashes[..n]);
+            hits += self.bits(&hashes[..n]).iter().map(|word| word.count_ones() as u64).sum::<u64>();
             done += n as u64;
         }
         hits as f64 / samples.max(1) as f64

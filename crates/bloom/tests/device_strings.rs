@@ -126,7 +126,7 @@ fn strings_are_grouped_as_other_keys() {
         let present = strings(300, 2);
         let layout = SplitBlockLayout::new(500).unwrap();
         let mut on_host = Builder::with_layout(layout).build().unwrap();
-        on_host.insert_bulk(&present);
+        on_host.insert_bulk(&present).unwrap();
         let owned = StringVec::from_slice(&device, &present).unwrap();
         let stream = device.new_stream().unwrap();
         let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
@@ -208,7 +208,7 @@ fn wrong_offsets_are_named_and_read_nothing_outside() {
         let all = b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop";
         let cut: [&[u8]; 4] = [b"", &all[1..], &all[7..], &all[40..]];
         let mut expected = Builder::with_layout(layout).build().unwrap();
-        expected.insert_bulk(&cut);
+        expected.insert_bulk(&cut).unwrap();
         assert!(filter.to_host().unwrap() == expected);
 
         let elsewhere = Device::emulator(Config::default());

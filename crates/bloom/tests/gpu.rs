@@ -36,9 +36,9 @@ where
     on_host.insert_bulk(&present).unwrap();
     on_device.insert_bulk(&present).unwrap();
     assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: inserted");
-    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked), "{layout:?}");
-    assert_eq!(on_device.contains_bitmap_bulk(&asked).unwrap(), on_host.contains_bitmap_bulk(&asked));
-    assert_eq!(on_device.count_contained_bulk(&asked).unwrap(), on_host.count_contained_bulk(&asked));
+    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked).unwrap(), "{layout:?}");
+    assert_eq!(on_device.contains_bitmap_bulk(&asked).unwrap(), on_host.contains_bitmap_bulk(&asked).unwrap());
+    assert_eq!(on_device.count_contained_bulk(&asked).unwrap(), on_host.count_contained_bulk(&asked).unwrap());
     assert_eq!(on_device.count_ones().unwrap(), on_host.count_ones());
 
     let narrow: Vec<u32> = (0..301).collect();
@@ -107,11 +107,11 @@ fn agrees_on_bytes_and_answers(device: &Device, layout: BlockedLayout) {
     let present = keys(150, 1);
     let asked = keys(200, 2);
     let mut on_host = Builder::with_layout(layout).build().unwrap();
-    on_host.insert_bulk(&present);
+    on_host.insert_bulk(&present).unwrap();
     let mut on_device = Builder::with_layout(layout).on(device).build().unwrap();
     on_device.insert_bulk(&present).unwrap();
     assert!(on_device.to_host().unwrap() == on_host, "{layout:?}");
-    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked), "{layout:?}");
+    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked).unwrap(), "{layout:?}");
     assert!(on_device.contains_bulk(&present).unwrap().into_iter().all(|yes| yes), "{layout:?}");
 }
 
@@ -121,18 +121,18 @@ fn chunks_and_lanes_do_not_show() {
         let layout = SplitBlockLayout::new(64).unwrap();
         let (present, asked) = (keys(1000, 1), keys(1000, 2));
         let mut on_host = Builder::with_layout(layout).build().unwrap();
-        on_host.insert_bulk(&present);
+        on_host.insert_bulk(&present).unwrap();
         let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
         on_device.set_chunk_keys(100);
         on_device.insert_bulk(&present).unwrap();
         assert!(on_device.to_host().unwrap() == on_host);
-        assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked));
+        assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked).unwrap());
         let narrow: Vec<u32> = (0..777).collect();
-        assert_eq!(on_device.test_and_insert_bulk(&narrow).unwrap(), on_host.test_and_insert_bulk(&narrow));
+        assert_eq!(on_device.test_and_insert_bulk(&narrow).unwrap(), on_host.test_and_insert_bulk(&narrow).unwrap());
         let mut kept = asked.clone();
         on_device.retain_contained_bulk(&mut kept).unwrap();
         let mut expected = asked;
-        on_host.retain_contained_bulk(&mut expected);
+        on_host.retain_contained_bulk(&mut expected).unwrap();
         assert_eq!(kept, expected);
     }
 }
@@ -147,8 +147,8 @@ fn grouped_insertion_sets_the_same_bits() {
         for bits in [1, 5, 8, 11] {
             let layout = SplitBlockLayout::new(1000).unwrap();
             let mut on_host = Builder::with_layout(layout).build().unwrap();
-            on_host.insert_bulk(&present);
-            on_host.insert_bulk(&narrow);
+            on_host.insert_bulk(&present).unwrap();
+            on_host.insert_bulk(&narrow).unwrap();
             let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
             on_device.set_grouping(Grouping::Bits(bits));
             // SAFETY: keys and filter live until the stream has been waited for.
@@ -161,7 +161,7 @@ fn grouped_insertion_sets_the_same_bits() {
         }
         let layout = BlockedLayout::new(777, shape(512, 64, 8), 3).unwrap();
         let mut on_host = Builder::with_layout(layout).build().unwrap();
-        on_host.insert_bulk(&present);
+        on_host.insert_bulk(&present).unwrap();
         let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
         on_device.set_grouping(Grouping::Bits(4));
         // SAFETY: keys and filter live until the stream has been waited for.
@@ -182,9 +182,9 @@ fn device_slices_give_bytes_bits_counts_and_selections() {
         let present = keys(1000, 1);
         let asked: Vec<u64> = keys(130, 2).into_iter().chain(present[..71].iter().copied()).collect();
         let mut on_host = Builder::with_layout(layout).build().unwrap();
-        on_host.insert_bulk(&present);
+        on_host.insert_bulk(&present).unwrap();
         let filter = gpu::SplitBlockBloom::from_host(&device, &on_host).unwrap();
-        let expected = on_host.contains_bulk(&asked);
+        let expected = on_host.contains_bulk(&asked).unwrap();
         let stream = device.new_stream().unwrap();
         let on_device = device.from_slice(&asked).unwrap();
         let mut bytes = device.alloc_uninit::<u8>(asked.len()).unwrap();
@@ -204,7 +204,7 @@ fn device_slices_give_bytes_bits_counts_and_selections() {
         }
         stream.synchronize().unwrap();
         assert!(bytes.to_vec().unwrap().iter().map(|&b| b == 1).eq(expected.iter().copied()));
-        assert_eq!(bits.to_vec().unwrap(), on_host.contains_bitmap_bulk(&asked).as_words());
+        assert_eq!(bits.to_vec().unwrap(), on_host.contains_bitmap_bulk(&asked).unwrap().as_words());
         let selected: Vec<u64> = asked.iter().zip(&expected).filter(|(_, yes)| **yes).map(|(key, _)| *key).collect();
         assert_eq!(counts.to_vec().unwrap(), [selected.len() as u64; 3]);
         assert_eq!(kept.slice(..selected.len()).to_vec().unwrap(), selected);
@@ -222,7 +222,7 @@ fn test_and_insert_on_device_slices_finds_the_first_of_equal_keys() {
         let layout = BlockedLayout::new(500, shape(256, 32, 8), 1).unwrap();
         let stream_keys: Vec<u32> = keys(2000, 7).into_iter().map(|k| (k % 600) as u32).collect();
         let mut on_host = Builder::with_layout(layout).build().unwrap();
-        let expected = on_host.test_and_insert_bulk(&stream_keys);
+        let expected = on_host.test_and_insert_bulk(&stream_keys).unwrap();
         let stream = device.new_stream().unwrap();
         let on_device = device.from_slice(&stream_keys).unwrap();
         let mut bytes = device.alloc_uninit::<u8>(stream_keys.len()).unwrap();
@@ -260,12 +260,12 @@ fn tells_the_same_rates<L: gpu::DeviceLayout>(device: &Device, on_host: &cpu::Bl
 fn rates_are_those_of_the_host() {
     for device in devices(11) {
         let mut split = Builder::with_layout(SplitBlockLayout::new(2048).unwrap()).build().unwrap();
-        split.insert_bulk(&keys(20_000, 1));
+        split.insert_bulk(&keys(20_000, 1)).unwrap();
         tells_the_same_rates(&device, &split);
         for (block_bits, word_bits, hashes) in [(64, 32, 3), (512, 64, 5), (1024, 32, 19)] {
             let layout = BlockedLayout::new(48, shape(block_bits, word_bits, hashes), 5).unwrap();
             let mut blocked = Builder::with_layout(layout).build().unwrap();
-            blocked.insert_bulk(&keys(u64::from(block_bits) * 3, 1));
+            blocked.insert_bulk(&keys(u64::from(block_bits) * 3, 1)).unwrap();
             tells_the_same_rates(&device, &blocked);
         }
         for first_level in [FirstLevel::Mixed, FirstLevel::String(StringHash::Bkdr)] {
@@ -283,7 +283,7 @@ fn merging_and_folding_on_a_stream_wait_for_nothing_in_between() {
         let layout = SplitBlockLayout::new(96).unwrap();
         let [mut a, mut b] = [1, 2].map(|seed| {
             let mut filter = Builder::with_layout(layout).build().unwrap();
-            filter.insert_bulk(&keys(900, seed));
+            filter.insert_bulk(&keys(900, seed)).unwrap();
             filter
         });
         let [mut there, other] = [&a, &b].map(|filter| filter.to_device(&device).unwrap());
@@ -350,7 +350,7 @@ fn running_out_of_device_memory_changes_nothing() {
     assert!(filter.to_host().unwrap() == before);
     filter.set_chunk_keys(64);
     filter.insert_bulk(&many).unwrap();
-    assert!(filter.to_host().unwrap().contains_bulk(&many).into_iter().all(|yes| yes));
+    assert!(filter.to_host().unwrap().contains_bulk(&many).unwrap().into_iter().all(|yes| yes));
 }
 
 /// Bytes that panic when they are asked for.
@@ -375,18 +375,18 @@ fn a_key_that_panics_leaves_no_answers_behind() {
         // In the first chunk, in the second lane's first, and with the answers of both lanes under way.
         for bad in [3, 100, 450] {
             let keys = bytes(bad);
-            assert!(catch_unwind(AssertUnwindSafe(|| filter.contains_bulk(&keys))).is_err(), "{bad}");
+            assert!(catch_unwind(AssertUnwindSafe(|| filter.contains_bulk(&keys).unwrap())).is_err(), "{bad}");
             assert_eq!(filter.count_contained_bulk(&present[..70]).unwrap(), 0, "{bad}");
-            assert!(catch_unwind(AssertUnwindSafe(|| filter.count_contained_bulk(&keys))).is_err(), "{bad}");
+            assert!(catch_unwind(AssertUnwindSafe(|| filter.count_contained_bulk(&keys).unwrap())).is_err(), "{bad}");
             assert_eq!(filter.contains_bulk(&present[..7]).unwrap(), [false; 7], "{bad}");
         }
         let mut dropped = filter.try_clone().unwrap();
         dropped.set_chunk_keys(64);
-        assert!(catch_unwind(AssertUnwindSafe(|| dropped.contains_bulk(&bytes(450)))).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| dropped.contains_bulk(&bytes(450)).unwrap())).is_err());
         drop(dropped);
         filter.insert_bulk(&bytes(present.len())).unwrap();
         assert_eq!(filter.count_contained_bulk(&bytes(present.len())).unwrap(), present.len());
-        assert!(catch_unwind(AssertUnwindSafe(|| filter.insert_bulk(&bytes(450)))).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| filter.insert_bulk(&bytes(450)).unwrap())).is_err());
         assert_eq!(filter.count_contained_bulk(&bytes(present.len())).unwrap(), present.len());
     }
 }
@@ -499,25 +499,25 @@ fn waiting_operations_on_the_device_agree_with_those_on_the_host() {
         let mut on_host = Builder::with_layout(layout).build_from(&present).unwrap();
         let mut filter = Builder::with_layout(layout).on(&device).build_from_device(there.as_slice()).unwrap();
         assert!(filter.to_host().unwrap() == on_host);
-        let right = on_host.contains_bulk(&asked);
+        let right = on_host.contains_bulk(&asked).unwrap();
         let yes = right.iter().filter(|yes| **yes).count();
         let mut bytes = device.alloc_uninit::<u8>(asked.len()).unwrap();
         filter.contains_device(asked_there.as_slice(), bytes.as_mut_slice()).unwrap();
         assert!(bytes.to_vec().unwrap().iter().map(|byte| *byte == 1).eq(right.iter().copied()));
         let mut bits = device.alloc_uninit::<u64>(asked.len().div_ceil(64)).unwrap();
         filter.contains_bitmap_device(asked_there.as_slice(), bits.as_mut_slice()).unwrap();
-        assert_eq!(bits.to_vec().unwrap(), on_host.contains_bitmap_bulk(&asked).as_words());
+        assert_eq!(bits.to_vec().unwrap(), on_host.contains_bitmap_bulk(&asked).unwrap().as_words());
         assert_eq!(filter.count_contained_device(asked_there.as_slice()).unwrap(), yes);
         let mut kept = device.alloc_uninit::<u64>(asked.len()).unwrap();
         let number = filter.retain_contained_device(asked_there.as_slice(), kept.as_mut_slice()).unwrap();
         let mut expected = asked.clone();
-        on_host.retain_contained_bulk(&mut expected);
+        on_host.retain_contained_bulk(&mut expected).unwrap();
         assert_eq!(kept.slice(..number).to_vec().unwrap(), expected);
         let number = filter.retain_contained_indices_device(asked_there.as_slice(), kept.as_mut_slice()).unwrap();
         let places = kept.slice(..number).to_vec().unwrap();
         assert!(places.iter().map(|&i| asked[i as usize]).eq(expected));
         filter.test_and_insert_device(asked_there.as_slice(), bytes.as_mut_slice()).unwrap();
-        let new = on_host.test_and_insert_bulk(&asked);
+        let new = on_host.test_and_insert_bulk(&asked).unwrap();
         assert!(bytes.to_vec().unwrap().iter().map(|byte| *byte == 1).eq(new));
         assert!(filter.to_host().unwrap() == on_host);
         filter.test_and_insert_bitmap_device(asked_there.as_slice(), bits.as_mut_slice()).unwrap();

@@ -10,7 +10,7 @@ use warpset_bloom::Filter;
 use warpset_bloom::gpu::DeviceFilter;
 
 use warpset_bloom::gpu::{self, DeviceKeys, StringVec};
-use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Key, RaoLayout, StringHash, cpu};
+use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Insert, Key, RaoLayout, StringHash, TestAndInsert, cpu};
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, EmulatorOptions, GpuError};
@@ -39,7 +39,7 @@ fn raos_filters_agree() {
                 assert!(on_device.to_host().unwrap() == on_host, "{choices} {first_level:?}");
                 assert_eq!(on_device.bucket_ones().to_vec().unwrap(), on_host.bucket_ones());
                 let asked: Vec<u64> = keys(300, 2).into_iter().chain(present[..77].iter().copied()).collect();
-                assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked));
+                assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked).unwrap());
                 let text: Vec<String> = (0..400).map(|i| format!("key {}", i % 333)).collect();
                 on_host.insert_bulk(&text).unwrap();
                 on_device.insert_bulk(&text).unwrap();
@@ -100,7 +100,7 @@ fn raos_filter_restarts_and_overflows_as_on_the_host() {
 /// Whether each key is neither in `filter` nor among the keys before it: what test-and-insert must call new,
 /// when all fit in one sub-batch.
 fn new_keys<K: Key + std::hash::Hash + Eq>(filter: &cpu::RaoBloom, keys: &[K]) -> Vec<bool> {
-    let contained = filter.contains_bulk(keys);
+    let contained = filter.contains_bulk(keys).unwrap();
     let mut seen = HashSet::new();
     keys.iter().zip(contained).map(|(key, contained)| seen.insert(key) && !contained).collect()
 }
@@ -147,7 +147,7 @@ fn stream_agrees<K: Key + std::hash::Hash + Eq, D: DeviceKeys>(
     assert!(bytes.to_vec().unwrap().iter().map(|&byte| byte == 1).eq(expected.iter().copied()));
     let bits = bits.to_vec().unwrap();
     assert!((0..n).map(|i| bits[i / 64] >> (i % 64) & 1 == 1).eq(expected));
-    let contained = inserted.contains_bulk(asked.0);
+    let contained = inserted.contains_bulk(asked.0).unwrap();
     let contained: Vec<u64> = (0..n as u64).filter(|&i| contained[i as usize]).collect();
     assert_eq!(counts.to_vec().unwrap(), [contained.len() as u64, contained.len() as u64, n as u64]);
     assert_eq!(places.slice(..contained.len()).to_vec().unwrap(), contained);

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use warpset_base::bitmap::Bitmap;
 use warpset_base::filter::{Filter, Take};
 use warpset_base::words::AlignedWords;
 
@@ -21,11 +20,11 @@ use crate::{Builder, Error, Key, Layout, View};
 /// - **Limits**: nothing can be added or removed; one graph takes 3.8 billion keys.
 ///
 /// ```
-/// use warpset_fuse::BinaryFuse8;
+/// use warpset_fuse::{BinaryFuse8, Filter};
 ///
 /// let keys: Vec<u64> = (0..1_000_000).collect();
 /// let filter = BinaryFuse8::builder().build_from(&keys)?;
-/// assert!(filter.contains(7u64) && filter.count_contained_bulk(&keys) == keys.len());
+/// assert!(filter.contains(7u64) && filter.count_contained_bulk(&keys)? == keys.len());
 /// assert!(filter.bits_per_key() < 9.1 && filter.fpr() == 1.0 / 256.0);
 /// # Ok::<(), warpset_fuse::Error>(())
 /// ```
@@ -69,17 +68,6 @@ impl<F: Width> BinaryFuse<F> {
     pub fn view(&self) -> View<'_, F> {
         View::new(self.layout, self.words())
     }
-
-    /// How many different keys are in the filter. (Arrays of `xorf` do not say that: of a filter that was read from one
-    /// an estimate, by the slots.)
-    pub fn len(&self) -> u64 {
-        self.layout.keys
-    }
-
-    /// Whether no key is in the filter.
-    pub fn is_empty(&self) -> bool {
-        self.layout.keys == 0
-    }
 }
 
 warpset_base::queries_of_view! {
@@ -87,6 +75,11 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [F: Width] crate::Mapped<F>;
     => {
+        /// Number of different keys in the filter; estimated from the slots for a filter read from arrays of `xorf`,
+        /// which do not record it.
+        fn len(&self) -> u64;
+        /// Whether no key is in the filter.
+        fn is_empty(&self) -> bool;
         /// Keys per slot.
         fn load_factor(&self) -> f64;
         /// Bytes of memory that the words take.
@@ -95,24 +88,6 @@ warpset_base::queries_of_view! {
         fn bits_per_key(&self) -> f64;
         /// Whether the key may be in the filter. Never false for a key that it was built from.
         fn contains(&self, key: impl Key) -> bool;
-        /// Looks up many keys: one answer per key, in their order.
-        fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
-        /// [`BinaryFuse::contains_bulk`] into a slice of the same length.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`] if there is not one answer per key.
-        fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-        /// [`BinaryFuse::contains_bulk`] as bytes 0 and 1.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`] if there is not one answer per key.
-        fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-        /// Drops the keys that are surely not in the filter; the others keep their order.
-        fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
-        /// [`BinaryFuse::contains_bulk`] as one bit per key.
-        fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
-        /// How many of the keys may be in the filter.
-        fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
         /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
         fn fpr(&self) -> f64;
         /// The rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
@@ -136,30 +111,22 @@ impl<F: Width> fmt::Debug for BinaryFuse<F> {
     }
 }
 
-/// The trait of queries, for a type that has inherent methods of the same names.
+/// Implements the trait of queries by a view.
 macro_rules! queries {
-    ($($(#[$attribute:meta])* $filter:ty;)*) => {$(
+    ($($(#[$attribute:meta])* $filter:ty, |$this:ident| $view:expr;)*) => {$(
         $(#[$attribute])*
         impl<F: Width> Filter for $filter {
             type Error = Error;
 
             fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-                take(0, self.contains_bitmap_bulk(keys).as_words());
+                let $this = self;
+                take(0, &$view.bits(keys));
                 Ok(())
             }
-
-            fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-                self.contains_bulk_into(keys, answers)
-            }
-
-            fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-                self.contains_bytes_bulk_into(keys, answers)
-            }
-
             fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
+                let $this = self;
+                $view.memory_bytes()
             }
-
             fn contains(&self, key: impl Key) -> Result<bool, Error> {
                 Ok(self.contains(key))
             }
@@ -167,10 +134,10 @@ macro_rules! queries {
     )*};
 }
 queries! {
-    BinaryFuse<F>;
-    View<'_, F>;
+    BinaryFuse<F>, |filter| filter.view();
+    View<'_, F>, |view| view;
     #[cfg(feature = "mmap")]
-    crate::Mapped<F>;
+    crate::Mapped<F>, |map| map.view();
 }
 
 #[cfg(test)]

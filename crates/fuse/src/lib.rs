@@ -2,11 +2,11 @@
 //! of false positives of 1/256, or twice and four times that for 2^-16 and 2^-32.
 //!
 //! ```
-//! use warpset_fuse::BinaryFuse16;
+//! use warpset_fuse::{BinaryFuse16, Filter};
 //!
 //! let keys: Vec<u64> = (0..1_000_000).collect();
 //! let filter = BinaryFuse16::builder().build_from(&keys)?;
-//! assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+//! assert_eq!(filter.count_contained_bulk(&keys)?, keys.len());
 //! assert!(filter.bits_per_key() < 18.2);
 //! # Ok::<(), warpset_fuse::Error>(())
 //! ```

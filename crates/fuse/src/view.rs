@@ -3,15 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use warpset_base::bitmap::{Bitmap, bits_to};
-use warpset_base::filter::same_length;
 use warpset_base::parallel;
 use warpset_core::hash;
 
 use crate::build::word_of;
 use crate::lookup::Lookup;
 use crate::width::Width;
-use crate::{Error, Hashed, Key, Layout};
+use crate::{Hashed, Key, Layout};
 
 /// Keys that one task of a parallel operation takes; a multiple of 64.
 const TASK: usize = 1 << 13;
@@ -90,70 +88,11 @@ impl<'a, F: Width> View<'a, F> {
         self.lookup().contains(word_of(&key))
     }
 
-    /// Looks up many keys: one answer per key, in their order.
-    ///
-    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool, and asks for the
-    /// memory of many keys before it reads that of the first.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
-        let mut answers = vec![false; keys.len()];
-        self.fill(keys, &mut answers);
-        answers
-    }
-
-    /// Answers of some form, on all threads; the slices have the same length.
-    fn fill<K: Key, T: Send + From<bool>>(&self, keys: &[K], answers: &mut [T]) {
-        let lookup = self.lookup();
-        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
-            lookup.each_64(keys, |i, bits| {
-                let end = answers.len().min(64 * i + 64);
-                bits_to(&mut answers[64 * i..end], &[bits]);
-            });
-        });
-    }
-
-    /// [`View::contains_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one answer per key.
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill(keys, answers);
-        Ok(())
-    }
-
-    /// [`View::contains_bulk`] as bytes 0 and 1.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one answer per key.
-    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill(keys, answers);
-        Ok(())
-    }
-
-    /// [`View::contains_bulk`] as one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+    /// Answers of many keys, one bit per key, on all threads of the current rayon pool.
+    pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let (mut words, lookup) = (vec![0u64; keys.len().div_ceil(64)], self.lookup());
         parallel::answer(keys, &mut words, (TASK, 64), |keys, words| lookup.each_64(keys, |i, bits| words[i] = bits));
-        Bitmap::from_words(words, keys.len())
-    }
-
-    /// How many of the keys may be in the filter.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
-        let lookup = self.lookup();
-        let task = |keys: &[K]| {
-            let mut count = 0;
-            lookup.each_64(keys, |_, bits| count += bits.count_ones() as usize);
-            count
-        };
-        parallel::sum(keys, TASK, task)
-    }
-
-    /// Drops the keys that are surely not in the filter; the others keep their order.
-    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap_bulk(keys);
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
+        words
     }
 
     /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
@@ -176,7 +115,7 @@ impl<'a, F: Width> View<'a, F> {
             for (i, hash) in hashes[..n].iter_mut().enumerate() {
                 hash.0 = hash::mix_spread(done + i as u64, spread);
             }
-            hits += self.count_contained_bulk(&hashes[..n]);
+            hits += self.bits(&hashes[..n]).iter().map(|word| word.count_ones() as u64).sum::<u64>();
             done += n as u64;
         }
         hits as f64 / samples.max(1) as f64

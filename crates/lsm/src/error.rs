@@ -27,26 +27,6 @@ pub enum Error {
     /// Slices that belong together differ in length.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),
-    /// A batch of more elements than the published structure takes at once.
-    #[cfg(feature = "papers")]
-    #[error(
-        "{keys} keys in a batch, and batches have {batch_size}: pass them in several, or build with a larger batch size"
-    )]
-    BatchTooLong {
-        /// Keys given.
-        keys: usize,
-        /// Elements of a batch.
-        batch_size: u64,
-    },
-    /// A key whose highest bit the published structure needs for the status.
-    #[cfg(feature = "papers")]
-    #[error("key {key} has more than {bits} bits: the status takes the other one; `Lsm` takes all keys")]
-    KeyTooLarge {
-        /// Largest key of the batch.
-        key: u64,
-        /// Bits of a key, at most.
-        bits: u32,
-    },
     /// The allocator refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -49,8 +49,6 @@ mod mapped;
 mod merge;
 mod ordered_map;
 mod policy;
-#[cfg(feature = "papers")]
-pub mod published;
 mod query;
 mod run;
 mod search_index;

@@ -1,7 +1,7 @@
-//! Consensus: the tasks of a bucket share one string of bits, with no seed stored by itself.
+//! Consensus: the tasks of a bucket share one string of bits, and no seed is stored by itself.
 //!
-//! Source and idea: `warpset_core::consensus`. [`budget`] says how many bits each task has, [`find`] finds them,
-//! [`query`] looks keys up, [`cost`] predicts space and time, and `gpu` does the same on devices.
+//! Source and idea: `warpset_core::consensus`. [`budget`] assigns bits to tasks, [`find`] searches them, [`query`]
+//! looks keys up, [`cost`] predicts space and time, and `gpu` does the same on devices.
 
 mod budget;
 mod builder;
@@ -17,8 +17,7 @@ use crate::bit_vec::BitVec;
 use crate::elias_fano::{Least, Lists};
 use crate::format::Header;
 use crate::function::{Lookup, PerfectHash};
-use crate::kind::{Bucket, Buckets, Kind, Part, Unsolved, sealed};
-use crate::static_filter::StaticFilterOf;
+use crate::kind::{Bucket, Buckets, Kind, Part, SearchFailure, sealed};
 #[cfg(feature = "mmap")]
 use crate::stored::Mapped;
 use crate::{Error, Estimate, HashKind, Simd, build};
@@ -28,14 +27,15 @@ use warpset_base::file::FileError;
 use warpset_base::key::Hash128;
 use warpset_core::consensus::tree::LEAF;
 
-/// The kind of functions whose tasks share the bits of a bucket.
+/// Kind of functions with one shared string of bits per bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsensusKind;
 
 /// A minimal perfect hash function of the smallest kind: maps the `n` keys that it was built from to `0..n`, each to
 /// its own number, in 1.46 to 1.7 bits per key.
 ///
-/// Other keys map to any number below `n`: the function does not know its keys. See [`ConsensusFilter`] for that.
+/// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for a
+/// structure that does.
 ///
 /// ```
 /// use warpset_mphf::Consensus;
@@ -51,104 +51,88 @@ pub struct ConsensusKind;
 /// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 ///
-/// Space: 1.4427 bits per key, which no such function goes below, the [`overhead`](crate::Builder::overhead), and 0.01
-/// to 0.02 for the positions of buckets. Building takes time in inverse proportion to the overhead. Queries: as for
-/// [`RecSplit`](crate::RecSplit), with one read of bits for each halving of a bucket.
+/// Space: 1.4427 bits per key, the lower bound of every such function; the [`overhead`](crate::Builder::overhead); and
+/// 0.01 to 0.02 for the positions of buckets. Build time is inversely proportional to the overhead. Lookups: as for
+/// [`RecSplit`](crate::RecSplit), with one read of bits per halving of a bucket.
 pub type Consensus = PerfectHash<ConsensusKind>;
 
-/// A function that borrows its words: lent by [`Consensus::view`], or opened in bytes without copying them.
+/// A function that borrows its words: lent by [`Consensus::view`], or opened in bytes without a copy.
 pub type ConsensusView<'a> = PerfectHash<ConsensusKind, &'a [u64]>;
 
 /// A function in a memory-mapped file, made by [`Consensus::map`].
 #[cfg(feature = "mmap")]
 pub type MappedConsensus = PerfectHash<ConsensusKind, Mapped>;
 
-/// An immutable set on top of a [`Consensus`] function: gives each member its number, and rejects other keys but for a
-/// share of 2^-w.
-///
-/// ```
-/// use warpset_mphf::ConsensusFilter;
-///
-/// let filter = ConsensusFilter::builder().width(16).build_from(&["one", "two", "three"])?;
-/// assert!(filter.contains("one") && filter.contains("three"));
-/// assert!(filter.get("two").is_some_and(|number| number < 3));
-/// # Ok::<(), warpset_mphf::Error>(())
-/// ```
-pub type ConsensusFilter = StaticFilterOf<ConsensusKind>;
-
-/// A static filter that borrows its words: lent by [`ConsensusFilter::view`], or opened in bytes without copying them.
-pub type ConsensusFilterView<'a> = StaticFilterOf<ConsensusKind, &'a [u64]>;
-
-/// A static filter in a memory-mapped file, made by [`ConsensusFilter::map`].
-#[cfg(feature = "mmap")]
-pub type MappedConsensusFilter = StaticFilterOf<ConsensusKind, Mapped>;
-
-/// What decides how many bits each task has, as headers have it.
+/// Parameters that determine the bits of each task, stored in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeParameters {
     /// Bits to spare for a task of weight 1, in parts of `1 / 2^16`.
     pub(crate) slack: u32,
-    /// Bits of the number that a bucket begins with.
+    /// Bits of the number at the beginning of a bucket.
     pub(crate) root_bits: u32,
 }
 
-/// The slack that headers may have.
+/// Valid slacks.
 const SLACKS: RangeInclusive<u32> = 1..=1 << 20;
-/// The bits of the number that a bucket begins with that headers may have.
+/// Valid bits of the number at the beginning of a bucket.
 const ROOT_BITS: RangeInclusive<u32> = 1..=24;
 
-/// What the setters set, besides what all kinds have.
+/// Options that only Consensus has.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct KindOptions {
     overhead: f64,
     simd: Simd,
 }
 
-/// What the search for all codes has in common.
+/// Shared, immutable part of the search for all codes.
 pub struct Search {
     tasks: Tasks,
     instructions: find::Instructions,
 }
 
-/// Space that a thread keeps from search to search.
+/// Memory that a thread reuses from search to search.
 pub type Scratch = find::Scratch;
 
-impl sealed::Sealed for ConsensusKind {}
+impl HashKind for ConsensusKind {}
 
-impl HashKind for ConsensusKind {
+impl sealed::HashKind for ConsensusKind {
     const KIND: Kind = Kind::Consensus;
     const NAME: &'static str = "Consensus function";
     const BUCKET_SIZE: u32 = 2400;
-    type Options = Options;
-    type Code = Code;
+    type KindOptions = KindOptions;
+    type CodeParameters = CodeParameters;
     type Tables = query::Tables;
     type Search = Search;
     type Scratch = Scratch;
 
-    fn code(options: &Options, bucket_size: u32) -> Result<Code, Error> {
+    fn code(options: &KindOptions, bucket_size: u32) -> Result<CodeParameters, Error> {
         options.code(bucket_size)
     }
 
-    fn estimate(code: &Code, bucket_size: u32) -> Estimate {
+    fn estimate(code: &CodeParameters, bucket_size: u32) -> Estimate {
         cost::Costs::new(bucket_size).estimate(*code)
     }
 
-    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Result<u32, f64> {
+    fn choose_for_space(options: &mut KindOptions, bits_per_key: f64) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 
-    fn to_fields(Code { slack, root_bits }: &Code) -> ([u8; 5], u64) {
+    fn to_fields(CodeParameters { slack, root_bits }: &CodeParameters) -> ([u8; 5], u64) {
         ([LEAF as u8, *root_bits as u8, 0, 0, 0], (*slack).into())
     }
 
-    fn from_fields([leaf, root_bits, unused @ ..]: [u8; 5], slack: u64, bytes: u64) -> Result<Code, FileError> {
+    fn from_fields(
+        [leaf, root_bits, unused @ ..]: [u8; 5],
+        slack: u64,
+        bytes: u64,
+    ) -> Result<CodeParameters, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let root_bits = root_bits.into();
         if u32::from(leaf) != LEAF || !ROOT_BITS.contains(&root_bits) || unused != [0; 3] {
             return invalid("shape", bytes);
         }
         match u32::try_from(slack).ok().filter(|slack| SLACKS.contains(slack)) {
-            Some(slack) => Ok(Code { slack, root_bits }),
+            Some(slack) => Ok(CodeParameters { slack, root_bits }),
             None => invalid("slack", slack),
         }
     }
@@ -157,7 +141,7 @@ impl HashKind for ConsensusKind {
         u64::from(header.largest_bucket) <= header.code_bits + 1
     }
 
-    fn is_minimal(_: &Code) -> bool {
+    fn is_minimal(_: &CodeParameters) -> bool {
         true
     }
 
@@ -179,17 +163,17 @@ impl HashKind for ConsensusKind {
     }
 
     fn search(settings: &build::Settings<Self>, largest: u32) -> Search {
-        let Code { slack, root_bits } = settings.code;
+        let CodeParameters { slack, root_bits } = settings.code;
         let instructions = find::Instructions::of(settings.options.simd);
         Search { tasks: Tasks::new(largest, slack, root_bits), instructions }
     }
 
     fn is_slow(Search { tasks, .. }: &Search, keys: u32) -> bool {
-        // A quarter of a millisecond.
+        // Takes a quarter of a millisecond or more.
         u64::from(tasks.entries) * u64::from(keys) > 64 * 50_000
     }
 
-    fn wants_lowest_byte_first(_: &Code) -> bool {
+    fn wants_lowest_byte_first(_: &CodeParameters) -> bool {
         false
     }
 
@@ -200,17 +184,17 @@ impl HashKind for ConsensusKind {
         found: &mut [Bucket],
         least: &mut Least,
         scratch: &mut Scratch,
-    ) -> Result<Part, Unsolved> {
+    ) -> Result<Part, SearchFailure> {
         let mut bits = BitVec::default();
         let mut largest = 0;
         for (index, (bounds, bucket)) in bounds.windows(2).zip(&mut *found).enumerate() {
             let keys = &keys[bounds[0] as usize..bounds[1] as usize];
             let count = keys.len() as u32;
             if count >= tasks.rows.splits {
-                return Err(Unsolved { bucket: index });
+                return Err(SearchFailure { bucket: index });
             }
             if count > 1 {
-                let root = instructions.find(tasks, keys, scratch).map_err(|NoCode| Unsolved { bucket: index })?;
+                let root = instructions.find(tasks, keys, scratch).map_err(|NoCode| SearchFailure { bucket: index })?;
                 bits.push(root.into(), tasks.root_bits);
                 scratch.parts().for_each(|(value, width)| bits.push(value.into(), width));
             }

@@ -4,12 +4,12 @@
 //! Keys in host memory are staged through pinned memory in chunks; keys in device memory are read where they are.
 //! Operations on device memory wait, or, with names that end in `_async`, are queued on the caller's stream.
 
-mod attempt;
 mod buckets;
 mod build;
 #[cfg(test)]
 mod build_tests;
 mod builder;
+mod device_build;
 mod filter_build;
 mod function;
 mod join;
@@ -20,23 +20,25 @@ mod plan;
 #[cfg(test)]
 mod several_tests;
 mod source;
+mod stage_timer;
 mod static_filter;
 mod stored;
+mod tables;
 #[cfg(test)]
 mod test_kinds;
-#[cfg(feature = "papers")]
-mod watch;
 
-#[cfg(feature = "papers")]
-pub use crate::recsplit::gpu::Strategy;
+#[doc(hidden)]
+pub use crate::recsplit::gpu::{BucketPlan, BucketSearch, BucketWork, Strategy};
 use crate::{ConsensusKind, Fingerprints, Function, RecSplitKind};
-pub(crate) use attempt::Reported;
 pub(crate) use buckets::{Sorted, covering};
 pub use builder::{BackendBuilder, DeviceBuilder};
+pub(crate) use device_build::SearchProgress;
 pub(crate) use function::Numbers;
-pub use kind::{DeviceHashKind, FoundCodes};
+pub use kind::DeviceHashKind;
+pub(crate) use kind::{EncodedBuckets, sealed};
 pub(crate) use plan::AttemptError;
-pub use stored::{DeviceStructure, Stored};
+pub use stored::StoredFunction;
+pub(crate) use tables::{Tables, device_lookups, one_thread_each};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys128, DeviceStrings, Offset, StringVec};
 pub use warpset_primitives::DeviceFilter;
 
@@ -53,7 +55,7 @@ pub use warpset_primitives::DeviceFilter;
 /// assert!(on_device.to_host()? == function);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type PerfectHash<M> = Stored<Function<M>>;
+pub type PerfectHash<M> = StoredFunction<Function<M>>;
 
 /// [`crate::RecSplit`] in device memory.
 pub type RecSplit = PerfectHash<RecSplitKind>;
@@ -73,10 +75,4 @@ pub type Consensus = PerfectHash<ConsensusKind>;
 /// assert!(filter.get_bulk(&["two"])?[0].is_some_and(|number| number < 3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type StaticFilterOf<M> = Stored<Fingerprints<M>>;
-
-/// [`crate::StaticFilter`] in device memory.
-pub type StaticFilter = StaticFilterOf<RecSplitKind>;
-
-/// [`crate::ConsensusFilter`] in device memory.
-pub type ConsensusFilter = StaticFilterOf<ConsensusKind>;
+pub type StaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>>;

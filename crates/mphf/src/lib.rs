@@ -1,7 +1,7 @@
-//! Minimal perfect hashing with RecSplit and with Consensus.
+//! Minimal perfect hashing with RecSplit and Consensus.
 //!
-//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.46 to 3 bits per key,
-//! without storing the keys.
+//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.46 to 3 bits per key. It
+//! does not store the keys.
 //!
 //! ```
 //! use warpset_mphf::RecSplit;
@@ -21,15 +21,15 @@
 //! | --- | --- |
 //! | a dense array of values, and every key that is asked is one of the set | [`Consensus`] |
 //! | a function that is not minimal, or gives several keys one number | [`RecSplit`] |
-//! | the same, and most other keys rejected: one in `2^bits` passes | [`ConsensusFilter`], [`StaticFilter`] |
-//! | the same from a file, without a copy | [`MappedConsensus`], [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
-//! | the same over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
+//! | a number for every member, and most other keys rejected: one in `2^bits` passes | [`StaticFilter`] |
+//! | any of these from a file, without a copy | [`MappedConsensus`], [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
+//! | any of these over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
 //! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
 //! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
 //! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
 //!
-//! [`Builder::for_space`] takes the space; leaf size, overhead and bucket size trade build time for it by hand, and
-//! [`Builder::estimate`] predicts both.
+//! [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket size trade
+//! build time for space by hand, and [`Builder::estimate`] predicts both.
 //!
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P.
@@ -63,22 +63,24 @@ mod windows;
 
 pub use build::external::{External, KeyFile, KeySource};
 pub use builder::Builder;
-pub use consensus::{Consensus, ConsensusFilter, ConsensusFilterView, ConsensusKind, ConsensusView};
 #[cfg(feature = "mmap")]
-pub use consensus::{MappedConsensus, MappedConsensusFilter};
+pub use consensus::MappedConsensus;
+pub use consensus::{Consensus, ConsensusKind, ConsensusView};
 pub use error::Error;
 pub use estimate::Estimate;
 pub use function::{Function, PerfectHash, Space};
 pub use kind::{HashKind, Kind};
 pub use number::Number;
-pub use progress::{Progress, Stage, Verdict};
+pub use progress::{Progress, ProgressAction, Stage};
 #[cfg(feature = "mmap")]
-pub use recsplit::{MappedRecSplit, MappedStaticFilter};
-pub use recsplit::{RecSplit, RecSplitKind, RecSplitView, Simd, StaticFilter, StaticFilterView};
-pub use static_filter::{Fingerprints, StaticFilterOf};
+pub use recsplit::MappedRecSplit;
+pub use recsplit::{RecSplit, RecSplitKind, RecSplitView, Simd};
+#[cfg(feature = "mmap")]
+pub use static_filter::MappedStaticFilter;
+pub use static_filter::{Fingerprints, StaticFilter, StaticFilterView};
 #[cfg(feature = "mmap")]
 pub use stored::Mapped;
-pub use stored::{Stored, Structure};
+pub use stored::{StoredFunction, StoredParts};
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, LengthMismatch};

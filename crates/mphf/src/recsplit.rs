@@ -18,8 +18,7 @@ mod shape_tables;
 use crate::elias_fano::{Least, Lists};
 use crate::format::Header;
 use crate::function::{Lookup, PerfectHash};
-use crate::kind::{Bucket, Buckets, Kind, Part, Unsolved, sealed};
-use crate::static_filter::StaticFilterOf;
+use crate::kind::{Bucket, Buckets, Kind, Part, SearchFailure, sealed};
 #[cfg(feature = "mmap")]
 use crate::stored::Mapped;
 use crate::{Error, Estimate, HashKind, build};
@@ -73,39 +72,16 @@ pub type RecSplitView<'a> = PerfectHash<RecSplitKind, &'a [u64]>;
 #[cfg(feature = "mmap")]
 pub type MappedRecSplit = PerfectHash<RecSplitKind, Mapped>;
 
-/// An immutable set on top of a perfect hash function: gives each member its number, and rejects other keys but for a
-/// share of 2^-w.
-///
-/// ```
-/// use warpset_mphf::StaticFilter;
-///
-/// let filter = StaticFilter::builder().width(16).leaf_size(8).build_from(&["one", "two", "three"])?;
-/// assert!(filter.contains("one") && filter.contains("three"));
-/// assert!(filter.get("two").is_some_and(|number| number < 3));
-/// # Ok::<(), warpset_mphf::Error>(())
-/// ```
-///
-/// Space: `w` bits per key and those of the function, 1.5 to 3. Queries: one of the function, and one more cache miss
-/// for large filters.
-pub type StaticFilter = StaticFilterOf<RecSplitKind>;
-
-/// A static filter that borrows its words: lent by [`StaticFilter::view`], or opened in bytes without copying them.
-pub type StaticFilterView<'a> = StaticFilterOf<RecSplitKind, &'a [u64]>;
-
-/// A static filter in a memory-mapped file, made by [`StaticFilter::map`].
-#[cfg(feature = "mmap")]
-pub type MappedStaticFilter = StaticFilterOf<RecSplitKind, Mapped>;
-
 /// The shape of the trees, as headers have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeParameters {
     pub(crate) shape: TreeShape,
     pub(crate) remix: Remix,
 }
 
 /// What the setters set, besides what all kinds have.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct KindOptions {
     leaf_size: u32,
     fanouts: Option<(u32, u32)>,
     method: Method,
@@ -136,31 +112,31 @@ pub struct Scratch {
 /// thread takes a hundredth of that.
 const SHARED: f64 = 1e6;
 
-impl sealed::Sealed for RecSplitKind {}
+impl HashKind for RecSplitKind {}
 
-impl HashKind for RecSplitKind {
+impl sealed::HashKind for RecSplitKind {
     const KIND: Kind = Kind::RecSplit;
     const NAME: &'static str = "RecSplit function";
     const BUCKET_SIZE: u32 = 1000;
-    type Options = Options;
-    type Code = Code;
+    type KindOptions = KindOptions;
+    type CodeParameters = CodeParameters;
     type Tables = query::Tables;
     type Search = Search;
     type Scratch = Scratch;
 
-    fn code(options: &Options, _: u32) -> Result<Code, Error> {
-        Ok(Code { shape: options.shape()?, remix: options.remix })
+    fn code(options: &KindOptions, _: u32) -> Result<CodeParameters, Error> {
+        Ok(CodeParameters { shape: options.shape()?, remix: options.remix })
     }
 
-    fn estimate(code: &Code, bucket_size: u32) -> Estimate {
+    fn estimate(code: &CodeParameters, bucket_size: u32) -> Estimate {
         Estimate::of(&code.shape, bucket_size)
     }
 
-    fn choose_for_space(options: &mut Options, bits_per_key: f64) -> Result<u32, f64> {
+    fn choose_for_space(options: &mut KindOptions, bits_per_key: f64) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 
-    fn to_fields(Code { shape, remix }: &Code) -> ([u8; 5], u64) {
+    fn to_fields(CodeParameters { shape, remix }: &CodeParameters) -> ([u8; 5], u64) {
         let (first, second) = (shape.first_fanout() as u8, shape.second_fanout() as u8);
         ([shape.leaf() as u8, first, second, shape.method() as u8, *remix as u8], shape.positions().into())
     }
@@ -169,7 +145,7 @@ impl HashKind for RecSplitKind {
         [leaf, first, second, method, remix]: [u8; 5],
         positions: u64,
         bytes: u64,
-    ) -> Result<Code, FileError> {
+    ) -> Result<CodeParameters, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let method = match method {
             0 => Method::BruteForce,
@@ -184,7 +160,7 @@ impl HashKind for RecSplitKind {
         };
         let shape = TreeShape::new(leaf.into(), first.into(), second.into(), method);
         match shape.and_then(|shape| shape.with_positions(u32::try_from(positions).ok()?)) {
-            Some(shape) => Ok(Code { shape, remix }),
+            Some(shape) => Ok(CodeParameters { shape, remix }),
             None => invalid("shape", bytes),
         }
     }
@@ -193,7 +169,7 @@ impl HashKind for RecSplitKind {
         u64::from(header.largest_bucket) <= (header.code_bits + 1) * u64::from(header.code.shape.leaf())
     }
 
-    fn is_minimal(code: &Code) -> bool {
+    fn is_minimal(code: &CodeParameters) -> bool {
         code.shape.is_minimal()
     }
 
@@ -215,7 +191,7 @@ impl HashKind for RecSplitKind {
     }
 
     fn search(settings: &build::Settings<Self>, largest: u32) -> Search {
-        let Code { shape, remix } = settings.code;
+        let CodeParameters { shape, remix } = settings.code;
         let trees = Trees::new(shape, remix, largest);
         Search { codes: CodeTable::new(&trees), trees, simd: settings.options.simd, share_from: SHARED }
     }
@@ -224,7 +200,7 @@ impl HashKind for RecSplitKind {
         trees.works[(keys as usize).min(trees.nodes().len() - 1)] >= SHARED / 4.0
     }
 
-    fn wants_lowest_byte_first(code: &Code) -> bool {
+    fn wants_lowest_byte_first(code: &CodeParameters) -> bool {
         code.shape.method() == Method::Grouped
     }
 
@@ -235,7 +211,7 @@ impl HashKind for RecSplitKind {
         found: &mut [Bucket],
         least: &mut Least,
         Scratch { numbers, find, encoder }: &mut Scratch,
-    ) -> Result<Part, Unsolved> {
+    ) -> Result<Part, SearchFailure> {
         let count = trees.count(bounds)?;
         if numbers.len() < count {
             numbers.resize(count, 0);

@@ -1,15 +1,17 @@
-//! A static filter: fingerprints next to a minimal perfect hash function.
+//! Static filter: fingerprints next to a minimal perfect hash function.
 //!
-//! Source: introduction of the thesis. A key is taken for a member if the fingerprint at its number is its own, which a
-//! key that is no member passes with probability 2^-w, for fingerprints of `w` bits.
+//! Source: introduction of the thesis. A key counts as a member if the fingerprint at its number is its own. Any other
+//! key passes with probability 2^-w, for fingerprints of `w` bits.
 
 mod build;
 mod format;
 mod lookup;
 
 use crate::function::PerfectHash;
-use crate::stored::{self, Stored, Structure};
-use crate::{Bitmap, Error, HashKind, Key, Number};
+#[cfg(feature = "mmap")]
+use crate::stored::Mapped;
+use crate::stored::{self, StoredFunction, StoredParts};
+use crate::{Bitmap, ConsensusKind, Error, HashKind, Key, Number};
 #[cfg(feature = "gpu")]
 pub(crate) use format::fingerprint_words;
 use lookup::Lookup;
@@ -19,16 +21,45 @@ use std::marker::PhantomData;
 use warpset_base::file::{self, FileError};
 use warpset_base::filter::{Filter, Take, same_length};
 
-/// The structure of [`StaticFilterOf`]: fingerprints next to a function of the kind `M`.
+/// Parts of a [`StaticFilter`]: fingerprints next to a function of the kind `M`.
 pub struct Fingerprints<M>(PhantomData<M>);
 
-/// A static filter around a function of the kind `M`, in `W`. [`StaticFilter`](crate::StaticFilter) is the one around
-/// RecSplit that has its words.
-pub type StaticFilterOf<M, W = Vec<u64>> = Stored<Fingerprints<M>, W>;
+/// Immutable set on top of a perfect hash function of the kind `M`: gives each member its number, and rejects every
+/// other key with probability `1 - 2^-w`.
+///
+/// ```
+/// use warpset_mphf::{RecSplitKind, StaticFilter};
+///
+/// let keys = ["one", "two", "three"];
+/// let filter = StaticFilter::builder().width(16).build_from(&keys)?;
+/// assert!(filter.contains("one") && filter.contains("three"));
+/// assert!(filter.get("two").is_some_and(|number| number < 3));
+///
+/// // `load`, `from_bytes` and their like read the kind that the type says.
+/// let copy: StaticFilter = StaticFilter::from_bytes(&filter.to_bytes())?;
+/// assert!(copy == filter);
+///
+/// // The same on a function of the other kind, with faster lookups and more bits per key.
+/// let filter = StaticFilter::builder_of_kind(RecSplitKind).width(16).leaf_size(8).build_from(&keys)?;
+/// assert!(filter.contains("two"));
+/// # Ok::<(), warpset_mphf::Error>(())
+/// ```
+///
+/// Space: `w` bits per key, and the function's: 1.46 to 1.7 for the default kind,
+/// [`ConsensusKind`](crate::ConsensusKind); 1.5 to 3 for [`RecSplitKind`](crate::RecSplitKind). Lookups: one in the
+/// function, and one more cache miss in large filters.
+pub type StaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>>;
 
-impl<M: HashKind> Structure for Fingerprints<M> {}
+/// Static filter that borrows its words: lent by [`StaticFilter::view`], or opened in bytes without a copy.
+pub type StaticFilterView<'a, M = ConsensusKind> = StoredFunction<Fingerprints<M>, &'a [u64]>;
 
-impl<M: HashKind> stored::sealed::Structure for Fingerprints<M> {
+/// Static filter in a memory-mapped file, made by [`StaticFilter::map`].
+#[cfg(feature = "mmap")]
+pub type MappedStaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>, Mapped>;
+
+impl<M: HashKind> StoredParts for Fingerprints<M> {}
+
+impl<M: HashKind> stored::sealed::StoredParts for Fingerprints<M> {
     const STRUCTURE: file::Structure = format::STRUCTURE;
     const NAME: &'static str = "static filter";
     type Parameters = Parameters<M>;
@@ -50,54 +81,55 @@ impl<M: HashKind> stored::sealed::Structure for Fingerprints<M> {
     }
 }
 
-impl<M: HashKind, W: AsRef<[u64]>> StaticFilterOf<M, W> {
+impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Fingerprints<M>, W> {
     #[inline(always)]
     fn lookup(&self) -> Lookup<'_, M> {
         Lookup { words: self.words(), parameters: self.parameters() }
     }
 
-    /// Bits of a fingerprint.
+    /// Returns the bits of a fingerprint.
     pub fn width(&self) -> u32 {
         self.parameters().width
     }
 
-    /// The probability that a key that is no member looks like one: 2^-width, and 0 for an empty filter.
+    /// Returns the probability that a non-member passes: 2^-width, and 0 for an empty filter.
     pub fn fpr(&self) -> f64 {
         self.parameters().fpr()
     }
 
-    /// The rate of false positives in theory, were there `keys` keys: 2^-width, or 0 without any.
+    /// Returns the theoretical false-positive rate with `keys` keys: 2^-width, or 0 without any.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.parameters().expected_fpr(keys)
     }
 
-    /// The function that numbers the members.
+    /// Returns the function that numbers the members.
     pub fn function(&self) -> PerfectHash<M, &[u64]> {
         let function = self.lookup().function();
         PerfectHash::trusted(function.words, function.parameters.clone())
     }
 
-    /// Whether `key` is a member, or looks like one.
+    /// Whether `key` is a member, or passes as one.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
         self.lookup().get(&key).is_some()
     }
 
-    /// The number of `key`, below `len`, unless it is certain that it is no member.
+    /// Returns the number of `key`, below `len`, or `None` if it is certainly no member.
     #[inline]
     pub fn get(&self, key: impl Key) -> Option<u64> {
         self.lookup().get(&key)
     }
 
-    /// The number of each key, as `get` gives it, on all threads of the current rayon pool; a few thousand keys stay on
-    /// the calling thread.
+    /// Returns the number of each key, like `get`, on all threads of the current rayon pool; a few thousand keys stay
+    /// on the calling thread.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<Option<u64>> {
         let mut numbers = vec![None; keys.len()];
         self.lookup().fill(keys, &mut numbers, |number, is_member| is_member.then_some(number));
         numbers
     }
 
-    /// `get_bulk` into a slice of the same length, of `u64` or of `u32`: which keys have a number; the others get zero.
+    /// Writes the number of each key to a slice of equal length, of `u64` or of `u32`, and returns which keys have one;
+    /// the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a filter of more than 2^32 members.
@@ -106,66 +138,13 @@ impl<M: HashKind, W: AsRef<[u64]>> StaticFilterOf<M, W> {
         N::check(self.len())?;
         Ok(self.lookup().numbers_and_bits(keys, numbers))
     }
-
-    /// Whether each key is a member, or looks like one, on all threads of the current rayon pool; a few thousand
-    /// keys stay on the calling thread. Several times faster than one by one where there is AVX-512.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
-        let mut answers = vec![false; keys.len()];
-        self.lookup().fill(keys, &mut answers, |_, is_member| is_member);
-        answers
-    }
-
-    /// `contains_bulk` into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.lookup().fill(keys, answers, |_, is_member| is_member);
-        Ok(())
-    }
-
-    /// `contains_bulk` as bytes 0 and 1.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.lookup().fill(keys, answers, |_, is_member| is_member.into());
-        Ok(())
-    }
-
-    /// `contains_bulk` as one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
-        self.lookup().bits(keys)
-    }
-
-    /// How many of the keys are members, or look like one.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
-        self.contains_bitmap_bulk(keys).count_ones()
-    }
-
-    /// Drops the keys that are surely no members; the others keep their order.
-    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap_bulk(keys);
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
-    }
 }
 
-impl<M: HashKind, W: AsRef<[u64]>> Filter for StaticFilterOf<M, W> {
+impl<M: HashKind, W: AsRef<[u64]>> Filter for StoredFunction<Fingerprints<M>, W> {
     type Error = Error;
 
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-
-    fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        self.contains_bytes_bulk_into(keys, answers)
-    }
-
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        take(0, self.contains_bitmap_bulk(keys).as_words());
+        take(0, self.lookup().bits(keys).as_words());
         Ok(())
     }
 

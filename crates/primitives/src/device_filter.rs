@@ -374,9 +374,6 @@ unsafe fn answer_if_async<K: DeviceBatch, F: DeviceFilter<K> + ?Sized>(
     note = "Bloom filters and quotient filters made with `builder.on(&device)` take them"
 )]
 pub trait DeviceInsert: Insert<Error: From<GpuError> + From<Error>> {
-    /// Result of an insertion: nothing, or the number of new fingerprints.
-    type Inserted;
-
     /// Returns the hash function of the filter.
     #[doc(hidden)]
     fn hashing(&self) -> Hashing;

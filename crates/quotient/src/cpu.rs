@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use warpset_base::bitmap::Bitmap;
 use warpset_base::words::AlignedWords;
 
 use crate::slot_kind::{Change, Changed, Counts, SlotKind};
@@ -85,25 +84,9 @@ impl<S: SlotKind> QuotientFilter<S> {
         View::new(self.layout, self.words(), self.held)
     }
 
-    /// How many fingerprints are stored, copies included.
-    pub fn len(&self) -> u64 {
-        self.held.copies
-    }
-
     /// What is stored.
     pub(crate) fn held(&self) -> Counts {
         self.held
-    }
-
-    /// Whether no fingerprint is stored.
-    pub fn is_empty(&self) -> bool {
-        self.held.copies == 0
-    }
-
-    /// Removes all keys and keeps the memory.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        self.held = Counts::default();
     }
 
     /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
@@ -186,6 +169,10 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [S: SlotKind] crate::Mapped<S>;
     => {
+        /// How many fingerprints are stored, copies included.
+        fn len(&self) -> u64;
+        /// Whether no fingerprint is stored.
+        fn is_empty(&self) -> bool;
         /// Slots in use, as a share of the quotients: `α` in the paper.
         fn load_factor(&self) -> f64;
         /// Bytes of memory that the slots take.
@@ -200,31 +187,6 @@ warpset_base::queries_of_view! {
         fn count(&self, key: impl Key) -> u64;
         /// How many copies of this fingerprint are stored.
         fn count_fingerprint(&self, fingerprint: u64) -> u64;
-        /// Looks up many keys: one answer per key, in their order.
-        fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
-        /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`] if there is not one answer per key.
-        fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-        /// [`QuotientFilter::contains_bulk`] as bytes 0 and 1.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`] if there is not one answer per key.
-        fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-        /// Drops the keys that are surely not in the filter; the others keep their order.
-        fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
-        /// [`QuotientFilter::contains_bulk`] as one bit per key.
-        fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
-        /// [`QuotientFilter::count`] of every key.
-        fn count_bulk<K>(&self, keys: &[K]) -> Vec<u64>;
-        /// [`QuotientFilter::count_bulk`] into a slice of the same length.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`] if there is not one count per key.
-        fn count_bulk_into<K>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error>;
-        /// How many of the keys may be in the filter.
-        fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
         /// The stored fingerprints in ascending order.
         fn fingerprints(&self) -> impl Iterator<Item = u64> + '_;
         /// The stored fingerprints in ascending order, each once, with the number of its copies.

@@ -26,8 +26,8 @@ mod extract;
 pub(crate) mod fingerprints;
 pub(crate) mod launch;
 mod lookup;
-#[cfg(feature = "papers")]
-pub(crate) mod papers;
+#[doc(hidden)]
+pub mod methods;
 mod parts;
 mod rates;
 mod resize;
@@ -53,7 +53,7 @@ pub use crate::rank_select::gpu::RankSelectQuery;
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_quotient::{Filter, StandardQuotientFilter};
+/// use warpset_quotient::{Filter, Insert, StandardQuotientFilter};
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
 /// let builder = StandardQuotientFilter::builder(100);

@@ -1,16 +1,16 @@
 //! Quotient filters: approximate sets and multisets that can also forget, merge and resize.
 //!
 //! ```
-//! use warpset_quotient::{Duplicates, StandardQuotientFilter};
+//! use warpset_quotient::{Duplicates, Filter, Insert, Remove, StandardQuotientFilter};
 //!
 //! let builder = StandardQuotientFilter::builder(1_000_000).fpr(0.01).duplicates(Duplicates::Kept);
 //! let mut filter = builder.build()?;
 //! let keys: Vec<u64> = (0..1_000_000).collect();
 //! filter.insert_bulk(&keys)?;
-//! assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+//! assert_eq!(filter.count_contained_bulk(&keys)?, keys.len());
 //!
-//! filter.remove_bulk(&keys[..500_000]);
-//! assert_eq!(filter.count_contained_bulk(&keys[500_000..]), 500_000);
+//! filter.remove_bulk(&keys[..500_000])?;
+//! assert_eq!(filter.count_contained_bulk(&keys[500_000..])?, 500_000);
 //! # Ok::<(), warpset_quotient::Error>(())
 //! ```
 //!
@@ -65,7 +65,7 @@ pub use standard::Standard;
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::FileError;
-pub use warpset_base::filter::{Count, Filter, Insert, LengthMismatch, Remove};
+pub use warpset_base::filter::{Count, Filter, Insert, LengthMismatch, Remove, TestAndInsert};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;

@@ -33,16 +33,6 @@ pub use walk::{BlockWalk, Runs};
 #[derive(Clone, Copy, Debug)]
 pub struct RankSelect;
 
-/// How ascending fingerprints are laid out in a rank-and-select quotient filter on a device. All give the same bytes.
-#[cfg(feature = "papers")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BuildMethod {
-    /// An associative scan gives each item its slot in one pass, as in a standard quotient filter.
-    Scan,
-    /// The paper's insertion by regions (section V-B, algorithm 9) into an empty filter, one thread per region.
-    RegionInserts,
-}
-
 /// The blocks of a filter.
 #[inline(always)]
 fn blocks<W>(layout: &Layout, words: W) -> Blocks<W>

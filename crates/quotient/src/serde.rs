@@ -20,6 +20,7 @@ impl<'de, K: SlotKind> Deserialize<'de> for QuotientFilter<K> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Insert;
     use crate::StandardQuotientFilter;
 
     #[test]

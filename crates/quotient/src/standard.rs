@@ -14,14 +14,10 @@ mod bytes;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod packed;
-#[cfg(feature = "papers")]
-mod paper_builds;
 mod validate;
 
 use bytes::ByteWriter;
 use packed::{Packed, PackedMut, PackedWalk, PackedWriter, WaitingRuns};
-#[cfg(feature = "papers")]
-pub use paper_builds::BuildMethod;
 
 /// Lookups per block from which on the pass that counts waiting runs is worth its time, in filters of at least this
 /// load.

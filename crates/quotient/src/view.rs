@@ -3,14 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use warpset_base::bitmap::Bitmap;
-use warpset_base::filter::same_length;
 use warpset_base::parallel;
 use warpset_core::hash;
 
 use crate::cpu::source;
 use crate::slot_kind::{Counts, SlotKind};
-use crate::{Error, Hashed, Key, Layout, rates};
+use crate::{Hashed, Key, Layout, rates};
 
 /// Keys that one task of a parallel operation takes; a multiple of 64.
 const TASK: usize = 1 << 13;
@@ -126,61 +124,18 @@ impl<'a, S: SlotKind> View<'a, S> {
         S::prepass(&self.layout, self.words, self.held.slots, lookups)
     }
 
-    /// Whether each key may be in the filter, as answers of some form, on all threads.
-    fn fill_contains<K: Key, T: Send>(&self, keys: &[K], answers: &mut [T], of: impl Fn(bool) -> T + Sync) {
-        let prepass = self.prepass(keys.len());
-        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
-            self.contains_each(keys, prepass.as_ref(), |i, yes| answers[i] = of(yes));
-        });
-    }
-
-    /// Looks up many keys: one answer per key, in their order.
-    ///
-    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
-        let mut answers = vec![false; keys.len()];
-        self.fill_contains(keys, &mut answers, |yes| yes);
-        answers
-    }
-
-    /// [`View::contains_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one answer per key.
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill_contains(keys, answers, |yes| yes);
-        Ok(())
-    }
-
-    /// [`View::contains_bulk`] as bytes 0 and 1.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one answer per key.
-    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill_contains(keys, answers, u8::from);
-        Ok(())
-    }
-
-    /// [`View::contains_bulk`] as one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+    /// Answers of many keys, one bit per key, on all threads of the current rayon pool.
+    pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let prepass = self.prepass(keys.len());
         let mut words = vec![0u64; keys.len().div_ceil(64)];
         parallel::answer(keys, &mut words, (TASK, 64), |keys, words| {
             self.contains_each(keys, prepass.as_ref(), |i, yes| words[i / 64] |= u64::from(yes) << (i % 64));
         });
-        Bitmap::from_words(words, keys.len())
+        words
     }
 
-    /// Drops the keys that are surely not in the filter; the others keep their order.
-    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap_bulk(keys);
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
-    }
-
-    fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
+    /// Writes the copies of each key to a slice of the same length.
+    pub(crate) fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
         let (layout, of) = (&self.layout, self.layout.fingerprints_of());
         parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
             if self.asks_one_by_one::<K>() {
@@ -189,34 +144,6 @@ impl<'a, S: SlotKind> View<'a, S> {
             let fingerprint = |i: usize| of.or_none(&keys[i]);
             S::count_each(layout, self.words, keys.len(), fingerprint, |i, count| answers[i] = count);
         });
-    }
-
-    /// [`View::count`] of every key.
-    pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Vec<u64> {
-        let mut answers = vec![0; keys.len()];
-        self.fill_counts(keys, &mut answers);
-        answers
-    }
-
-    /// [`View::count_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one count per key.
-    pub fn count_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.fill_counts(keys, answers);
-        Ok(())
-    }
-
-    /// How many of the keys may be in the filter.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
-        let prepass = self.prepass(keys.len());
-        let task = |keys: &[K]| {
-            let mut count = 0;
-            self.contains_each(keys, prepass.as_ref(), |_, yes| count += yes as usize);
-            count
-        };
-        parallel::sum(keys, TASK, task)
     }
 
     /// The stored fingerprints in ascending order.
@@ -259,7 +186,7 @@ impl<'a, S: SlotKind> View<'a, S> {
             for (i, hash) in hashes[..n].iter_mut().enumerate() {
                 hash.0 = hash::mix_spread(done + i as u64, spread);
             }
-            hits += self.count_contained_bulk(&hashes[..n]);
+            hits += self.bits(&hashes[..n]).iter().map(|word| word.count_ones() as u64).sum::<u64>();
             done += n as u64;
         }
         hits as f64 / samples.max(1) as f64

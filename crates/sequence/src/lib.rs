@@ -15,7 +15,7 @@
 //! # Ok::<(), warpset_sequence::Error>(())
 //! ```
 //!
-//! Which k-mers are minimizers, and what letters and k-mers are as numbers: [`warpset_core::minimizer`].
+//! Definition of minimizers, and codes of letters and k-mers: [`warpset_core::minimizer`].
 
 #![warn(clippy::missing_errors_doc)]
 
@@ -33,8 +33,8 @@ pub use error::Error;
 #[cfg(feature = "mmap")]
 pub use filter::MappedSequenceFilter;
 pub use filter::{
-    DEFAULT_BITS_PER_KMER, DEFAULT_K, Hits, PackedSequences, SequenceFilter, SequenceFilterBuilder,
-    SequenceFilterLayout, SequenceFilterView, Sequences, Threshold,
+    Builder, DEFAULT_BITS_PER_KEY, DEFAULT_K, Hits, Layout, PackedSequences, SequenceFilter, SequenceFilterView,
+    Sequences, Threshold,
 };
 pub use minimizers::{Minimizer, Minimizers};
 pub use packed::Packed;

@@ -1,10 +1,10 @@
-//! Minimizers and decisions from the emulator and, where there is a device, from CUDA: those of the host.
+//! Minimizers and screening on the emulator and, where available, on CUDA, compared with the host.
 
 use std::collections::HashSet;
 
 use warpset_gpu::testing::{devices, fail_each};
 use warpset_gpu::{Device, GpuError};
-use warpset_sequence::gpu::{Answers, Counts, DeviceText, Screener, Wanted};
+use warpset_sequence::gpu::{Answers, DeviceText, HitCounts, Reads, ScreenOutput, Screener};
 use warpset_sequence::{Error, Minimizer, Minimizers, Packed};
 use warpset_static::StaticSet;
 
@@ -16,7 +16,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Letters with repeats of few bases, lower case, and letters that are no bases.
+/// Generates letters with repeats of few bases, lower case, and letters that are no bases.
 fn letters(seed: u64, len: usize) -> Vec<u8> {
     let mut next = random(seed);
     let mut letters = Vec::new();
@@ -41,7 +41,7 @@ fn found(device: &Device, text: DeviceText<'_>, minimizers: Minimizers) -> Vec<M
     positions.into_iter().zip(kmers).map(|(position, kmer)| Minimizer { position: position as usize, kmer }).collect()
 }
 
-/// The emulator takes a second for half a million positions.
+/// Returns the schemes to test; few on the emulator, which takes a second for half a million positions.
 fn schemes(device: &Device) -> Vec<Minimizers> {
     let all = [(31, 15), (32, 64), (2, 3), (1, 1), (5, 4), (15, 16), (21, 11), (1, 64), (31, 5)];
     all.iter()
@@ -50,7 +50,7 @@ fn schemes(device: &Device) -> Vec<Minimizers> {
         .collect()
 }
 
-/// Lengths before, at and after the borders of tiles, which are of 1,888 to 2,016 windows.
+/// Checks lengths before, at and after the borders of tiles, which have 1,888 to 2,016 windows.
 #[test]
 fn minimizers_are_those_of_the_host() {
     for device in devices(1) {
@@ -96,7 +96,7 @@ fn what_has_no_room_is_counted() {
                 .waiting(|stream| {
                     let text = DeviceText::Letters(text.as_slice());
                     let to = (positions.as_mut_slice(), kmers.slice_mut(..room), count.as_mut_slice());
-                    // SAFETY: everything lives until the stream has been waited for.
+                    // SAFETY: all arguments live until the stream has been waited for.
                     unsafe { minimizers.find_async(stream, text, to.0, to.1, to.2) }
                 })
                 .unwrap();
@@ -108,7 +108,7 @@ fn what_has_no_room_is_counted() {
     }
 }
 
-/// Reads of a genome with errors, reads of something else, pairs, short and empty ones.
+/// Generates reads of a genome with errors, reads of another one, pairs, short and empty reads.
 fn reads(genome: &[u8], seed: u64, count: usize) -> Vec<Vec<Vec<u8>>> {
     let mut next = random(seed);
     let mut read = |i: usize| {
@@ -130,8 +130,8 @@ fn reads(genome: &[u8], seed: u64, count: usize) -> Vec<Vec<Vec<u8>>> {
     (0..count).map(|i| if i % 4 == 3 { vec![read(i), read(i + 1)] } else { vec![read(i)] }).collect()
 }
 
-/// Units, and what is to be counted of them.
-fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> (Packed, Vec<u32>, Vec<Counts>) {
+/// Packs reads and pairs, and counts for each what the device has to count.
+fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> (Packed, Vec<u32>, Vec<HitCounts>) {
     let (mut packed, mut starts, mut wanted) = (Packed::new(), Vec::new(), Vec::new());
     for unit in units {
         starts.push(packed.words() as u32);
@@ -142,7 +142,7 @@ fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> 
         }
         let different: HashSet<u64> = kmers.into_iter().collect();
         let hits = different.intersection(set).count() as u32;
-        wanted.push(Counts { hits, minimizers: different.len() as u32 });
+        wanted.push(HitCounts { hits, minimizers: different.len() as u32 });
     }
     (packed, starts, wanted)
 }
@@ -157,15 +157,16 @@ fn decisions_are_those_of_the_host() {
             let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
             let kmers: HashSet<u64> = kmers.into_iter().collect();
             let mut screener = Screener::new(&device, minimizers).unwrap();
-            // A long one with few different minimizers, among others.
+            // A long one with few different minimizers among the others.
             let mut units = reads(&genome, 5, count);
             units.insert(3, vec![b"ACGTTGCA".repeat(1000), genome.clone()]);
             for units in [&units[..], &units[..1], &[], &[vec![]], &[vec![], vec![b"ACGT".to_vec()]]] {
                 let (packed, starts, wanted) = batch(units, minimizers, &kmers);
-                assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+                assert_eq!(screener.count(&set, Reads { packed: &packed, starts: &starts }).unwrap(), wanted);
                 for (hits, share) in [(1, 0.0), (2, 0.01), (1, 0.3), (3, 1.0)] {
-                    let decided = screener.decide(&set, &packed, &starts, hits, share).unwrap();
-                    let matches = |counts: &Counts| {
+                    let decided =
+                        screener.decide(&set, Reads { packed: &packed, starts: &starts }, hits, share).unwrap();
+                    let matches = |counts: &HitCounts| {
                         let needed = warpset_core::minimizer::needed_hits(hits, share, counts.minimizers.into());
                         u64::from(counts.hits) >= needed
                     };
@@ -176,8 +177,8 @@ fn decisions_are_those_of_the_host() {
     }
 }
 
-/// A batch is packed while the one before is decided; one has many more minimizers than those before it, one is begun
-/// and forgotten.
+/// Packs a batch while the device decides the one before. One batch has many more minimizers than those before it, and
+/// one is begun and not finished.
 #[test]
 fn batches_overlap() {
     for device in devices(6) {
@@ -191,13 +192,13 @@ fn batches_overlap() {
         let dense = vec![vec![genome.clone()], vec![vec![]], vec![letters(12, 1000)]];
         let batches = [none.clone(), dense.clone(), vec![], none, reads(&genome, 3, 60), dense];
         let mut screener = Screener::new(&device, minimizers).unwrap();
-        let mut before: Option<Vec<Counts>> = None;
+        let mut before: Option<Vec<HitCounts>> = None;
         for (i, units) in batches.iter().enumerate() {
             let (packed, starts, wanted) = batch(units, minimizers, &kmers);
             if i != 4 {
                 let answers = screener.finish(&set).unwrap();
                 let counts = match answers {
-                    Answers::Counts(counts) => counts.iter().copied().map(Counts::from).collect::<Vec<_>>(),
+                    Answers::Counts(counts) => counts.iter().copied().map(HitCounts::from).collect::<Vec<_>>(),
                     Answers::Decisions(decisions) => {
                         assert!(decisions.is_empty());
                         Vec::new()
@@ -205,15 +206,23 @@ fn batches_overlap() {
                 };
                 assert_eq!(counts, before.take().unwrap_or_default(), "{i}");
             }
-            // SAFETY: the set is dropped after the screener, and not written.
-            unsafe { screener.begin(&set, &packed, &starts, Wanted::Counts).unwrap() };
+            // SAFETY: the screener is dropped before the set, and nothing writes the set.
+            unsafe { screener.begin(&set, Reads { packed: &packed, starts: &starts }, ScreenOutput::Counts).unwrap() };
             before = Some(wanted);
         }
         assert!(matches!(screener.finish(&set).unwrap(), Answers::Counts(counts) if counts.len() == 3));
         assert!(matches!(screener.finish(&set).unwrap(), Answers::Decisions([])));
         let (packed, starts, _) = batch(&batches[1], minimizers, &kmers);
-        // SAFETY: as above; dropping the screener waits.
-        unsafe { screener.begin(&set, &packed, &starts, Wanted::Decisions { hits: 1, share: 0.0 }).unwrap() };
+        // SAFETY: the screener is dropped before the set, which waits, and nothing writes the set.
+        unsafe {
+            screener
+                .begin(
+                    &set,
+                    Reads { packed: &packed, starts: &starts },
+                    ScreenOutput::Decisions { hits: 1, share: 0.0 },
+                )
+                .unwrap()
+        };
         drop(screener);
     }
 }
@@ -227,8 +236,8 @@ fn bad_input_is_an_error() {
         let mut packed = Packed::new();
         packed.push(&[b'A'; 100]);
         for starts in [&[1][..], &[0, 3, 2], &[0, 5]] {
-            let error = screener.decide(&set, &packed, starts, 1, 0.0);
-            assert!(matches!(error, Err(Error::InvalidUnits { words: 4 })), "{starts:?}");
+            let error = screener.decide(&set, Reads { packed: &packed, starts }, 1, 0.0);
+            assert!(matches!(error, Err(Error::InvalidStarts { words: 4 })), "{starts:?}");
         }
         let (bases, breaks) = (device.from_slice(&[0u64; 3]).unwrap(), device.from_slice(&[0u32; 2]).unwrap());
         let text = DeviceText::Packed { bases: bases.as_slice(), breaks: breaks.as_slice() };
@@ -239,7 +248,7 @@ fn bad_input_is_an_error() {
         let (mut positions, mut kmers) = (device.alloc_zeroed(1).unwrap(), device.alloc_zeroed(1).unwrap());
         let queued = device.waiting(|stream| {
             let text = DeviceText::Letters(letters.as_slice());
-            // SAFETY: everything lives until the stream has been waited for.
+            // SAFETY: all arguments live until the stream has been waited for.
             unsafe {
                 minimizers.find_async(
                     stream,
@@ -254,7 +263,7 @@ fn bad_input_is_an_error() {
     }
 }
 
-/// Each allocation and launch fails once.
+/// Fails each allocation and launch once.
 #[test]
 fn failures_leave_everything_usable() {
     for device in devices(5) {
@@ -265,7 +274,7 @@ fn failures_leave_everything_usable() {
         let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
         let units = reads(&genome, 2, 20);
         let (packed, starts, wanted) = batch(&units, minimizers, &kmers.into_iter().collect());
-        // A new one each time, which has to allocate, and then one that has all its memory.
+        // A new screener each time, which has to allocate, and then one with all its memory.
         for (is_new, least) in [(true, 8), (false, 2)] {
             let failures = fail_each(
                 &mut Screener::new(&device, minimizers).unwrap(),
@@ -273,11 +282,11 @@ fn failures_leave_everything_usable() {
                     if is_new {
                         *screener = Screener::new(&device, minimizers)?;
                     }
-                    screener.count(&set, &packed, &starts)
+                    screener.count(&set, Reads { packed: &packed, starts: &starts })
                 },
                 |screener, result| {
                     assert!(result.is_err() || result.is_ok_and(|counts| counts == wanted));
-                    assert_eq!(screener.count(&set, &packed, &starts).unwrap(), wanted);
+                    assert_eq!(screener.count(&set, Reads { packed: &packed, starts: &starts }).unwrap(), wanted);
                 },
             );
             assert!(failures > least, "{is_new} {failures}");

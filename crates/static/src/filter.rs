@@ -56,27 +56,6 @@ warpset_base::queries_of_view! {
         fn seed(&self) -> u64;
         /// Whether the key is in the set.
         fn contains(&self, key: K) -> bool;
-        /// Whether each key is in the set, in the order of the keys.
-        ///
-        /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of
-        /// one thread it stays on that thread.
-        fn contains_bulk(&self, keys: &[K]) -> Vec<bool>;
-        /// [`contains_bulk`](Self::contains_bulk) into a slice of the same length.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`].
-        fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-        /// [`contains_bulk`](Self::contains_bulk) as bytes 0 and 1.
-        ///
-        /// # Errors
-        /// [`Error::LengthMismatch`].
-        fn contains_bytes_bulk_into(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-        /// [`contains_bulk`](Self::contains_bulk) as one bit per key.
-        fn contains_bitmap_bulk(&self, keys: &[K]) -> crate::Bitmap;
-        /// How many of the keys are in the set.
-        fn count_contained_bulk(&self, keys: &[K]) -> usize;
-        /// Drops the keys that are not in the set; the others keep their order.
-        fn retain_contained_bulk(&self, keys: &mut Vec<K>);
         /// The number of a key, if it is in the set: below [`slots`](Self::slots), and its own. Numbers are the same on
         /// every backend.
         fn number(&self, key: K) -> Option<u64>;

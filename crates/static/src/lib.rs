@@ -10,10 +10,10 @@
 //! key of 64 bits, 1 of 32), and one cache line. Every value of a key is a key like any other.
 //!
 //! ```
-//! use warpset_static::{StaticMap, StaticSet};
+//! use warpset_static::{Filter, StaticMap, StaticSet};
 //!
 //! let primes = StaticSet::<u64>::builder().build_from(&[2, 3, 5, 7])?;
-//! assert_eq!(primes.contains_bulk(&[1, 2, 3, 4]), [false, true, true, false]);
+//! assert_eq!(primes.contains_bulk(&[1, 2, 3, 4])?, [false, true, true, false]);
 //!
 //! let squares = StaticMap::<u32, u64>::builder().build_from(&[2, 3], &[4, 9])?;
 //! assert_eq!((squares.get(3), squares.get(4)), (Some(9), None));

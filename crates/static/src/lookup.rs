@@ -235,19 +235,6 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         }
     }
 
-    /// Answers to all keys on all threads, by `put` from whether a key is there; the slices have the same length.
-    pub(crate) fn fill<A: Send>(self, keys: &[K], answers: &mut [A], put: impl Fn(&mut A, bool) + Sync) {
-        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
-            self.slots::<_, false>(
-                keys,
-                |&key| Some(key),
-                |first, slots| {
-                    answers[first..].iter_mut().zip(slots).for_each(|(answer, &slot)| put(answer, slot != ABSENT));
-                },
-            );
-        });
-    }
-
     /// One bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
@@ -260,16 +247,6 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// [`bits`](Self::bits) of keys of any type: those that are no integers of the set's type are not there.
     pub(crate) fn bits_of<Q: Key>(self, keys: &[Q]) -> Bitmap {
         self.bits(keys, |key| key.word().and_then(K::of_word))
-    }
-
-    /// How many keys are there.
-    pub(crate) fn count(self, keys: &[K]) -> usize {
-        parallel::sum(keys, TASK, |keys| {
-            let mut count = 0;
-            let counted = |slots: &[usize]| slots.iter().filter(|&&slot| slot != ABSENT).count();
-            self.slots::<_, false>(keys, |&key| Some(key), |_, slots| count += counted(slots));
-            count
-        })
     }
 
     /// The number of each key, by `put`; the slices have the same length.

@@ -122,53 +122,6 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         self.slot_of(key).is_some()
     }
 
-    /// Whether each key is in the set, in the order of the keys.
-    ///
-    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
-    /// thread it stays on that thread.
-    pub fn contains_bulk(&self, keys: &[K]) -> Vec<bool> {
-        let mut answers = vec![false; keys.len()];
-        self.lookup().fill(keys, &mut answers, |answer, found| *answer = found);
-        answers
-    }
-
-    /// [`contains_bulk`](Self::contains_bulk) into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.lookup().fill(keys, answers, |answer, found| *answer = found);
-        Ok(())
-    }
-
-    /// [`contains_bulk`](Self::contains_bulk) as bytes 0 and 1.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    pub fn contains_bytes_bulk_into(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        self.lookup().fill(keys, answers, |answer, found| *answer = found.into());
-        Ok(())
-    }
-
-    /// [`contains_bulk`](Self::contains_bulk) as one bit per key.
-    pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Bitmap {
-        self.lookup().bits(keys, |&key| Some(key))
-    }
-
-    /// How many of the keys are in the set.
-    pub fn count_contained_bulk(&self, keys: &[K]) -> usize {
-        self.lookup().count(keys)
-    }
-
-    /// Drops the keys that are not in the set; the others keep their order.
-    pub fn retain_contained_bulk(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap_bulk(keys);
-        let mut answers = answers.iter();
-        keys.retain(|_| answers.next() == Some(true));
-    }
-
     /// The number of a key, if it is in the set: below [`slots`](Self::slots), and its own. Numbers are the same on
     /// every backend.
     #[inline]

@@ -44,7 +44,6 @@
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
 //! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
 //! | `serde` | structures that can be saved, as values of serde |
-//! | `papers` | methods as papers have them, to measure ours by; no promise of stability |
 //! | `cust` | exchange of contexts, streams and memory with the crate `cust` |
 //!
 //! [`SplitBlockBloom`]: bloom::SplitBlockBloom
@@ -73,12 +72,12 @@ pub use warpset_fuse as fuse;
 pub use warpset_gpu as gpu;
 #[cfg(feature = "lsm")]
 pub use warpset_lsm as lsm;
+#[cfg(feature = "mphf")]
+pub use warpset_mphf as mphf;
 #[cfg(feature = "gpu")]
 pub use warpset_primitives as primitives;
 #[cfg(feature = "quotient")]
 pub use warpset_quotient as quotient;
-#[cfg(feature = "mphf")]
-pub use warpset_mphf as mphf;
 #[cfg(feature = "sequence")]
 pub use warpset_sequence as sequence;
 #[cfg(feature = "static")]
@@ -122,6 +121,12 @@ pub mod prelude {
     };
     #[cfg(all(feature = "lsm", feature = "mmap"))]
     pub use crate::lsm::{MappedLsm, MappedSortedArray};
+    #[cfg(feature = "mphf")]
+    pub use crate::mphf::{
+        Consensus, ConsensusKind, ConsensusView, RecSplit, RecSplitKind, RecSplitView, StaticFilter, StaticFilterView,
+    };
+    #[cfg(all(feature = "mphf", feature = "mmap"))]
+    pub use crate::mphf::{MappedConsensus, MappedRecSplit, MappedStaticFilter};
     #[cfg(feature = "gpu")]
     pub use crate::primitives::{DeviceFilter, DeviceInsert};
     #[cfg(feature = "quotient")]
@@ -131,13 +136,6 @@ pub mod prelude {
     };
     #[cfg(all(feature = "quotient", feature = "mmap"))]
     pub use crate::quotient::{MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
-    #[cfg(feature = "mphf")]
-    pub use crate::mphf::{
-        Consensus, ConsensusFilter, ConsensusFilterView, ConsensusView, RecSplit, RecSplitView, StaticFilter,
-        StaticFilterView,
-    };
-    #[cfg(all(feature = "mphf", feature = "mmap"))]
-    pub use crate::mphf::{MappedConsensus, MappedConsensusFilter, MappedRecSplit, MappedStaticFilter};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]

@@ -1,5 +1,5 @@
-//! What the type system promises, as tests: each example that must not compile stands below its twin that does; they
-//! differ by one line, so that it fails for the reason given. A nightly compiler checks the codes of the errors, too.
+//! Promises of the type system, as tests: each example that must not compile follows a twin that does. They differ by
+//! one line, so that it fails for the reason given. A nightly compiler checks the codes of the errors, too.
 
 /// A query borrows its filter: nothing can be inserted while a view is in use.
 ///
@@ -22,18 +22,18 @@
 /// Bloom filters that must not compile.
 ///
 /// ```
-/// use warpset::bloom::BlockedBloom;
+/// use warpset::bloom::{BlockedBloom, Insert};
 /// let mut filter = BlockedBloom::builder(1000).build().unwrap();
 /// let view = filter.view();
 /// assert!(!view.contains(7u64));
-/// filter.insert_bulk(&[7u64]);
+/// filter.insert_bulk(&[7u64]).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0502
-/// use warpset::bloom::BlockedBloom;
+/// use warpset::bloom::{BlockedBloom, Insert};
 /// let mut filter = BlockedBloom::builder(1000).build().unwrap();
 /// let view = filter.view();
-/// filter.insert_bulk(&[7u64]);
+/// filter.insert_bulk(&[7u64]).unwrap();
 /// assert!(!view.contains(7u64));
 /// ```
 pub struct QueriesAndInsertions;
@@ -106,7 +106,7 @@ pub struct DeviceSlices;
 /// ```
 pub struct PinnedMemory;
 
-/// What is queued on a stream and not waited for is `unsafe`.
+/// Work that is queued on a stream and not waited for is `unsafe`.
 ///
 /// ```
 /// use warpset::gpu::Device;

@@ -2,6 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use warpset_base::filter::Insert;
 use warpset_base::key::Key;
 use warpset_bloom::{Hashed, Layout as _, PhysicalType, SplitBlockBloom, SplitBlockLayout, View, as_hashed};
 
@@ -48,14 +49,13 @@ impl Filter for SplitBlockBloom {
     fn insert_items(&mut self, items: &[u64]) -> Result<(), Cause> {
         match items {
             [item] => self.insert(Hashed(*item)),
-            items => self.insert_bulk(as_hashed(items)),
+            items => Insert::insert_bulk(self, as_hashed(items))?,
         }
         Ok(())
     }
 
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Cause> {
-        SplitBlockBloom::insert_bulk(self, keys);
-        Ok(())
+        Ok(Insert::insert_bulk(self, keys)?)
     }
 
     fn merge_saved(&mut self, saved: &[u8]) -> Result<(), Cause> {
@@ -76,7 +76,7 @@ impl Filter for SplitBlockBloom {
     }
 }
 
-/// A Parquet column's type by its name there.
+/// Parses the name of a Parquet physical type.
 fn physical_type(column: &ScalarValue) -> Result<PhysicalType, Cause> {
     const NAME: &str = "column";
     let ScalarValue::Utf8(Some(name)) = column else {

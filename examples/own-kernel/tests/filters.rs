@@ -3,7 +3,7 @@
 use own_kernel::{sums_of_known, weighed};
 use warpset_bloom::{BlockedBloom, Filter, SplitBlockBloom};
 use warpset_gpu::testing::devices;
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+use warpset_quotient::{Count, Duplicates, RankSelectQuotientFilter};
 
 const N: usize = 3000;
 

@@ -10,14 +10,14 @@ use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArrayType, DataType, Int64Type};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use warpset_bloom::{PhysicalType, SplitBlockBloom, View};
+use warpset_bloom::{Filter, Insert, PhysicalType, SplitBlockBloom, View};
 
 /// The columns of `stores.parquet` and `sales.parquet`.
 const STORE: usize = 0;
 const COUNTRY: usize = 1;
 const CENTS: usize = 1;
 
-/// What one store has sold.
+/// Sales of one store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Revenue {
     pub sales: u64,
@@ -27,7 +27,7 @@ pub struct Revenue {
 /// By store.
 type Revenues = BTreeMap<i64, Revenue>;
 
-/// What a screened join has found, and how much it has read.
+/// Result of a screened join, and the amount of data read.
 pub struct Screened {
     pub revenue: Revenues,
     pub filter_bytes: u64,
@@ -38,7 +38,7 @@ pub struct Screened {
     pub rows_kept: usize,
 }
 
-/// The stores of a country.
+/// Returns the stores of a country.
 pub fn wanted_stores(path: &Path, country: &str) -> anyhow::Result<HashSet<i64>> {
     let reader = SerializedFileReader::new(open(path)?)?;
     let mut wanted = HashSet::new();
@@ -67,7 +67,7 @@ pub fn plain(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Revenues> {
 pub fn screened(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Screened> {
     let keys: Vec<i64> = wanted.iter().copied().collect();
     let mut filter = SplitBlockBloom::builder(keys.len().max(1) as u64).fpr(0.01).build()?;
-    filter.insert_bulk(&keys);
+    filter.insert_bulk(&keys)?;
 
     let file = open(path)?;
     // SAFETY: nothing writes the file while the join reads it: `generate` is another run of the program.
@@ -88,7 +88,7 @@ pub fn screened(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Screened> 
         }
         found.groups_read += 1;
         let stores = column::<Int64Type>(&reader, group, STORE)?;
-        let kept = filter.contains_bitmap_bulk(&stores);
+        let kept = filter.contains_bitmap_bulk(&stores)?;
         found.rows_asked += stores.len();
         found.rows_kept += kept.count_ones();
         // Other columns are read for the sake of rows that are kept.
@@ -101,14 +101,14 @@ pub fn screened(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Screened> 
     Ok(found)
 }
 
-/// Whether the Bloom filter of a column of a row group holds any of these keys. Without a filter nobody knows.
+/// Whether the Bloom filter of a column of a row group may hold any of these keys; `true` without a filter.
 fn may_hold(file: &[u8], column: &ColumnChunkMetaData, keys: &[i64]) -> anyhow::Result<bool> {
     let Some(offset) = column.bloom_filter_offset() else { return Ok(true) };
     let begin = usize::try_from(offset).ok().filter(|&begin| begin < file.len());
     let begin = begin.context("a Bloom filter lies outside of the file")?;
     // The column's type decides how integers hash; that of this column is INT64.
     let (filter, _) = View::from_parquet(&file[begin..], PhysicalType::Int64)?;
-    Ok(filter.any_contained_bulk(keys))
+    Ok(filter.any_contained_bulk(keys)?)
 }
 
 /// Adds the sales of wanted stores.
@@ -124,7 +124,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     File::open(path).with_context(|| format!("cannot open {}; `parquet-join generate` writes it", path.display()))
 }
 
-/// All values of a column in a row group.
+/// Reads all values of a column in a row group.
 fn column<T: DataType>(reader: &SerializedFileReader<File>, group: usize, column: usize) -> anyhow::Result<Vec<T::T>> {
     let group = reader.get_row_group(group)?;
     let rows = group.metadata().num_rows() as usize;

@@ -31,6 +31,20 @@ pub const NUMBERS_OR_ONES: u32 = 5;
 /// Instead of a form of [`results`]: only numbers are wanted.
 pub const NO_ANSWERS: u32 = !0;
 
+/// Parts of a function that its kernels need besides words and rows; `P` is the plan of its kind.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FunctionPlan<P> {
+    /// Fields of the header, as lookups need them.
+    pub plan: P,
+    /// Words of the function.
+    pub words: u64,
+    /// [`Remix`](warpset_core::recsplit::Remix) of RecSplit's trial hashes; 0 for Consensus.
+    pub remix: u32,
+    /// Bits of a fingerprint after the function's words, 0 for a function.
+    pub width: u32,
+}
+
 /// Keys that are asked for.
 #[derive(Clone, Copy)]
 pub struct Asked {
@@ -52,7 +66,7 @@ impl Asked {
     /// There are as many keys of a kind that `hash128_at` takes, of which `i` is one; nothing writes them.
     #[inline(always)]
     unsafe fn hash(&self, i: usize) -> Hash128 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { hash128_at(self.keys, self.kind, self.seed, i) }
     }
 }
@@ -72,7 +86,7 @@ pub unsafe fn look_up(
     number_of: impl Fn(Hash128) -> u64,
 ) {
     for i in thread::grid_stride(asked.n) {
-        // SAFETY: `i < n`, and the rest is the caller's promise.
+        // SAFETY: `i < n`, and the rest is this function's contract.
         unsafe {
             let number = number_of(asked.hash(i));
             match form {
@@ -107,7 +121,7 @@ pub unsafe fn contain(
     number_of: impl Fn(Hash128) -> u64,
 ) {
     let i = thread::index_1d() as usize;
-    // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is the caller's promise.
+    // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is this function's contract.
     unsafe {
         let mut member = false;
         if i < asked.n {
@@ -130,3 +144,62 @@ pub unsafe fn contain(
         }
     }
 }
+
+/// Makes the two kernels of a kind with the plan `$plan`: `$lookup` for functions, `$contains` for static filters around
+/// them. `$number_of` returns the number of the key with a hash, from a
+/// [`DeviceFunction`](crate::recsplit::device_function::DeviceFunction), the hash and the remix.
+macro_rules! lookup_kernels {
+    ($plan:ty, $number_of:ident, $lookup:ident, $contains:ident) => {
+        kernel! {
+            /// Looks up `n` keys: place `i` of `out` becomes the number of key `i`, or the value at that number of
+            /// `table`, as `form` says.
+            ///
+            /// # Safety
+            /// - Launch: 1-D, any grid and block size, no shared memory.
+            /// - `words`, `rows` and `function`: as for [`DeviceFunction::new`].
+            /// - The rest: as for [`look_up`]; numbers are below the plan's number of values, or zero.
+            #[launch_bounds(256, 5)]
+            pub unsafe fn $lookup(
+                words: Global<u64>, rows: Global<u64>, function: FunctionPlan<$plan>, keys: Global<u64>, kind: KeyKind,
+                seed: u64, n: usize, form: u32, table: Global<u64>, out: GlobalMut<u64>,
+            ) {
+                // SAFETY: words, rows and plan are those of one function, and keys and places are `n`, by this kernel's
+                // contract.
+                unsafe {
+                    let parts = DeviceFunction::new(words, function.words, rows, &function.plan);
+                    let asked = Asked { keys, kind, seed, n };
+                    look_up(asked, (form, table, out), |hash| $number_of(parts, hash, function.remix));
+                }
+            }
+
+            /// Looks up `n` keys in a static filter. Whether each is a member goes to `found` in the form `found_form`.
+            /// Place `i` of `numbers` becomes the number of key `i` if it is a member, else zero, unless `form` is
+            /// [`NO_NUMBERS`](crate::recsplit::answers::NO_NUMBERS).
+            ///
+            /// # Safety
+            /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+            /// - `words`, `rows` and `function`: as for [`DeviceFunction::new`]; `function.width` is from 1 to 32, and
+            ///   `fingerprints` words of fingerprints, one per key, follow the function's words.
+            /// - The rest: as for [`contain`].
+            #[launch_bounds(256, 5)]
+            pub unsafe fn $contains(
+                words: Global<u64>, rows: Global<u64>, function: FunctionPlan<$plan>, fingerprints: u64,
+                keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, found_form: u32, found: GlobalMut<u64>,
+                form: u32, numbers: GlobalMut<u64>,
+            ) {
+                // SAFETY: words, rows and plan are those of one function, followed by its fingerprints, and keys and
+                // places are `n`, by this kernel's contract.
+                unsafe {
+                    let parts = DeviceFunction::new(words, function.words, rows, &function.plan);
+                    let kept = DeviceWords::new(words.at(function.words as usize), fingerprints);
+                    let kept = if function.plan.keys > 0 { Some(kept) } else { None };
+                    let asked = Asked { keys, kind, seed, n };
+                    contain(asked, (kept, function.width), (found_form, found), (form, numbers), |hash| {
+                        $number_of(parts, hash, function.remix)
+                    });
+                }
+            }
+        }
+    };
+}
+pub(crate) use lookup_kernels;

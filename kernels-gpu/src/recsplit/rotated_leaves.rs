@@ -8,13 +8,13 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::recsplit::fit::{self, Masks, fit_words};
-use crate::recsplit::leaf_groups::{HALF, Sorted, sorted_words};
 #[cfg(feature = "bodies")]
 use crate::recsplit::nodes::fail;
 use crate::recsplit::nodes::{Item, Mix};
 #[cfg(feature = "bodies")]
 use crate::recsplit::queue::Queue;
+use crate::recsplit::rotation_groups::{HALF, Sorted, sorted_words};
+use crate::recsplit::rotation_match::{self, Masks, rotation_words};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 128;
@@ -28,7 +28,7 @@ pub const fn small_shared_bytes(keys: u32) -> u32 {
 
 /// Bytes of shared memory of [`recsplit_rotated_leaves`].
 pub const fn shared_bytes(keys: u32, groups: u32) -> u32 {
-    BLOCK / 32 * (2 * sorted_words(keys) + fit_words(groups)) * 4
+    BLOCK / 32 * (2 * sorted_words(keys) + rotation_words(groups)) * 4
 }
 
 kernel! {
@@ -88,7 +88,7 @@ kernel! {
                             masks[number] = warp::reduce_or(FULL_MASK, bits) >> (half * HALF) & 0xffff;
                         }
                     });
-                    let index = fit::of_half(&masks, groups, keys);
+                    let index = rotation_match::of_half(&masks, groups, keys);
                     if free != 0 && index != u32::MAX {
                         if own == 0 {
                             numbers.write(item.place as usize, trial * candidates as u64 + index as u64);
@@ -132,7 +132,7 @@ kernel! {
         let start = start.seed();
         let lane = lane_id();
         let half = lane / HALF;
-        let words = 2 * sorted_words(keys) + fit_words(groups);
+        let words = 2 * sorted_words(keys) + rotation_words(groups);
         let space: Shared<u32> = shared::dynamic(thread::thread_idx_x() / 32 * words * 4);
         let sorted = |half: u32| Sorted(space.at(half * sorted_words(keys)));
         let fit_space = space.at(2 * sorted_words(keys));
@@ -190,7 +190,7 @@ kernel! {
                                 masks[number] = warp::reduce_or(FULL_MASK, if is_member { bit } else { 0 });
                             }
                         });
-                        let index = fit::of_warp(&masks, groups, keys, fit_space);
+                        let index = rotation_match::of_warp(&masks, groups, keys, fit_space);
                         if index != u32::MAX {
                             if lane == 0 {
                                 // In the order of the numbers, as `index < candidates`.

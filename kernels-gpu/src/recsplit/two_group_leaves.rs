@@ -13,12 +13,12 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id, lane_mask_lt};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::recsplit::fit;
-use crate::recsplit::leaf_groups::HALF;
 use crate::recsplit::nodes::Mix;
 #[cfg(feature = "bodies")]
 use crate::recsplit::nodes::position_bit;
 use crate::recsplit::queue::{List, each_node};
+use crate::recsplit::rotation_groups::HALF;
+use crate::recsplit::rotation_match;
 
 /// The most threads of a block.
 pub const MOST_THREADS: u32 = 128;
@@ -247,7 +247,7 @@ impl Search {
                 free &= free - 1;
                 let (one, two) =
                     (warp::shuffle_idx(FULL_MASK, masks[0], from), warp::shuffle_idx(FULL_MASK, masks[1], from));
-                let index = fit::of_warp(&[one, two, 0, 0, 0, 0], 2, self.keys, self.firsts.cast());
+                let index = rotation_match::of_warp(&[one, two, 0, 0, 0, 0], 2, self.keys, self.firsts.cast());
                 if index != u32::MAX {
                     return warp::shuffle_idx(FULL_MASK, trial, from) * self.keys as u64 + index as u64;
                 }

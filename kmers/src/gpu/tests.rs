@@ -1,4 +1,4 @@
-//! Tables equal to the host's, from the emulator and, where there is a device, from CUDA.
+//! Tables from the emulator and, where available, from CUDA, equal to those of the host.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
 
 use super::{Counter, Packed, upload};
-use crate::{Backend, Error, K, Roll, Settings, Table, count_bytes};
+use crate::{BackendChoice, Error, K, Roll, Settings, Table, count_bytes};
 
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
@@ -16,7 +16,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Sequences with repeats, lower case, palindromes, letters that are no bases, and fewer letters than a k-mer has.
+/// Generates sequences with repeats, lower case, palindromes, letters that are no bases, and some shorter than a k-mer.
 fn sequences(seed: u64, count: usize, len: u64) -> Vec<Vec<u8>> {
     let mut next = random(seed << 32);
     let mut all: Vec<Vec<u8>> = vec![b"ACGT".repeat(20), vec![b'T'; 100], b"A".to_vec(), b"acgtacgta".to_vec()];
@@ -60,7 +60,7 @@ fn tables_are_those_of_the_host() {
             for least in [1, 3] {
                 for threads in [1, 3] {
                     let settings = Settings::new(k).unwrap().least(least).threads(threads);
-                    let host = count_bytes(&fasta(&sequences), &settings.clone().backend(Backend::Cpu)).unwrap();
+                    let host = count_bytes(&fasta(&sequences), &settings.clone().backend(BackendChoice::Cpu)).unwrap();
                     let table = on(&device, &sequences, &settings).unwrap();
                     assert!(table == host, "{k} {least}");
                     assert_eq!(table.filter().to_bytes(), host.filter().to_bytes());
@@ -74,7 +74,7 @@ fn tables_are_those_of_the_host() {
     }
 }
 
-/// Sequences that end at, before and after words, warps' tiles and blocks' tiles.
+/// Checks sequences that end at, before and after the borders of words, warp tiles and block tiles.
 #[test]
 fn windows_at_all_borders() {
     for device in devices(2) {
@@ -158,7 +158,7 @@ fn parts_arrive_one_after_the_other() {
     }
 }
 
-/// Text that cannot be cut, on any number of threads.
+/// Counts text that cannot be cut, on any number of threads.
 #[test]
 fn compressed_text_is_counted_like_plain_text() {
     let text = fasta(&sequences(9, 30, 300));
@@ -168,7 +168,7 @@ fn compressed_text_is_counted_like_plain_text() {
     for device in devices(3) {
         for threads in [1, 2, 4] {
             let settings = Settings::new(21).unwrap().threads(threads);
-            let wanted = count_bytes(&text, &settings.clone().backend(Backend::Cpu)).unwrap();
+            let wanted = count_bytes(&text, &settings.clone().backend(BackendChoice::Cpu)).unwrap();
             assert!(count_bytes(&compressed, &settings.on(&device)).unwrap() == wanted, "{threads}");
         }
     }
@@ -186,7 +186,7 @@ fn errors_are_those_of_the_host() {
         assert_eq!((table.distinct(), table.total()), (0, 0));
         for text in [&b"hello\n"[..], b">a\nACGT\n>b", b"@a\nACGT\n+\nIII\n"] {
             let (here, there) = (
-                count_bytes(text, &settings.clone().backend(Backend::Cpu)),
+                count_bytes(text, &settings.clone().backend(BackendChoice::Cpu)),
                 count_bytes(text, &settings.clone().on(&device)),
             );
             assert_eq!(here.unwrap_err().to_string(), there.unwrap_err().to_string());
@@ -194,7 +194,7 @@ fn errors_are_those_of_the_host() {
     }
 }
 
-/// A device whose memory does not suffice says so, in a way that `auto` turns to the CPU for.
+/// Checks the error of a device with too little memory, after which `auto` takes the CPU.
 #[test]
 fn devices_that_are_too_small_say_so() {
     // Other tests share the CUDA device, so that its memory is not limited here.
@@ -208,14 +208,14 @@ fn devices_that_are_too_small_say_so() {
     }
 }
 
-/// Without a device, `auto` counts on the CPU, and `cuda` says what is missing.
+/// Checks that without a device `auto` counts on the CPU, and the error of `cuda` names what is missing.
 #[test]
 fn backends_are_chosen() {
     let text = fasta(&sequences(6, 5, 100));
     let count = |backend| count_bytes(&text, &Settings::new(9).unwrap().backend(backend));
-    let host = count(Backend::Cpu).unwrap();
-    assert!(count(Backend::Auto).unwrap() == host);
-    match (count(Backend::Cuda), warpset_gpu::Backend::auto()) {
+    let host = count(BackendChoice::Cpu).unwrap();
+    assert!(count(BackendChoice::Auto).unwrap() == host);
+    match (count(BackendChoice::Cuda), warpset_gpu::Backend::auto()) {
         (Ok(table), warpset_gpu::Backend::Cuda(_)) => assert!(table == host),
         (Err(Error::Device(why)), warpset_gpu::Backend::Cpu(_)) => assert!(why.is_unavailable()),
         other => panic!("{other:?}"),

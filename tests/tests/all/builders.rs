@@ -1,11 +1,11 @@
-//! What any builder makes, with any of its settings: it comes back from its saved form as it was, and a device makes
+//! Structures of every builder, with any of its settings: each loads from its saved form unchanged, and a device makes
 //! the same bytes.
 
 use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SparkBloom, SplitBlockBloom, StringHash};
 use warpset_fuse::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Form};
 use warpset_gpu::testing;
 use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
-use warpset_mphf::{Consensus, ConsensusFilter, RecSplit, StaticFilter};
+use warpset_mphf::{Consensus, RecSplit, RecSplitKind, StaticFilter};
 use warpset_quotient::{
     Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
@@ -164,12 +164,17 @@ fn perfect_hash_functions() {
         everywhere!(builder, &some, Consensus);
     }
     for width in [1, 7, 32] {
-        everywhere!(StaticFilter::builder().width(width).leaf_size(5).bucket_size(30), &some, StaticFilter);
-        everywhere!(ConsensusFilter::builder().width(width).bucket_size(30), &some, ConsensusFilter);
+        everywhere!(
+            StaticFilter::builder_of_kind(RecSplitKind).width(width).leaf_size(5).bucket_size(30),
+            &some,
+            StaticFilter<RecSplitKind>
+        );
+        everywhere!(StaticFilter::builder().width(width).bucket_size(30), &some, StaticFilter);
     }
 }
 
-/// `builder(0)` makes what `builder(1)` makes, and builders without a number take no keys: an empty table is input.
+/// Checks that `builder(0)` makes the structure of `builder(1)`, and that builders without a number accept empty input:
+/// an empty table is input.
 #[test]
 fn no_keys_make_an_empty_structure() {
     macro_rules! as_for_one {
@@ -195,8 +200,8 @@ fn no_keys_make_an_empty_structure() {
     assert!(StaticMap::<u64, u64>::builder().build_from(none, none).unwrap().get(7).is_none());
     assert!(Lsm::<u64, u64>::builder().build_from(none, none).unwrap().get(7).is_none());
     assert!(SortedArray::<u64, u64>::builder().build_from(none, none).unwrap().get(7).is_none());
+    assert!(!StaticFilter::builder_of_kind(RecSplitKind).build_from(none).unwrap().contains(7u64));
     assert!(!StaticFilter::builder().build_from(none).unwrap().contains(7u64));
-    assert!(!ConsensusFilter::builder().build_from(none).unwrap().contains(7u64));
     // No key has a number, so a table by numbers needs no items: a program that asks for one checks `is_empty`.
     for function in [
         RecSplit::builder().build_from(none).unwrap().get(7u64),

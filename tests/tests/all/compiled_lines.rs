@@ -164,7 +164,7 @@ fn counted(features: &str) -> (usize, usize) {
     (all.len(), lines.sum())
 }
 
-/// A number with a separator of thousands.
+/// Renders a number with a separator of thousands.
 fn grouped(number: usize) -> String {
     if number < 1000 { number.to_string() } else { format!("{},{:03}", number / 1000, number % 1000) }
 }
@@ -207,7 +207,7 @@ fn conditions_are_understood() {
     for (condition, expected) in [
         ("feature = \"gpu\"", true),
         ("not(feature = \"gpu\")", false),
-        ("any(feature = \"papers\", not(target_arch = \"nvptx64\"))", true),
+        ("any(feature = \"emulator\", not(target_arch = \"nvptx64\"))", true),
         ("all(test, feature = \"gpu\")", false),
         ("any(warpset_module = \"lsm_list\", all(unix, feature = \"gpu\"))", true),
     ] {

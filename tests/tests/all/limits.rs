@@ -17,22 +17,22 @@ use warpset_bloom::{
 };
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, Devices, EmulatorOptions};
-use warpset_lsm::{CleanupPolicy, Lsm, published};
-use warpset_mphf::{Consensus, ConsensusFilter, KeyFile, RecSplit, StaticFilter, TreeShape};
+use warpset_lsm::{CleanupPolicy, Lsm};
+use warpset_mphf::{Consensus, KeyFile, RecSplit, RecSplitKind, StaticFilter, TreeShape};
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
-    Duplicates, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
+    Duplicates, Insert, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
 use warpset_static::{StaticMap, StaticSet};
 
-/// What a child process is to do: the name of a case, and a number.
+/// Variable with the task of a child process: the name of a case, and a number.
 const CASE: &str = "WARPSET_LIMITS_CASE";
 const NUMBERS: [u64; 4] = [0, 1, 1 << 40, u64::MAX];
 /// Far more than any case takes, for machines that do much else.
 const TIME: Duration = Duration::from_secs(60);
 
-/// The number as 32 bits, the largest ones all the same.
+/// Converts the number to 32 bits; larger ones become the largest.
 fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -45,7 +45,7 @@ fn emulator() -> Device {
     Device::emulator_with(EmulatorOptions::default().memory_bytes(1 << 26))
 }
 
-/// A device whose options have the number, in use.
+/// Uses a device whose options have the number.
 fn with_options(options: EmulatorOptions) {
     let device = Device::emulator_with(options);
     let _ = SplitBlockBloom::builder(100).on(&device).build().and_then(|mut filter| filter.insert_bulk(&keys()));
@@ -181,9 +181,6 @@ const CASES: &[Case] = cases! {
         Lsm::<u64, u64>::builder().batch_size(n).on(&emulator()).build_from(&keys(), &keys()),
         Lsm::<u64, u64>::builder().cleanup(CleanupPolicy::EveryBatches(n)).build_from(&keys(), &keys()),
         Lsm::<u64, u64>::builder().cleanup(CleanupPolicy::StaleShare(n as f64)).build_from(&keys(), &keys());
-    "published dictionaries": |n|
-        published::Lsm::<u32, u32>::builder().batch_size(n).build(),
-        published::Lsm::<u32, u32>::builder().batch_size(n).on(&emulator()).build();
     "pieces of ranges": |n| Lsm::<u64, u64>::builder().on(&emulator()).build_from(&keys(), &keys()).map(|lsm| {
         let ends = lsm.device().from_slice(&[0, 1 << 62]).unwrap();
         let pieces = lsm.range_chunks_device(ends.slice(..1), ends.slice(1..), n as usize);
@@ -214,15 +211,15 @@ const CASES: &[Case] = cases! {
         Consensus::builder().overhead(n as f64).build_from(&keys()),
         Consensus::builder().overhead(1.0 / n as f64).build_from(&keys()),
         Consensus::builder().for_space(n as f64).build_from(&keys()),
-        ConsensusFilter::builder().width(narrow(n)).build_from(&keys());
+        StaticFilter::builder().width(narrow(n)).build_from(&keys());
     "RecSplit settings on a device": |n|
         RecSplit::builder().leaf_size(4).bucket_size(narrow(n)).on(&emulator()).build_from(&keys()),
         RecSplit::builder().leaf_size(narrow(n)).bucket_size(20).on(&emulator()).build_from(&keys());
     "static filters": |n|
-        StaticFilter::builder().width(narrow(n)).build_from(&keys()),
+        StaticFilter::builder_of_kind(RecSplitKind).width(narrow(n)).build_from(&keys()),
         StaticFilter::builder().fpr(n as f64).build_from(&keys()),
         StaticFilter::builder().fpr(1.0 / n as f64).build_from(&keys()),
-        StaticFilter::builder().width(narrow(n)).leaf_size(4).on(&emulator()).build_from(&keys());
+        StaticFilter::builder_of_kind(RecSplitKind).width(narrow(n)).leaf_size(4).on(&emulator()).build_from(&keys());
     "files of keys": |n| {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; 1000]).unwrap();
@@ -251,7 +248,7 @@ const CASES: &[Case] = cases! {
         Digit::new(narrow(n), narrow(n)), Digit::top(narrow(n));
 };
 
-/// What a child process runs; nothing in the parent.
+/// Makes the call of a child process; does nothing in the parent.
 #[test]
 fn one_call() {
     let Ok(case) = std::env::var(CASE) else { return };

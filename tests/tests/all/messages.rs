@@ -31,7 +31,7 @@ macro_rules! add {
     };
 }
 
-/// The package's folder, where the tests run.
+/// Returns the package's folder, where the tests run.
 fn package() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned()).into()
 }
@@ -170,8 +170,6 @@ fn lsm(messages: &mut Messages) {
         E::InvalidStaleShare { share: 1.0 },
         E::NoBatches,
         E::LengthMismatch(LengthMismatch { what: "values", needed: 1000, found: 999 }),
-        E::BatchTooLong { keys: 1000, batch_size: 256 },
-        E::KeyTooLarge { key: 1 << 63, bits: 63 },
         E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
         E::File(FileError::BadMagic),
         E::Invalid { level: 3, what: "keys do not ascend after", place: 70 },
@@ -281,10 +279,10 @@ fn sequence(messages: &mut Messages) {
     add![messages:
         E::InvalidScheme { k: 33, w: 65 },
         E::TooLong { positions: 1 << 32, most: 4_294_901_759 },
-        E::InvalidUnits { words: 4 },
+        E::InvalidStarts { words: 4 },
         E::InvalidLengths { k: 31, s: 32, m: 16 },
         E::ZeroCapacity,
-        E::InvalidBitsPerKmer { bits_per_kmer: 0.0 },
+        E::InvalidBitsPerKey { bits_per_key: 0.0 },
         E::TooLarge { bytes: 1 << 40, limit: 1 << 37 },
         E::Incompatible { field: "bases per s-mer", left: 26, right: 25 },
         E::NotKmer { kmer: "GATTACAN".into(), k: 9 },
@@ -309,7 +307,7 @@ fn messages_are_those_of_the_file() {
     messages.check(&package().join("messages.txt"), &in_sources);
 }
 
-/// Two devices of one kind are told apart.
+/// Checks that two devices of one kind have different names.
 #[test]
 fn devices_have_names_of_their_own() {
     let [one, other] = [1, 2].map(|_| Device::emulator(Default::default()).to_string());

@@ -3,7 +3,7 @@
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test bloom format` writes the fixtures of a new version.
 
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, PhysicalType,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, Insert, PhysicalType,
     RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
 };
 use warpset_tests::files::{announces_too_much, damage, fixture};
@@ -12,17 +12,17 @@ const WORDS: [&str; 4] = ["hello", "parquet", "bloom", "filter"];
 
 fn split_block() -> SplitBlockBloom {
     let mut filter = Builder::with_layout(SplitBlockLayout::new(3).unwrap()).build().unwrap();
-    filter.insert_bulk(&WORDS);
-    filter.insert_bulk(&[1u64, 2, 3]);
-    filter.insert_bulk(&[1u32, 2, 3].map(u32::to_le_bytes));
+    filter.insert_bulk(&WORDS).unwrap();
+    filter.insert_bulk(&[1u64, 2, 3]).unwrap();
+    filter.insert_bulk(&[1u32, 2, 3].map(u32::to_le_bytes)).unwrap();
     filter
 }
 
 fn blocked() -> BlockedBloom {
     let shape = BlockShape::new(512, 64, 7).unwrap();
     let mut filter = Builder::with_layout(BlockedLayout::new(3, shape, 42).unwrap()).build().unwrap();
-    filter.insert_bulk(&WORDS);
-    filter.insert_bulk(&[1u64, 2, 3]);
+    filter.insert_bulk(&WORDS).unwrap();
+    filter.insert_bulk(&[1u64, 2, 3]).unwrap();
     filter
 }
 

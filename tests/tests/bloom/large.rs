@@ -1,8 +1,8 @@
 //! More than 2^32 bits: 640 MiB of zeroed memory, of which only the pages touched exist.
 
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Hashed, Layout, PhysicalType, RaoLayout,
-    SplitBlockBloom, SplitBlockLayout, as_hashed,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Filter, FirstLevel, Hashed, Insert, Layout,
+    PhysicalType, RaoLayout, SplitBlockBloom, SplitBlockLayout, as_hashed,
 };
 
 const BYTES: u64 = 640 << 20;
@@ -24,11 +24,11 @@ fn split_block() {
     let layout = SplitBlockLayout::new(BYTES / 32).unwrap();
     assert!(layout.settable_bits() > 1 << 32);
     let mut filter = Builder::with_layout(layout).build().unwrap();
-    filter.insert_bulk(as_hashed(&high_hashes()));
-    assert!(filter.contains_bulk(as_hashed(&high_hashes())).iter().all(|&c| c));
+    filter.insert_bulk(as_hashed(&high_hashes())).unwrap();
+    assert!(filter.contains_bulk(as_hashed(&high_hashes())).unwrap().iter().all(|&c| c));
     assert!(first_set_word(filter.words()) as u64 * 32 > 1 << 32);
     let low: Vec<u64> = high_hashes().iter().map(|h| h & !(1 << 63)).collect();
-    assert!(filter.contains_bulk(as_hashed(&low)).iter().all(|&c| !c));
+    assert!(filter.contains_bulk(as_hashed(&low)).unwrap().iter().all(|&c| !c));
     // Parquet counts in 31 bits, our own form does not.
     assert!(filter.parquet_header(PhysicalType::Int64).is_ok());
     let layout = SplitBlockLayout::new((1 << 31) / 32).unwrap();
@@ -40,8 +40,8 @@ fn split_block() {
 fn blocked() {
     let layout = BlockedLayout::new(BYTES / 64, BlockShape::new(512, 64, 8).unwrap(), 0).unwrap();
     let mut filter = Builder::with_layout(layout).build().unwrap();
-    filter.insert_bulk(as_hashed(&high_hashes()));
-    assert!(filter.contains_bulk(as_hashed(&high_hashes())).iter().all(|&c| c));
+    filter.insert_bulk(as_hashed(&high_hashes())).unwrap();
+    assert!(filter.contains_bulk(as_hashed(&high_hashes())).unwrap().iter().all(|&c| c));
     assert!(first_set_word(filter.words()) as u64 * 32 > 1 << 32);
 }
 
@@ -53,7 +53,7 @@ fn rao() {
     for hash in high_hashes() {
         filter.insert(Hashed(hash)).unwrap();
     }
-    assert!(filter.contains_bulk(as_hashed(&high_hashes())).iter().all(|&c| c));
+    assert!(filter.contains_bulk(as_hashed(&high_hashes())).unwrap().iter().all(|&c| c));
     assert!(filter.bucket_ones()[17_000..].iter().any(|&ones| ones > 0));
 }
 

@@ -2,7 +2,7 @@
 
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Layout, RaoBloom, RaoLayout,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Insert, Layout, RaoBloom, RaoLayout,
     SplitBlockBloom, SplitBlockLayout, rates,
 };
 
@@ -33,7 +33,7 @@ fn split_block_at_every_size() {
     for blocks in [32u64, 33, 1 << 10, 1 << 15, (1 << 15) + 1, 1 << 19] {
         let mut filter = Builder::with_layout(SplitBlockLayout::new(blocks).unwrap()).build().unwrap();
         let keys = blocks * 16;
-        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
+        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys).unwrap());
         if blocks > 1000 {
             assert_near(&filter, filter.expected_fpr(keys), 4_000_000);
         } else {
@@ -65,7 +65,7 @@ fn blocked_of_every_shape_at_powers_of_two() {
             let blocks = 1u64 << (log2_bits - block_bits.ilog2());
             let mut filter = Builder::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).build().unwrap();
             let keys = (1 << log2_bits) / 12;
-            fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
+            fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys).unwrap());
             assert_near(&filter, filter.expected_fpr(keys), 2_000_000);
         }
     }
@@ -83,7 +83,7 @@ fn blocked_filters_of_kilobytes_on_average() {
             for seed in 0..filters {
                 let mut filter =
                     Builder::with_layout(BlockedLayout::new(blocks, shape, seed).unwrap()).build().unwrap();
-                filter.insert_bulk(&keys);
+                filter.insert_bulk(&keys).unwrap();
                 measured += filter.measured_fpr(1_500_000 / filters, !seed) / filters as f64;
                 estimated += filter.fpr() / filters as f64;
                 expected += filter.expected_fpr(keys.len() as u64) / filters as f64;
@@ -104,7 +104,7 @@ fn blocked_filters_of_tens_of_megabytes() {
         let blocks = (1u64 << 27) / u64::from(block_bits);
         let mut filter = Builder::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).build().unwrap();
         let keys = (1 << 27) / 16;
-        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
+        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys).unwrap());
         assert_near(&filter, filter.expected_fpr(keys), 4_000_000);
     }
 }
@@ -117,7 +117,7 @@ fn many_hashes_do_not_repeat_themselves() {
         let blocks = 1u64 << 14;
         let mut filter = Builder::with_layout(BlockedLayout::new(blocks, shape, 1).unwrap()).build().unwrap();
         let keys = blocks * block_bits as u64 / bits_per_key;
-        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
+        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys).unwrap());
         assert_near(&filter, filter.expected_fpr(keys), 8_000_000);
     }
 }
@@ -149,11 +149,11 @@ fn builders_meet_their_rate() {
         let keys: Vec<u64> = (0..150_000).collect();
         let n = keys.len() as u64;
         let mut split = SplitBlockBloom::builder(n).fpr(fpr).build().unwrap();
-        split.insert_bulk(&keys);
+        split.insert_bulk(&keys).unwrap();
         assert_near(&split, fpr, 2_000_000);
         for block_bits in [64, 256, 1024] {
             let mut blocked = BlockedBloom::builder(n).fpr(fpr).block_bits(block_bits).build().unwrap();
-            blocked.insert_bulk(&keys);
+            blocked.insert_bulk(&keys).unwrap();
             assert_near(&blocked, fpr, 2_000_000);
         }
         for choices in [1, 2] {

@@ -7,6 +7,7 @@ use warpset::quotient::{
     RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, View,
 };
 use warpset_base::file::{HEADER_BYTES, Saved};
+use warpset_base::filter::{Filter, Insert, Remove};
 use warpset_tests::files::{self, fixture, to_words};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
@@ -15,7 +16,7 @@ fn packed() -> StandardQuotientFilter {
     let mut filter = StandardBuilder::with_bits(6, 5).build().unwrap();
     filter.insert_bulk(&WORDS).unwrap();
     filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
-    filter.remove_bulk(&[1u64, 2, 3]);
+    filter.remove_bulk(&[1u64, 2, 3]).unwrap();
     filter
 }
 
@@ -33,7 +34,7 @@ fn rank_select() -> RankSelectQuotientFilter {
     let mut filter = RankSelectBuilder::with_bits(6, 5).build().unwrap();
     filter.insert_bulk(&WORDS).unwrap();
     filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
-    filter.remove_bulk(&[1u64, 2, 3]);
+    filter.remove_bulk(&[1u64, 2, 3]).unwrap();
     filter
 }
 
@@ -56,8 +57,8 @@ fn fixtures_of_version_1() {
     fixture("quotient_rank_select_counted.v1", &counted());
 }
 
-/// Any damage is noticed. With the checksum made right, a filter loads only if the slots are those of one: as written,
-/// bit for bit. Without checks: any answer, no panic.
+/// Checks that any damage is noticed. With the checksum made right, a filter loads only if the slots are valid, and
+/// saves to the same bytes. Without checks: any answer, no panic.
 fn damage<S: SlotKind>(filter: &QuotientFilter<S>)
 where
     QuotientFilter<S>: Saved,
@@ -101,7 +102,7 @@ fn counters_that_overflow_are_answers_and_no_panic() {
             view.count(key);
         }
         view.contains("key");
-        view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
+        view.contains_bulk(&(0..300u64).collect::<Vec<_>>()).unwrap();
         view.distinct();
         view.fpr();
     }
@@ -115,7 +116,7 @@ fn damaged_bytes_are_refused() {
     damage(&counted());
 }
 
-/// A file of one kind of slots is not one of the other, nor one with counters a file of slots that have none.
+/// Loads files as the other kind of slots, and files with counters as filters without: both are errors.
 #[test]
 fn kinds_are_told_apart() {
     let error = StandardQuotientFilter::from_bytes(&rank_select().to_bytes()).unwrap_err();
@@ -161,7 +162,7 @@ fn streams_hold_one_filter_after_another() {
     assert!(reader.is_empty());
 }
 
-/// Large files get their checksum after their payload; they are the bytes of `to_bytes` all the same.
+/// Checks that large files, whose checksum is written after their payload, have the bytes of `to_bytes`.
 #[test]
 fn large_files_are_the_saved_form() {
     let filter = RankSelectBuilder::with_bits(18, 40).build_from(&(0..1u64 << 17).collect::<Vec<_>>()).unwrap();

@@ -6,15 +6,15 @@ use warpset_base::filter::Filter;
 use warpset_gpu::{Device, testing};
 use warpset_mphf::gpu::{self, DeviceHashKind, StringVec};
 use warpset_mphf::{
-    Builder, Consensus, ConsensusFilter, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit,
-    RecSplitKind, Remix, StaticFilter, StaticFilterOf,
+    Builder, Consensus, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit, RecSplitKind, Remix,
+    StaticFilter,
 };
 use warpset_primitives::DeviceFilter;
 
 /// Settings of each kind, for tests.
 trait TestKind: DeviceHashKind {
     fn function(bucket_size: u32) -> Builder<Self>;
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilterOf<Self>>;
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>>;
 }
 
 impl TestKind for RecSplitKind {
@@ -22,8 +22,8 @@ impl TestKind for RecSplitKind {
         RecSplit::builder().leaf_size(8).bucket_size(bucket_size)
     }
 
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter> {
-        StaticFilter::builder().leaf_size(6).bucket_size(bucket_size)
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
+        StaticFilter::builder_of_kind(Self).leaf_size(6).bucket_size(bucket_size)
     }
 }
 
@@ -32,8 +32,8 @@ impl TestKind for ConsensusKind {
         Consensus::builder().overhead(0.1).bucket_size(bucket_size)
     }
 
-    fn filter(bucket_size: u32) -> Builder<Self, ConsensusFilter> {
-        ConsensusFilter::builder().overhead(0.2).bucket_size(bucket_size)
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter> {
+        StaticFilter::builder().overhead(0.2).bucket_size(bucket_size)
     }
 }
 
@@ -66,7 +66,7 @@ fn keys(n: u64) -> Vec<u64> {
     (0..n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234).collect()
 }
 
-/// The numbers that `get_bulk_into` gives in both types, and all `_device` methods, are those of the host.
+/// Compares `get_bulk_into` in both types, and all `_device` methods, with the host.
 fn agrees<M: DeviceHashKind>(function: &PerfectHash<M>, device: &Device, asked: &[u64]) {
     let mut there = function.to_device(device).unwrap();
     there.set_chunk_keys(1 << 10);
@@ -170,7 +170,7 @@ fn functions_that_are_not_minimal() {
     }
 }
 
-/// All ways to ask for keys of one type.
+/// Compares all ways to look up keys of one type.
 fn same_numbers<M: TestKind, K: Key>(device: &Device, keys: &[K]) {
     let function = M::function(100).seed(9).build_from(keys).unwrap();
     let mut there = function.to_device(device).unwrap();
@@ -228,7 +228,7 @@ fn filters_of_every_width<M: TestKind>() {
             there.set_chunk_keys(64);
             assert_eq!((there.len(), there.width(), there.fpr()), (filter.len(), width, filter.fpr()));
             assert!(there.to_host().unwrap() == filter);
-            let expected = filter.contains_bulk(&asked);
+            let expected = filter.contains_bulk(&asked).unwrap();
             assert!(there.contains_bulk(&asked).unwrap() == expected, "{width}");
 
             let mut bytes = device.alloc_uninit::<u8>(asked.len()).unwrap();
@@ -270,8 +270,7 @@ fn to_devices_and_back<M: TestKind>() {
     function.save(&a).unwrap();
     filter.save(&b).unwrap();
     // SAFETY: nothing else writes these files.
-    let (mapped, mapped_filter) =
-        unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilterOf::<M>::map(&b).unwrap()) };
+    let (mapped, mapped_filter) = unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilter::<M>::map(&b).unwrap()) };
     for device in testing::devices(8) {
         assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(gpu::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use warpset_mphf::{
-    Builder, Error, FileError, Key, Method, RecSplit, RecSplitView, Remix, StaticFilter, StaticFilterView,
+    Builder, ConsensusKind, Error, FileError, Key, Method, RecSplit, RecSplitKind, RecSplitView, Remix, StaticFilter,
+    StaticFilterView,
 };
 
 fn function(keys: u64) -> (Vec<u64>, RecSplit) {
@@ -96,7 +97,10 @@ fn a_wrong_number_of_words_is_no_cut_file() {
             let errors = if whole == function.words() {
                 [RecSplitView::from_words(&words).err(), RecSplit::from_words(words.clone()).err()]
             } else {
-                [StaticFilterView::from_words(&words).err(), StaticFilter::from_words(words.clone()).err()]
+                [
+                    StaticFilterView::<ConsensusKind>::from_words(&words).err(),
+                    StaticFilter::<ConsensusKind>::from_words(words).err(),
+                ]
             };
             for error in errors {
                 let error = error.expect("the number is wrong");
@@ -118,13 +122,13 @@ fn files() {
     let (keys, function) = function(1000);
     function.save(&path).unwrap();
     assert!(RecSplit::load(&path).unwrap() == function);
-    let filter = StaticFilter::builder().width(9).leaf_size(5).build_from(&keys).unwrap();
+    let filter = StaticFilter::builder_of_kind(RecSplitKind).width(9).leaf_size(5).build_from(&keys).unwrap();
     // The function's file is replaced.
     filter.save(&path).unwrap();
     assert!(StaticFilter::load(&path).unwrap() == filter);
     assert!(StaticFilterView::from_words(filter.words()).unwrap() == filter.view());
     let json = serde_json::to_string(&filter).unwrap();
-    assert!(serde_json::from_str::<StaticFilter>(&json).unwrap() == filter);
+    assert!(serde_json::from_str::<StaticFilter<RecSplitKind>>(&json).unwrap() == filter);
 }
 
 /// Gives words a right checksum.
@@ -136,7 +140,7 @@ fn seal(words: &mut [u64]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Any damage is noticed.
+    /// Checks that any damage is noticed.
     #[test]
     fn damage_is_an_error(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let (_, function) = function(500);
@@ -146,7 +150,7 @@ proptest! {
         prop_assert!(RecSplit::read_from(bytes.as_slice()).is_err());
     }
 
-    /// Cut files are an error.
+    /// Checks that cut files are an error.
     #[test]
     fn cuts_are_an_error(position in any::<prop::sample::Index>()) {
         let (_, function) = function(500);
@@ -175,7 +179,7 @@ proptest! {
         }
     }
 
-    /// The header can be anything.
+    /// Loads arbitrary headers.
     #[test]
     fn hostile_headers_do_no_harm(head in prop::array::uniform20(any::<u64>()), small in any::<bool>()) {
         let (_, function) = function(300);
@@ -194,16 +198,16 @@ proptest! {
     #[test]
     fn filters_notice_damage(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let keys: Vec<u64> = (0..500).collect();
-        let filter = StaticFilter::builder().width(9).leaf_size(5).method(Method::Rotation).build_from(&keys).unwrap();
+        let filter = StaticFilter::builder_of_kind(RecSplitKind).width(9).leaf_size(5).method(Method::Rotation).build_from(&keys).unwrap();
         let mut bytes = filter.to_bytes();
         prop_assert!(StaticFilter::read_from(bytes.as_slice()).unwrap() == filter);
         let at = position.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        prop_assert!(StaticFilter::read_from(bytes.as_slice()).is_err());
+        prop_assert!(StaticFilter::<RecSplitKind>::read_from(bytes.as_slice()).is_err());
     }
 }
 
-/// What this version wrote once, every later one must read. Words of the function of 0 to 9 at leaf size 4.
+/// Reads a file of version 1, which every later version must read: words of the function of 0 to 9 at leaf size 4.
 #[test]
 fn version_1_is_read() {
     let keys: Vec<u64> = (0..10).collect();
@@ -223,7 +227,7 @@ fn hashes<K: Key + Sync>(builder: &Builder, keys: &[K]) -> [u64; 2] {
     [function.to_bytes(), numbers].map(|bytes| xxhash_rust::xxh3::xxh3_64(&bytes))
 }
 
-/// The bits that a seed gives, and the numbers that bits give, are part of the format.
+/// Compares bits by seed and numbers by bits: they are part of the format.
 #[test]
 fn version_1_stays_as_it_is() {
     let keys: Vec<u64> = (0..5000_u64).map(|i| i.pow(3)).collect();
@@ -241,7 +245,8 @@ fn version_1_stays_as_it_is() {
     for ((kind, found), expected) in kinds.into_iter().zip(HASHES_OF_VERSION_1) {
         assert_eq!(found, expected, "{kind}");
     }
-    let filter = StaticFilter::builder().width(9).leaf_size(5).bucket_size(20).build_from(&strings).unwrap();
+    let filter =
+        StaticFilter::builder_of_kind(RecSplitKind).width(9).leaf_size(5).bucket_size(20).build_from(&strings).unwrap();
     assert_eq!(xxhash_rust::xxh3::xxh3_64(&filter.to_bytes()), FILTER_OF_VERSION_1);
 }
 

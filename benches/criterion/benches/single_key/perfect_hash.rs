@@ -17,11 +17,11 @@ pub fn run(criterion: &mut Criterion) {
     each(&mut group, peer("boomphf"), &present, |key| theirs.hash(&key));
     group.finish();
 
-    let ours = ConsensusFilter::builder().build_from(&present).expect("distinct keys");
+    let ours = StaticFilter::builder().build_from(&present).expect("distinct keys");
     let fuse = xorf::BinaryFuse8::try_from(&present).expect("distinct keys");
     for (name, asked) in [("fingerprints/contains", &present), ("fingerprints/contains absent", &absent)] {
         let mut group = criterion.benchmark_group(name);
-        each(&mut group, "ConsensusFilter", asked, |key| ours.contains(key));
+        each(&mut group, "StaticFilter", asked, |key| ours.contains(key));
         each(&mut group, peer("xorf"), asked, |key| xorf::Filter::contains(&fuse, &key));
         group.finish();
     }

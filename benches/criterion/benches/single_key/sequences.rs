@@ -60,7 +60,7 @@ pub fn run(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("sequence/k-mers of a read looked up");
     group.throughput(Throughput::Elements((READ - k as usize + 1) as u64));
-    let mut filter = SequenceFilter::builder(GENOME as u64).bits_per_kmer(16.0).build().expect("memory");
+    let mut filter = SequenceFilter::builder(GENOME as u64).bits_per_key(16.0).build().expect("memory");
     filter.insert(&letters);
     group.bench_function("SequenceFilter", |bencher| bencher.iter(|| filter.count(read())));
     let mut theirs =

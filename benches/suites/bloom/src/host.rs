@@ -4,7 +4,7 @@
 use bench_frame::input::keys::KeySpace;
 use warpset::bloom::{Builder, SplitBlockBloom, gpu};
 use warpset::gpu::Device;
-use warpset::prelude::Filter;
+use warpset::prelude::{Filter, Insert};
 
 use super::variant::{self, Variant};
 use super::{ABSENT, INSERTED, SEED, plausible};
@@ -14,7 +14,7 @@ use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_frame::table;
 use bench_record::Record;
 
-/// A step for each CUDA device.
+/// Makes a step for each CUDA device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let devices = setup.devices().filter(|device| !device.is_emulator()).cloned();
     devices
@@ -91,14 +91,14 @@ fn end_to_end(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From which number of keys on is the GPU worth the way to it?
+/// Measures by the number of keys per call, to find the number from which the GPU pays.
 fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let most = if session.effort == Effort::Quick { 22 } else { 26 };
     let keys = KeySpace::new(SEED).stream(INSERTED).u64_keys(1 << most);
     // A filter beyond the processor's caches.
     let layout = variant::split_block(1 << 27)?;
     let mut on_host: SplitBlockBloom = Builder::with_layout(layout).build()?;
-    session.pool(Threads::All).install(|| on_host.insert_bulk(&keys));
+    session.pool(Threads::All).install(|| on_host.insert_bulk(&keys))?;
     let on_device = gpu::Bloom::from_host(device, &on_host)?;
     let mut answers = vec![false; keys.len()];
     let mut ratios = Vec::new();
@@ -129,8 +129,8 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From which number of keys a call on the device is ahead, given how many times faster it is, by number of keys; and
-/// where, beyond that, it is slower again.
+/// Words the result: the number of keys per call from which the device is ahead, given its speed-up by number of keys,
+/// and larger numbers at which it is slower again.
 fn pays_from(ratios: &[(usize, f64)]) -> String {
     let count = |n: usize| indicatif::HumanCount(n as u64);
     let Some(first) = ratios.iter().position(|(_, ratio)| *ratio > 1.0) else {

@@ -1,7 +1,8 @@
-//! Which filter to take when: quotient filters of both kinds and Bloom filters for the same keys at the same rate of
-//! false positives.
+//! Choice of a filter: quotient filters of both kinds and Bloom filters for the same keys at the same rate of false
+//! positives.
 
-use warpset::bloom::{BlockedBloom, Insert, RaoBloom, SplitBlockBloom};
+use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
+use warpset::prelude::{Filter, Insert, Remove};
 use warpset::quotient::{Builder, QuotientFilter, RankSelect, SlotKind, Standard};
 
 use super::{ABSENT, BATCH, INSERTED, Size, keys};
@@ -13,11 +14,11 @@ use bench_record::Record;
 pub const STUDY: &str = "equal rate";
 /// The rates of false positives.
 const RATES: [f64; 2] = [0.01, 0.0001];
-/// How full the slots of quotient filters are; they are a power of two, so that other numbers of keys take up to twice
-/// the space per key.
+/// Load of quotient filters. Their slots are a power of two, so that other numbers of keys take up to twice the space
+/// per key.
 const LOAD: f64 = 0.9;
 
-/// The step; filters have as many keys as fill that many slots to 0.9.
+/// Makes the step; filters have the number of keys that fills that many slots to 0.9.
 pub fn step(quotient_bits: u32) -> Step {
     Step::new(format!("filters at equal rates, 2^{quotient_bits} slots"), move |session| {
         let n = Size::of(quotient_bits).keys(LOAD);
@@ -52,7 +53,7 @@ struct Study<'a> {
 impl Study<'_> {
     fn quotient<S: SlotKind>(self, session: &mut Session, room: u64, name: &str) -> anyhow::Result<()> {
         let empty = Builder::<S>::with_capacity(room).fpr(self.rate).max_load(0.95).build()?;
-        self.run(session, name, empty, Some(QuotientFilter::remove_bulk))
+        self.run(session, name, empty, Some(Remove::remove_bulk::<u32>))
     }
 
     fn run<F: Insert + Clone + Send + Sync>(
@@ -60,12 +61,12 @@ impl Study<'_> {
         session: &mut Session,
         name: &str,
         empty: F,
-        remove: Option<fn(&mut F, &[u32]) -> u64>,
+        remove: Option<fn(&mut F, &[u32]) -> Result<u64, F::Error>>,
     ) -> anyhow::Result<()> {
         let Study { inserted, absent, batch, .. } = self;
         for &threads in session.threads(true) {
             let mut filled = empty.clone();
-            let fill = |filter: &mut F| Ok(filter.insert_bulk(inserted)?);
+            let fill = |filter: &mut F| filter.insert_bulk(inserted).map(|_| ()).map_err(Into::into);
             let build = session.time_change(threads, &empty, &mut filled, fill)?;
             let ask = |session: &Session, keys: &[u32]| -> anyhow::Result<(f64, usize)> {
                 let mut answers = vec![false; keys.len()];
@@ -89,12 +90,12 @@ impl Study<'_> {
             let mut rows = vec![row("build", inserted.len(), build), row("contains hit", inserted.len(), hit)];
             rows.push(row("contains miss", absent.len(), miss));
             let mut more = filled.clone();
-            let grow = |filter: &mut F| Ok(filter.insert_bulk(batch)?);
+            let grow = |filter: &mut F| filter.insert_bulk(batch).map(|_| ()).map_err(Into::into);
             rows.push(row("insert", batch.len(), session.time_change(threads, &filled, &mut more, grow)?));
             if let Some(remove) = remove {
                 let mut less = more.clone();
                 let shrink = |filter: &mut F| {
-                    remove(filter, batch);
+                    remove(filter, batch)?;
                     Ok(())
                 };
                 rows.push(row("remove", batch.len(), session.time_change(threads, &more, &mut less, shrink)?));

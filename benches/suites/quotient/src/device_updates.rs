@@ -1,7 +1,8 @@
 //! Batches inserted into filters on a device, and removed, by every method: over the load and over their size.
 
+use papers_quotient::PaperSlots;
 use warpset::gpu::{Device, DeviceVec};
-use warpset::quotient::gpu::{DeviceSlotKind, QuotientFilter, UpdateMethod};
+use warpset::quotient::gpu::{QuotientFilter, UpdateMethod};
 use warpset::quotient::{Builder, Container, Duplicates, Layout, QuotientFilter as HostFilter, RankSelect, Standard};
 
 use super::device::{is_wanted, kind_name, push, upload, wall, wanted};
@@ -11,14 +12,13 @@ use super::{BATCH, COMMON_LOAD, INSERTED, Point, Size, keys};
 use bench_frame::clock::Effort;
 use bench_frame::suite::Session;
 
-/// The methods, by the names of their rows: what callers get that do not ask for one, then each. `paper` names the
-/// paper's.
-const fn methods(paper: &str) -> [(&str, UpdateMethod); 4] {
+/// Methods by the names of their rows: the default, then each. `paper` names the paper's, which is no method of ours.
+const fn methods(paper: &str) -> [(&str, Option<UpdateMethod>); 4] {
     [
-        ("automatic", UpdateMethod::Auto),
-        (paper, UpdateMethod::Paper),
-        ("in place", UpdateMethod::InPlace),
-        ("rebuild", UpdateMethod::Rebuild),
+        ("automatic", Some(UpdateMethod::Auto)),
+        (paper, None),
+        ("in place", Some(UpdateMethod::InPlace)),
+        ("rebuild", Some(UpdateMethod::Rebuild)),
     ]
 }
 
@@ -59,7 +59,7 @@ pub fn by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64]) -
     Ok(())
 }
 
-/// Packed slots and those of the rank-and-select quotient filter, by every method.
+/// Measures packed slots and those of the rank-and-select quotient filter, by every method.
 fn both(session: &mut Session, device: &Device, point: Point, n: usize) -> anyhow::Result<()> {
     let layout = layout(point.size, Container::Packed, Duplicates::Dropped)?;
     measure::<Standard>(session, device, point, layout, n, &methods("superclusters"))?;
@@ -73,13 +73,13 @@ struct Batch<S> {
     wanted: Option<HostFilter<S>>,
 }
 
-fn measure<S: DeviceSlotKind>(
+fn measure<S: PaperSlots>(
     session: &mut Session,
     device: &Device,
     point: Point,
     layout: Layout,
     n: usize,
-    methods: &[(&str, UpdateMethod)],
+    methods: &[(&str, Option<UpdateMethod>)],
 ) -> anyhow::Result<()> {
     let (size, host) = (point.size, keys(INSERTED, point.size.keys(point.load)));
     let builder = Builder::<S>::with_layout(layout);
@@ -102,9 +102,12 @@ fn measure<S: DeviceSlotKind>(
                 Ok(())
             };
             let seconds = wall(session, device, &mut filter, again, |filter| {
-                match batch.change {
-                    Change::Insert => filter.insert_device_with(batch.keys.as_slice(), method)?,
-                    Change::Remove => filter.remove_device_with(batch.keys.as_slice(), method)?,
+                let keys = batch.keys.as_slice();
+                match (batch.change, method) {
+                    (Change::Insert, Some(method)) => filter.insert_device_with(keys, method)?,
+                    (Change::Remove, Some(method)) => filter.remove_device_with(keys, method)?,
+                    (Change::Insert, None) => papers_quotient::insert_device(filter, keys)?,
+                    (Change::Remove, None) => papers_quotient::remove_device(filter, keys)?,
                 };
                 Ok(())
             })?;

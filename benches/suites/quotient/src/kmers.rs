@@ -2,6 +2,7 @@
 
 use indicatif::HumanCount;
 use rayon::prelude::*;
+use warpset::prelude::Count;
 use warpset::quotient::{Duplicates, RankSelectBuilder, RankSelectQuotientFilter};
 
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};
@@ -12,7 +13,7 @@ const KEY_BITS: u32 = 62;
 /// The last line of the histogram: that many copies and more.
 const MOST: usize = 8;
 
-/// The step, on the CPU.
+/// Makes the step, on the CPU.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     if setup.cpu() { vec![Step::new("quotient: k-mers counted exactly", count)] } else { Vec::new() }
 }

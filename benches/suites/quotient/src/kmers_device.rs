@@ -4,7 +4,7 @@
 use warpset::gpu::Device;
 use warpset_core::hash::finalise;
 use warpset_kmers::gpu::{Counter, Packed};
-use warpset_kmers::{Backend, K, Settings, count_bytes};
+use warpset_kmers::{BackendChoice, K, Settings, count_bytes};
 
 use super::device::{making, push};
 use bench_frame::clock::Effort;
@@ -34,7 +34,7 @@ fn size(device: &Device, effort: Effort) -> Size {
     }
 }
 
-/// The step, on each device.
+/// Makes the step, on each device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let step = |device: &Device| {
         let (device, size) = (device.clone(), size(device, setup.effort));
@@ -46,7 +46,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     setup.devices().map(step).collect()
 }
 
-/// Read `i`.
+/// Generates read `i`.
 fn read(genome: &[u8], i: u64) -> Vec<u8> {
     let at = (finalise(2 * i) % (genome.len() - READ) as u64) as usize;
     let mut read = genome[at..at + READ].to_vec();
@@ -83,7 +83,7 @@ fn count(session: &mut Session, device: &Device, size: Size) -> anyhow::Result<(
     })?;
     let mut right = filter.len() == n as u64;
     if n <= COMPARED {
-        let table = count_bytes(&fasta, &Settings::new(K_BASES)?.backend(Backend::Cpu))?;
+        let table = count_bytes(&fasta, &Settings::new(K_BASES)?.backend(BackendChoice::Cpu))?;
         right &= *table.filter() == filter.to_host()? && table.distinct() == distinct;
     }
     let row = Record::new("quotient", "count k-mers", n).time(seconds).by("packed reads", false);

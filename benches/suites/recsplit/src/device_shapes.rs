@@ -7,8 +7,8 @@
 use std::time::Instant;
 
 use bench_frame::input::keys::KeySpace;
+use papers_mphf::PER_BUCKET;
 use warpset::gpu::{Device, DeviceVec};
-use warpset_mphf::gpu::Strategy;
 use warpset_mphf::{Method, RecSplit, Remix};
 
 use super::ours::Settings;
@@ -29,7 +29,7 @@ const HASHES: f64 = 0.6e12;
 /// Seconds that the launches of a bucket take, where it has launches of its own.
 const BUCKET: f64 = 3e-5;
 
-/// Leaf sizes: those of the figures, as many as there is time for.
+/// Returns leaf sizes: those of the figures that there is time for.
 fn leaves(device: &Device, effort: Effort) -> &'static [u32] {
     match effort {
         _ if device.is_emulator() => &[5],
@@ -52,25 +52,25 @@ fn limit(effort: Effort) -> f64 {
 #[derive(Clone, Copy)]
 struct Kind {
     method: Method,
-    strategy: Strategy,
+    /// Bucket by bucket, as the thesis goes.
+    per_bucket: bool,
     remix: Remix,
 }
 
-/// The kinds that are compared.
+/// Returns the kinds that are compared.
 fn kinds() -> Vec<Kind> {
-    let of = |method, strategy, remix| Kind { method, strategy, remix };
+    let of = |method, per_bucket, remix| Kind { method, per_bucket, remix };
     let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
-    let mut kinds: Vec<Kind> =
-        methods.map(|method| of(method, Strategy::AllBuckets, Remix::Bits32)).into_iter().collect();
+    let mut kinds: Vec<Kind> = methods.map(|method| of(method, false, Remix::Bits32)).into_iter().collect();
     // The thesis's own.
     for method in &methods[..2] {
-        kinds.push(of(*method, Strategy::PerBucket, Remix::Bits32));
-        kinds.push(of(*method, Strategy::AllBuckets, Remix::Bits64));
+        kinds.push(of(*method, true, Remix::Bits32));
+        kinds.push(of(*method, false, Remix::Bits64));
     }
     kinds
 }
 
-/// The steps: one per bucket size and device.
+/// Makes the steps: one per bucket size and device.
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {
@@ -79,9 +79,9 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
             let device = device.clone();
             steps.push(Step::new("recsplit: your shapes, whole builds on a device", move |session| {
                 asked.iter().try_for_each(|&settings| {
-                    [Strategy::AllBuckets, Strategy::PerBucket]
+                    [false, true]
                         .into_iter()
-                        .try_for_each(|strategy| run(session, &device, settings, strategy, ASKED))
+                        .try_for_each(|per_bucket| run(session, &device, settings, per_bucket, ASKED))
                 })
             }));
             continue;
@@ -94,7 +94,7 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
         if setup.effort == Effort::Quick && !device.is_emulator() {
             let (device, settings) = (device.clone(), Settings::new(14, 2000, Method::Grouped));
             steps.push(Step::new("recsplit: a small function on a device, leaf 14, bucket 2000", move |session| {
-                run(session, &device, settings, Strategy::AllBuckets, SIZES)
+                run(session, &device, settings, false, SIZES)
             }));
         }
     }
@@ -103,8 +103,8 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
 
 fn shapes(session: &mut Session, device: &Device, bucket: u32) -> anyhow::Result<()> {
     for &leaf in leaves(device, session.effort) {
-        for Kind { method, strategy, remix } in kinds() {
-            run(session, device, Settings { remix, ..Settings::new(leaf, bucket, method) }, strategy, SIZES)?;
+        for Kind { method, per_bucket, remix } in kinds() {
+            run(session, device, Settings { remix, ..Settings::new(leaf, bucket, method) }, per_bucket, SIZES)?;
         }
         if !device.is_emulator() {
             original(session, Settings::new(leaf, bucket, Method::BruteForce).sequential())?;
@@ -123,21 +123,22 @@ fn run(
     session: &mut Session,
     device: &Device,
     settings: Settings,
-    strategy: Strategy,
+    per_bucket: bool,
     sizes: &[usize],
 ) -> anyhow::Result<()> {
     let hashes = settings.builder().estimate()?.hashes_per_key;
     let mut per_key = hashes / HASHES;
-    if strategy == Strategy::PerBucket {
+    if per_bucket {
         per_key += BUCKET / f64::from(settings.bucket);
     }
     let affordable = |n: &&usize| **n as f64 * per_key <= limit(session.effort);
     let n = if device.is_emulator() { Some(&1_000) } else { sizes.iter().find(affordable) };
-    // What does not fit in the time is no point of a figure.
+    // A build that takes too long is no point of a figure.
     let Some(&n) = n else { return Ok(()) };
     let keys = KeySpace::new(SEED).stream(0).u64_keys(n);
     let there: DeviceVec<u64> = device.from_slice(&keys)?;
-    let builder = settings.builder().on(device).strategy(strategy);
+    let builder = settings.builder().on(device);
+    let builder = if per_bucket { builder.strategy(PER_BUCKET) } else { builder };
     let (mut seconds, mut function) = (f64::INFINITY, None);
     for _ in 0..if device.is_emulator() { 1 } else { 3 } {
         let start = Instant::now();
@@ -151,21 +152,19 @@ fn run(
     let is_new = |number: u64| seen.get_mut(number as usize).is_some_and(|seen| !std::mem::replace(seen, true));
     let right = function.get_bulk(&keys).into_iter().all(is_new);
     let mut name = settings.name();
-    if strategy == Strategy::PerBucket {
+    if per_bucket {
         name += ", bucket by bucket";
     }
     let row = Record::new("recsplit", "build", n).param("study", STUDY).param("keys", "u64");
     let row = row.param("leaf", settings.leaf).param("bucket", settings.bucket).by(name, false).time(seconds);
     let mut row = with_hashes(row, hashes, hash_limit(session, device)?);
-    if strategy == Strategy::PerBucket
-        && let Some(queues) = work_queues()
-    {
+    if per_bucket && let Some(queues) = work_queues() {
         row = row.param("work_queues", queues);
     }
     row.bits_per_item = Some(function.bits_per_key());
     session.add(&Target::Gpu(device.clone()), Threads::All, row, right);
-    // The function does not depend on the strategy.
-    if strategy == Strategy::AllBuckets { ask(session, settings, &function, &keys) } else { Ok(()) }
+    // The function does not depend on the order.
+    if !per_bucket { ask(session, settings, &function, &keys) } else { Ok(()) }
 }
 
 /// Keys that one thread of the host asks for, one by one (figures 6.13 and 6.14).
@@ -185,7 +184,7 @@ fn ask(session: &mut Session, settings: Settings, function: &RecSplit, keys: &[u
     Ok(())
 }
 
-/// What the environment says of the driver's work queues (section 5.10.2), which are 8 otherwise.
+/// Returns the number of the driver's work queues (section 5.10.2) from the environment; the default is 8.
 fn work_queues() -> Option<u32> {
     std::env::var("CUDA_DEVICE_MAX_CONNECTIONS").ok()?.parse().ok()
 }
@@ -195,7 +194,7 @@ fn work_queues() -> Option<u32> {
 const ORIGINAL: f64 = 3.0;
 const FEWEST: usize = 1000;
 
-/// A build on one thread without vectors by brute force, of as many keys as take some seconds at most.
+/// Builds on one thread without vectors by brute force, with a number of keys that takes some seconds at most.
 fn original(session: &mut Session, settings: Settings) -> anyhow::Result<()> {
     let n = ((ORIGINAL / settings.seconds_per_key()?) as usize).min(100_000);
     if n < FEWEST {

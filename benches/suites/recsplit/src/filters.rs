@@ -4,7 +4,7 @@
 //! give each member a number besides.
 
 use bench_frame::input::keys::KeySpace;
-use warpset_mphf::{Method, StaticFilter};
+use warpset_mphf::{Filter, Method, RecSplitKind, StaticFilter};
 use xorf::{BinaryFuse8, BinaryFuse16, Filter as _};
 
 use super::variants::{SHAPES, VARIANTS};
@@ -17,7 +17,7 @@ use bench_record::Record;
 /// Bits of the fingerprints.
 const WIDTHS: [u32; 2] = [8, 16];
 
-/// One step.
+/// Makes one step.
 pub fn steps() -> Vec<Step> {
     vec![Step::new("recsplit: static filters", filters)]
 }
@@ -41,7 +41,7 @@ enum Subject {
     Xorf,
 }
 
-/// What is asked.
+/// Lookups of a set or filter.
 trait Set: Send + Sync {
     fn bits_per_key(&self, keys: usize) -> f64;
     fn each(&self, keys: &[u64], answers: &mut [bool]);
@@ -51,9 +51,9 @@ trait Set: Send + Sync {
     }
 }
 
-impl Set for StaticFilter {
+impl Set for StaticFilter<RecSplitKind> {
     fn bits_per_key(&self, _keys: usize) -> f64 {
-        StaticFilter::bits_per_key(self)
+        self.bits_per_key()
     }
 
     fn each(&self, keys: &[u64], answers: &mut [bool]) {

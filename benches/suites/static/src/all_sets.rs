@@ -1,13 +1,13 @@
-//! Which set to take when: every set and filter, of the same keys, asked for the same keys; filters at the same rate of
-//! false positives, that of eight bits.
+//! Choice of a set: every set and filter, of the same keys, with the same lookups; filters at the same rate of false
+//! positives, that of eight bits.
 //!
 //! Rows of this study are of the structure `sets`, whatever they measure; the page draws one figure of them.
 
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset::gpu::{Device, DeviceSlice, DeviceVec};
+use warpset::mphf::{RecSplitKind, StaticFilter};
 use warpset::prelude::{DeviceFilter, Filter};
 use warpset::quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
-use warpset::mphf::StaticFilter;
 use warpset::static_sets::StaticSet;
 
 use super::device::{keys, waited};
@@ -27,7 +27,7 @@ const RATE: f64 = 1.0 / 256.0;
 const LEAF: u32 = 8;
 const BUCKET: u32 = 100;
 
-/// A step for the CPU and one for each device.
+/// Makes a step for the CPU and one for each device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = Vec::new();
     if setup.cpu() {
@@ -47,7 +47,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps
 }
 
-/// What a set is called, and what can be done with it once it is built.
+/// Name of a set, and its possible changes once it is built.
 #[derive(Clone, Copy)]
 struct About {
     name: &'static str,
@@ -93,7 +93,11 @@ fn on_cpu(session: &mut Session, n: usize) -> anyhow::Result<()> {
         Ok(builder.build_from(&keys)?)
     })?;
     study.run(session, STATIC_FILTER, || {
-        Ok(StaticFilter::builder().fpr(RATE).leaf_size(LEAF).bucket_size(BUCKET).build_from(&keys)?)
+        Ok(StaticFilter::builder_of_kind(RecSplitKind)
+            .fpr(RATE)
+            .leaf_size(LEAF)
+            .bucket_size(BUCKET)
+            .build_from(&keys)?)
     })?;
     study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().build_from(&keys)?))?;
     show(session, "Keys per second of all sets, one thread", |row| row.number("threads") == Some(1.0));
@@ -163,7 +167,7 @@ fn on_device(session: &mut Session, device: &Device, n: usize) -> anyhow::Result
         Ok(builder.on(device).build_from_device(there)?)
     })?;
     study.run(session, STATIC_FILTER, || {
-        let builder = StaticFilter::builder().fpr(RATE).leaf_size(LEAF).bucket_size(BUCKET);
+        let builder = StaticFilter::builder_of_kind(RecSplitKind).fpr(RATE).leaf_size(LEAF).bucket_size(BUCKET);
         Ok(builder.on(device).build_from_device(there)?)
     })?;
     study.run(session, EXACT, || Ok(StaticSet::<u64>::builder().on(device).build_from_device(there)?))?;

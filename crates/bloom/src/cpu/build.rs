@@ -2,7 +2,7 @@
 
 use warpset_core::bloom::blocked;
 
-use super::{BlockedBloom, Bloom, RaoBloom, SplitBlockBloom};
+use super::{BlockedBloom, Bloom, RaoBloom, SplitBlockBloom, insert};
 use crate::layout::engine::OneBlock;
 use crate::{
     AlignedWords, BlockedBuilder, BlockedLayout, Builder, Error, Hashed, Insert, Key, Layout, RaoBuilder,
@@ -102,7 +102,7 @@ fn collect<L: OneBlock, K: Key>(
         Err(_) => Vec::new(),
     };
     let mut filter = for_iterator(build(hashes.len().max(1) as u64));
-    filter.insert_bulk(&hashes);
+    insert::insert_bulk(&filter.layout, filter.words.as_mut_slice(), &hashes);
     filter
 }
 

@@ -222,7 +222,7 @@ pub(super) fn for_each_one(mut bits: u64, mut see: impl FnMut(usize)) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{BlockedBloom, Hashed, SplitBlockBloom};
+    use crate::{BlockedBloom, Hashed, Insert, SplitBlockBloom, TestAndInsert};
     use warpset_core::bloom::blocked::BlockShape;
     use warpset_core::hash::finalise;
 
@@ -238,13 +238,13 @@ mod tests {
             let (mut one, mut all) =
                 (SplitBlockBloom::with_layout(layout).unwrap(), SplitBlockBloom::with_layout(layout).unwrap());
             keys.iter().for_each(|key| one.insert(*key));
-            many_threads(|| all.insert_bulk(&keys));
+            many_threads(|| all.insert_bulk(&keys).unwrap());
             assert!(one == all, "{blocks}");
             let layout = crate::BlockedLayout::new(blocks, BlockShape::new(512, 64, 11).unwrap(), 3).unwrap();
             let (mut one, mut all) =
                 (BlockedBloom::with_layout(layout).unwrap(), BlockedBloom::with_layout(layout).unwrap());
             keys.iter().for_each(|key| one.insert(*key));
-            many_threads(|| all.insert_bulk(&keys));
+            many_threads(|| all.insert_bulk(&keys).unwrap());
             assert!(one == all, "{blocks}");
         }
     }
@@ -255,16 +255,16 @@ mod tests {
         for (blocks, n) in [(2u64, 200u64), (40, 3000), (100, 60_000)] {
             let layout = crate::SplitBlockLayout::new(blocks).unwrap();
             let mut filter = SplitBlockBloom::with_layout(layout).unwrap();
-            filter.insert_bulk(crate::as_hashed(&[finalise(1), finalise(2)]));
+            filter.insert_bulk(crate::as_hashed(&[finalise(1), finalise(2)])).unwrap();
             let keys: Vec<Hashed> = (0..n).map(|i| Hashed(finalise(i % (n / 3)))).collect();
             let before = filter.clone();
             let mut seen = std::collections::HashSet::new();
             let expected: Vec<bool> = keys.iter().map(|k| seen.insert(*k) && !before.contains(*k)).collect();
-            let serial = filter.clone().test_and_insert_bulk(&keys);
+            let serial = filter.clone().test_and_insert_bulk(&keys).unwrap();
             assert_eq!(serial, expected);
-            assert_eq!(many_threads(|| filter.test_and_insert_bulk(&keys)), expected);
+            assert_eq!(many_threads(|| filter.test_and_insert_bulk(&keys).unwrap()), expected);
             let mut inserted = before.clone();
-            inserted.insert_bulk(&keys);
+            inserted.insert_bulk(&keys).unwrap();
             assert!(inserted == filter);
         }
     }

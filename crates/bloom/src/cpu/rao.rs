@@ -16,7 +16,7 @@ use super::RaoBloom;
 use super::by_hash::ByHash;
 use crate::layout::engine::Engine;
 use crate::layout::rao::{RaoProbe, probing};
-use crate::{Error, Key, Layout};
+use crate::{Error, Filter, Insert, Key, Layout, TestAndInsert};
 
 mod partition;
 mod round;
@@ -34,6 +34,49 @@ const ROUND_KEYS_A_BUCKET: usize = 256;
 
 /// First-level hashes that a bulk insertion into an empty filter tries.
 pub const MAX_ATTEMPTS: u32 = 16;
+
+/// On an error the filter is unchanged.
+impl Insert for RaoBloom {
+    type Inserted = ();
+
+    /// Inserts all keys by the two-level build.
+    ///
+    /// If a bucket of a filter that was empty overflows, the build starts again with another first-level hash, at most
+    /// [`MAX_ATTEMPTS`] of them. The buckets of keys that are in the filter are fixed: there the overflow is an error at
+    /// once.
+    ///
+    /// # Errors
+    /// [`Error::BucketOverflow`], [`Error::OutOfMemory`].
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, true, undo))
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.reset();
+        Ok(())
+    }
+    warpset_base::by_inherent! {
+        fn insert(&mut self, key: impl Key) -> Result<(), Error>;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
+    }
+}
+
+impl TestAndInsert for RaoBloom {
+    /// On an error the filter is unchanged and `new` has unspecified values.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::OutOfMemory`].
+    fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
+        self.all_or_nothing(|filter, undo| {
+            let last = keys.len().div_ceil(TEST_AND_INSERT_BATCH);
+            let batches = keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH));
+            for (i, (keys, new)) in batches.enumerate() {
+                filter.test_and_insert_step(keys, new, i + 1 == last, undo)?;
+            }
+            Ok(())
+        })
+    }
+}
 
 impl RaoBloom {
     /// Inserts a key; an error, and no change, if its bucket (with two choices: both) is full.
@@ -87,18 +130,6 @@ impl RaoBloom {
         &self.bucket_ones
     }
 
-    /// Inserts all keys by the two-level build.
-    ///
-    /// If a bucket overflows while the filter was empty, the build starts again with another first-level hash, 16 of
-    /// them at most. If keys were there already, their buckets are fixed and the overflow is an error at once. On an
-    /// error the filter is as it was.
-    ///
-    /// # Errors
-    /// [`Error::BucketOverflow`], [`Error::OutOfMemory`].
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, true, undo))
-    }
-
     /// Runs a bulk insertion, and undoes it if it fails.
     fn all_or_nothing(
         &mut self,
@@ -112,7 +143,7 @@ impl RaoBloom {
         result
     }
 
-    /// [`RaoBloom::insert_bulk`], but on an error a part of the keys may be inserted. `is_last` tells that the
+    /// [`Insert::insert_bulk`], but on an error a part of the keys may be inserted. `is_last` tells that the
     /// operation has no more to insert.
     fn insert_undoable<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
@@ -144,42 +175,13 @@ impl RaoBloom {
             if !empty || attempts == MAX_ATTEMPTS {
                 return Err(Error::BucketOverflow { attempts, limit, ones });
             }
-            self.clear();
+            self.reset();
             self.layout = self.layout.at_attempt(first.wrapping_add(attempts));
             attempts += 1;
         }
     }
 
-    /// Inserts all keys and says which were new; the rule is that of
-    /// [`SplitBlockBloom::test_and_insert_bulk`](crate::SplitBlockBloom::test_and_insert_bulk).
-    ///
-    /// An error, and no change, if a bucket overflows.
-    ///
-    /// # Errors
-    /// [`Error::BucketOverflow`], [`Error::OutOfMemory`].
-    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.test_and_insert_bulk_into(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::OutOfMemory`].
-    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), new.len())?;
-        self.all_or_nothing(|filter, undo| {
-            let last = keys.len().div_ceil(TEST_AND_INSERT_BATCH);
-            let batches = keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH));
-            for (i, (keys, new)) in batches.enumerate() {
-                filter.test_and_insert_step(keys, new, i + 1 == last, undo)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// One step of [`RaoBloom::test_and_insert_bulk`]. With one choice it is a round, whose keys are told apart in
+    /// One step of [`TestAndInsert::test_and_insert_bulk`]. With one choice it is a round, whose keys are told apart in
     /// their buckets; with two the buckets are not known before the rounds of insertion.
     fn test_and_insert_step<K: Key>(
         &mut self,
@@ -233,7 +235,7 @@ mod tests {
             let mut filter = RaoBloom::builder(50_000).choices(choices).bucket_words(256).build().unwrap();
             filter.insert_bulk(&keys[..20_000]).unwrap();
             filter.insert_bulk(&keys).unwrap();
-            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
             let estimate = filter.estimated_len();
             assert!((49_000.0..51_000.0).contains(&estimate), "{estimate}");
             assert_eq!(filter.bucket_ones().iter().map(|&n| n as u64).sum::<u64>(), filter.count_ones());
@@ -282,7 +284,7 @@ mod tests {
                 i += 1;
             }
             filter.extend(keys.iter());
-            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
         }
     }
 
@@ -315,7 +317,7 @@ mod tests {
             let mut filter = RaoBloom::with_layout(layout).unwrap();
             filter.insert_bulk(&keys).unwrap();
             restarted += (filter.layout().attempt() > 0) as u32;
-            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
         }
         assert!(restarted > 0);
     }
@@ -333,7 +335,7 @@ mod tests {
                     .build()
                     .unwrap();
                 filter.insert_bulk(&keys).unwrap();
-                assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+                assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
             }
         }
     }
@@ -348,7 +350,7 @@ mod tests {
             let mut seen = std::collections::HashSet::new();
             let expected: Vec<bool> = keys.iter().map(|k| seen.insert(*k) && !before.contains(*k)).collect();
             assert_eq!(filter.test_and_insert_bulk(&keys).unwrap(), expected);
-            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
         }
     }
 

@@ -20,14 +20,14 @@ const MOST_WORDS: usize = 32;
 /// channel or `join`. Of equal keys that several threads insert at the same time, `test_and_insert` may call each new.
 ///
 /// Atomic operations take longer than plain ones: where all keys are there at once,
-/// [`insert_bulk`](Bloom::insert_bulk) of the filter itself is faster on any number of threads. M keys per processor
+/// [`insert_bulk`](crate::Insert::insert_bulk) of the filter itself is faster on any number of threads. M keys per processor
 /// second into split-block filters of 0.13 and 21 MB (`u64`, two cores of a busy machine):
 ///
 /// | | one thread | two threads, each |
 /// | --- | --- | --- |
 /// | `insert` | 53, 7 | 53, 7 |
 /// | `insert_bulk` | 57, 16 | 53, 15 |
-/// | [`Bloom::insert_bulk`] | 200, 62 | 83, 94 |
+/// | [`Insert::insert_bulk`](crate::Insert::insert_bulk) | 200, 62 | 83, 94 |
 ///
 /// ```
 /// use warpset_bloom::SplitBlockBloom;

@@ -1,62 +1,70 @@
-//! The traits of filters, by the inherent methods.
+//! Operations on many keys, by the traits of filters.
 
-use warpset_base::filter::Take;
+use warpset_base::filter::{Take, same_length};
+use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
-use super::{Bloom, RaoBloom};
+use super::{Bloom, insert};
 use crate::layout::engine::OneBlock;
 use crate::{Error, Filter, Insert, Key, Layout, TestAndInsert, View};
 
-/// The trait of queries, for types that have inherent methods of the same names.
+/// Implements the trait of queries by a view.
 macro_rules! queries {
-    ($($(#[$attribute:meta])* $filter:ty;)*) => {$(
+    ($($(#[$attribute:meta])* $filter:ty, |$this:ident| $view:expr;)*) => {$(
         $(#[$attribute])*
         impl<L: Layout> Filter for $filter {
             type Error = Error;
 
             fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-                take(0, self.contains_bitmap_bulk(keys).as_words());
+                let $this = self;
+                take(0, &$view.bits(keys));
                 Ok(())
             }
-            warpset_base::by_inherent! {
-                fn contains_bulk_into[K: Key](&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
-                fn memory_bytes(&self) -> u64;
-                fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
+            fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+                let $this = self;
+                Ok($view.any(keys))
+            }
+            fn memory_bytes(&self) -> u64 {
+                let $this = self;
+                $view.memory_bytes()
+            }
+            fn contains(&self, key: impl Key) -> Result<bool, Error> {
+                Ok(self.contains(key))
             }
         }
     )*};
 }
 queries! {
-    Bloom<L>;
-    View<'_, L>;
+    Bloom<L>, |filter| filter.view();
+    View<'_, L>, |view| view;
     #[cfg(feature = "mmap")]
-    crate::Mapped<L>;
+    crate::Mapped<L>, |map| map.view();
 }
 
+/// Filters in which a key has one block.
 impl<L: OneBlock> Insert for Bloom<L> {
-    warpset_base::by_inherent! {
-        fn insert_bulk[K: Key](&mut self, keys: &[K]) -> Result<(), Error> as Ok;
-        fn insert(&mut self, key: impl Key) -> Result<(), Error> as Ok;
-        fn clear(&mut self) -> Result<(), Error> as Ok;
-        fn merge(&mut self, other: &Self) -> Result<(), Error>;
-    }
-}
+    type Inserted = ();
 
-impl Insert for RaoBloom {
+    /// With several threads, the keys are distributed to ranges of blocks first, so that no two threads write one block.
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
+        Ok(())
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.reset();
+        Ok(())
+    }
     warpset_base::by_inherent! {
-        fn insert_bulk[K: Key](&mut self, keys: &[K]) -> Result<(), Error>;
-        fn clear(&mut self) -> Result<(), Error> as Ok;
+        fn insert(&mut self, key: impl Key) -> Result<(), Error> as Ok;
         fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }
 
 impl<L: OneBlock> TestAndInsert for Bloom<L> {
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        Ok(self.test_and_insert_bulk(keys))
-    }
-}
-
-impl TestAndInsert for RaoBloom {
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(keys)
+    fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
+        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
+            insert::test_and_insert_step(&self.layout, self.words.as_mut_slice(), keys, new);
+        }
+        Ok(())
     }
 }

@@ -31,7 +31,7 @@ const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 /// all devices work at the same time, one host thread each, while the host hashes the keys that come next.
 ///
 /// ```
-/// use warpset_bloom::{Filter, SplitBlockBloom};
+/// use warpset_bloom::{Filter, Insert, SplitBlockBloom};
 /// use warpset_gpu::{Device, Devices};
 ///
 /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
@@ -227,17 +227,6 @@ impl ShardedBloom {
         self.shards.iter_mut().for_each(|shard| shard.set_chunk_keys(keys));
     }
 
-    /// Inserts all keys. Keys of any kind, hashed on the host.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`]; then some of the keys may be in the filter.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        let ShardedBloom { router, devices, shards } = self;
-        router.route_all(keys, |_, pieces| {
-            each_mut(devices, shards, |place, shard| shard.insert_bulk(&asked(&pieces, place))) //
-        })
-    }
-
     /// Removes all keys and keeps the memory. Waits for all work on the devices.
     ///
     /// # Errors
@@ -415,14 +404,18 @@ impl Filter for ShardedBloom {
 }
 
 impl Insert for ShardedBloom {
+    type Inserted = ();
+
+    /// Keys of any type are hashed on the host. On an error some of the keys may be in the filter.
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys)
+        let ShardedBloom { router, devices, shards } = self;
+        router.route_all(keys, |_, pieces| {
+            each_mut(devices, shards, |place, shard| shard.insert_bulk(&asked(&pieces, place))) //
+        })
     }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear()
-    }
-    fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.merge(other)
+    warpset_base::by_inherent! {
+        fn clear(&mut self) -> Result<(), Error>;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }
 

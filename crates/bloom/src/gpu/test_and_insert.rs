@@ -40,7 +40,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 
     /// Inserts keys on the device; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
-    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk).
+    /// [`TestAndInsert::test_and_insert_bulk`](crate::TestAndInsert::test_and_insert_bulk).
     ///
     /// Takes up to 600 MiB of scratch memory.
     ///
@@ -172,7 +172,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         Ok(())
     }
 
-    /// [`Bloom::test_and_insert_bulk_into`], for slices of the same length.
+    /// `test_and_insert_bulk_into`, for slices of the same length.
     pub(super) fn test_and_insert_host_keys<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());

@@ -6,7 +6,7 @@ use warpset_core::hash::mix;
 use xorf::Filter as _;
 
 use super::*;
-use crate::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
+use crate::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Filter};
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
@@ -133,7 +133,7 @@ fn reads_the_header<F: CWidth>(name: &str) {
             let mut broken = bytes.clone();
             broken[field..field + 4].copy_from_slice(&u32::to_le_bytes(value));
             if let Ok(filter) = BinaryFuse::<F>::from_c_bytes(&broken) {
-                filter.contains_bulk(&asked);
+                filter.contains_bulk(&asked).unwrap();
             }
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Progress, RecSplit, Stage};
+use crate::{Progress, RecSplit, RecSplitKind, Stage, StaticFilter};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -162,15 +162,15 @@ fn progress_reaches_the_end_and_stops() {
 #[test]
 fn filters() {
     let keys = random(if cfg!(miri) { 60 } else { 10_000 }, 7);
-    let filter = ConsensusFilter::builder().width(8).build_from(&keys).unwrap();
+    let filter = StaticFilter::builder().width(8).build_from(&keys).unwrap();
     assert!(keys.iter().all(|&key| filter.contains(key)));
     let others = random(100_000, 8);
     let wrong = others[..if cfg!(miri) { 0 } else { others.len() }].iter().filter(|&&key| filter.contains(key)).count();
     assert!(cfg!(miri) || (300..500).contains(&wrong), "{wrong}");
     let bytes = filter.to_bytes();
-    assert!(ConsensusFilter::from_bytes(&bytes).unwrap() == filter);
+    assert!(StaticFilter::from_bytes(&bytes).unwrap() == filter);
     // A filter says which kind of function it has.
-    assert!(crate::StaticFilter::from_bytes(&bytes).is_err());
+    assert!(StaticFilter::<RecSplitKind>::from_bytes(&bytes).is_err());
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn unreachable_targets_of_space_are_refused() {
             Consensus::builder().for_space(bits).build_from(&[1u64]).map(drop),
             RecSplit::builder().for_space(bits).build_from(&[1u64]).map(drop),
             RecSplit::builder().for_space(bits).external().build_from(|| Ok([1u64].map(Ok))).map(drop),
-            ConsensusFilter::builder().for_space(bits).build_from(&[1u64]).map(drop),
+            StaticFilter::builder().for_space(bits).build_from(&[1u64]).map(drop),
         ];
         for refused in refused {
             assert!(matches!(refused, Err(Error::UnreachableSpace { least: 1.44..1.53, .. })), "{bits}: {refused:?}");
@@ -308,7 +308,7 @@ fn predicted_times_on_a_device_are_near_the_measured() {
 }
 
 /// The code of one bucket, task by task in the plainest way: the number at the beginning, then values and their bits.
-fn plain_code(keys: &[u64], code: Code) -> Option<Vec<(u32, u32)>> {
+fn plain_code(keys: &[u64], code: CodeParameters) -> Option<Vec<(u32, u32)>> {
     use warpset_core::consensus::hash::{leaf_position, multiplier, next_seed, task_hash};
     use warpset_core::consensus::tree::{FRACTION, Node, depth};
     struct Plain {
@@ -373,7 +373,7 @@ fn codes_are_those_of_the_plainest_search() {
     for &size in sizes {
         for (overhead, seed) in [(0.05, 1), (0.3, 2), (1.0, 3)] {
             let keys: Vec<u64> = (0..size).map(|key| warpset_base::key::Seed::new(seed).hash128(&key).low).collect();
-            let code = Options { overhead, ..Options::default() }.code(size as u32).unwrap();
+            let code = KindOptions { overhead, ..KindOptions::default() }.code(size as u32).unwrap();
             let plain = plain_code(&keys, code);
             for simd in [Simd::Portable, Simd::Avx2, Simd::Avx512] {
                 let mut scratch = Scratch::default();

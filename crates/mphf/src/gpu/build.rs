@@ -6,11 +6,11 @@
 //! 1. Every key becomes its bucket and its low half ([`buckets`](super::buckets)); a radix sort brings these into the
 //!    order of buckets.
 //! 2. The kind finds the codes of all buckets ([`DeviceHashKind`]).
-//! 3. Codes become bits ([`FoundCodes`](super::FoundCodes)), after the bits of each bucket were added up.
+//! 3. Codes become bits ([`EncodedBuckets`](super::EncodedBuckets)), after the bits of each bucket were added up.
 //! 4. The lists are made from both sums ([`lists`](super::lists)).
 //!
 //! Several devices take a share of the buckets each, as many as the others, and do 1 to 3 for it
-//! ([`attempt`](super::attempt)); the first one joins what they have built, and does 4 ([`join`](super::join)). Each
+//! ([`attempt`](super::device_build)); the first one joins what they have built, and does 4 ([`join`](super::join)). Each
 //! device hashes as many of the host's keys as the others, or the device where the keys are hashes all, and buckets and
 //! low halves are kept, from which every device takes those of its share ([`key_store`](super::key_store)).
 //!
@@ -20,11 +20,10 @@
 
 use warpset_gpu::{Device, Devices, Stream};
 
-use super::attempt::SeedAttempt;
+use super::device_build::SeedAttempt;
 use super::plan::{AttemptError, FEWEST_KEYS, Plan, plan};
 use super::source::Source;
-#[cfg(feature = "papers")]
-use super::watch::Watch;
+use super::stage_timer::StageTimer;
 use super::{DeviceHashKind, PerfectHash};
 use crate::build::{Failure, Settings};
 use crate::{Builder, Error};
@@ -36,8 +35,7 @@ pub(super) struct Construction<'a, M: DeviceHashKind, S> {
     pub(super) builder: &'a Builder<M, S>,
     pub(super) options: M::DeviceOptions,
     /// Stages on the first device are timed, if the bench asks for it.
-    #[cfg(feature = "papers")]
-    pub(super) watch: Option<&'a Watch>,
+    pub(super) timer: Option<&'a StageTimer>,
 }
 
 impl<M: DeviceHashKind, S> Construction<'_, M, S> {
@@ -54,8 +52,7 @@ impl<M: DeviceHashKind, S> Construction<'_, M, S> {
             let failure = loop {
                 let (on, heard_by) = ((&devices, &streams[..]), (&reporter, number));
                 let mut attempt = SeedAttempt::new(settings, self.options, keys, on, plan, heard_by);
-                #[cfg(feature = "papers")]
-                attempt.time(self.watch);
+                attempt.time(self.timer);
                 match attempt.run() {
                     Ok(function) => return Ok(function),
                     Err(AttemptError::Seed(failure)) => break failure,

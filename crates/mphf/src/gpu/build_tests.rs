@@ -253,7 +253,7 @@ fn filters_are_those_of_the_host<M: TestKind>() {
         assert!(builder.on(&device).build_from_device(there.as_strings()).unwrap().to_host().unwrap() == expected);
         assert!(builder.on(&device).build_from(&texts).unwrap().to_host().unwrap() == expected);
 
-        let check = |_: &mut (), built: Result<super::StaticFilterOf<M>, Error>| match built {
+        let check = |_: &mut (), built: Result<super::StaticFilter<M>, Error>| match built {
             Ok(filter) => assert_eq!(filter.count_contained_bulk(&texts).unwrap(), texts.len()),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };

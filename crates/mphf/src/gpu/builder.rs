@@ -6,8 +6,7 @@ use warpset_gpu::{Backend, Device, Devices};
 
 use super::build::Construction;
 use super::source::{HostKeys, KeysOnDevice, Source};
-#[cfg(feature = "papers")]
-use super::watch::{Stages, Watch};
+use super::stage_timer::{StageTimer, Stages};
 use super::{DeviceHashKind, PerfectHash};
 use crate::build::Settings;
 use crate::{Builder, Error, RecSplitKind};
@@ -123,12 +122,12 @@ impl<M: DeviceHashKind> BackendBuilder<M> {
     }
 }
 
-impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilterOf<M>> {
+impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilter<M>> {
     /// Builds the filter of `keys`, which must be distinct; its fingerprints are written by the host.
     ///
     /// # Errors
     /// The errors of the host's builder.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::StaticFilterOf<M>, Error> {
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<crate::StaticFilter<M>, Error> {
         self.settings.filter_of(keys, |_| self.function_from(keys))
     }
 }
@@ -155,22 +154,15 @@ pub(super) fn build_from_slice<M: DeviceHashKind, S, K: Key>(
 ) -> Result<crate::PerfectHash<M>, Error> {
     // Work that the caller queued on other streams comes first.
     device.synchronize()?;
-    let construction = Construction {
-        devices: &device.into(),
-        settings,
-        builder,
-        options: Default::default(),
-        #[cfg(feature = "papers")]
-        watch: None,
-    };
+    let construction =
+        Construction { devices: &device.into(), settings, builder, options: Default::default(), timer: None };
     construction.build(&HostKeys(keys))?.to_host()
 }
 
-/// The search by yardsticks from papers.
-#[cfg(feature = "papers")]
 impl<S> DeviceBuilder<RecSplitKind, S> {
-    /// In which order the trees of buckets are searched, for comparison: the function is the same. Default:
-    /// [`Strategy::AllBuckets`](super::Strategy::AllBuckets).
+    /// Sets the order in which the trees of buckets are searched; the function is the same. For methods of other
+    /// crates. Default: [`Strategy::AllBuckets`](super::Strategy::AllBuckets).
+    #[doc(hidden)]
     pub fn strategy(mut self, strategy: super::Strategy) -> Self {
         self.options = strategy;
         self
@@ -185,8 +177,7 @@ impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
             settings: self.settings.settings()?,
             builder: &self.settings,
             options: self.options,
-            #[cfg(feature = "papers")]
-            watch: None,
+            timer: None,
         };
         self.run(construction, keys)
     }
@@ -235,18 +226,18 @@ impl<M: DeviceHashKind> DeviceBuilder<M> {
     ///
     /// # Errors
     /// The errors of [`build_from_device`](Self::build_from_device).
-    #[cfg(feature = "papers")]
+    #[doc(hidden)]
     pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(PerfectHash<M>, Stages), Error> {
         self.expect_among(&keys, "building a function")?;
-        let watch = Watch::default();
+        let timer = StageTimer::default();
         let construction = Construction {
             devices: &self.devices,
             settings: self.settings.settings()?,
             builder: &self.settings,
             options: self.options,
-            watch: Some(&watch),
+            timer: Some(&timer),
         };
         let function = self.run(construction, &KeysOnDevice(keys))?;
-        Ok((function, watch.seconds()?))
+        Ok((function, timer.seconds()?))
     }
 }

@@ -15,18 +15,18 @@ use super::buckets::covering;
 use super::join::queue_bits;
 use super::plan::part_of;
 use super::source::{HostKeys, KeysOnDevice};
-use super::{DeviceBuilder, DeviceHashKind, PerfectHash, StaticFilterOf};
+use super::{DeviceBuilder, DeviceHashKind, PerfectHash, StaticFilter};
 use crate::Error;
 use crate::format::COMMON_WORDS;
 use crate::static_filter::{Parameters, fingerprint_words};
 
-impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilterOf<M>> {
+impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
     /// Builds the filter of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the
     /// hashes, once for the function and once for the fingerprints.
     ///
     /// # Errors
     /// The errors of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilterOf<M>, Error> {
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter<M>, Error> {
         let width = self.settings.checked_width()?;
         let mut draft = Draft::new(self.function(&HostKeys(keys))?, width)?;
         let devices = self.devices.at_most(keys.len());
@@ -56,7 +56,7 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilterOf<M>> {
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
-    pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<StaticFilterOf<M>, Error> {
+    pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<StaticFilter<M>, Error> {
         let width = self.settings.checked_width()?;
         self.expect_among(&keys, "building a filter")?;
         let (n, device) = (keys.count(), keys.device().clone());
@@ -107,7 +107,7 @@ impl<M: DeviceHashKind> Fingerprints<'_, M> {
     ) -> Result<(), Error> {
         let mut numbers = stream.alloc_uninit(n)?;
         // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed
-        // in the order of the stream; the rest is the caller's promise.
+        // in the order of the stream; the rest is this function's contract.
         unsafe {
             self.function.queue_numbers(stream, keys, n, numbers.global_mut())?;
             let KeySlice { keys, kind, seed, .. } = keys;
@@ -172,8 +172,8 @@ impl<M: DeviceHashKind> Draft<M> {
         queued
     }
 
-    fn finish(self) -> Result<StaticFilterOf<M>, Error> {
+    fn finish(self) -> Result<StaticFilter<M>, Error> {
         let device = self.words.device().clone();
-        StaticFilterOf::from_parts(&device, self.words, self.parameters)
+        StaticFilter::from_parts(&device, self.words, self.parameters)
     }
 }

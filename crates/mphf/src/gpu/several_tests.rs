@@ -13,8 +13,8 @@ use warpset_gpu::testing::{cuda, devices, fail_each, lists_of_devices};
 use warpset_gpu::{Device, Devices, GpuError, Stream};
 
 use super::DeviceHashKind;
-use super::attempt::SeedAttempt;
 use super::build_tests::uneven_hashes;
+use super::device_build::SeedAttempt;
 use super::plan::Plan;
 use super::source::{HostKeys, KeysOnDevice};
 use super::test_kinds::{TestKind, for_each_kind};
@@ -165,7 +165,7 @@ fn a_failure_is_an_error_and_nothing_else<M: TestKind>() {
             Ok(function) => assert!(function.to_host().unwrap() == expected),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };
-        let check_filter = |_: &mut (), built: Result<super::StaticFilterOf<M>, Error>| match built {
+        let check_filter = |_: &mut (), built: Result<super::StaticFilter<M>, Error>| match built {
             Ok(filter) => assert_eq!(filter.count_contained_bulk(&words).unwrap(), words.len()),
             Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
         };

@@ -9,11 +9,11 @@ use warpset_kernels::recsplit::answers::NO_ANSWERS;
 use warpset_primitives::DeviceFilter;
 
 use super::function::Numbers;
-use super::{DeviceHashKind, StaticFilterOf};
+use super::{DeviceHashKind, StaticFilter};
 use crate::format::COMMON_WORDS;
 use crate::{Bitmap, Error, Key, Number};
 
-impl<M: DeviceHashKind> StaticFilterOf<M> {
+impl<M: DeviceHashKind> StaticFilter<M> {
     /// Bits of a fingerprint.
     pub fn width(&self) -> u32 {
         self.parameters.width
@@ -32,7 +32,7 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
 
 /// Questions about keys in host memory: staged through pinned memory in chunks. Keys of any kind; those that are no
 /// integers are hashed on the host.
-impl<M: DeviceHashKind> StaticFilterOf<M> {
+impl<M: DeviceHashKind> StaticFilter<M> {
     fn run<K: Key>(
         &self,
         keys: &[K],
@@ -82,7 +82,7 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
     }
 }
 
-impl<M: DeviceHashKind> Filter for StaticFilterOf<M> {
+impl<M: DeviceHashKind> Filter for StaticFilter<M> {
     type Error = Error;
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
@@ -99,9 +99,9 @@ impl<M: DeviceHashKind> Filter for StaticFilterOf<M> {
     }
 }
 
-impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilterOf<M> {
+impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilter<M> {
     unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.look_up_async(stream, keys, others, answers, Numbers::none()) }
     }
 }
@@ -121,7 +121,7 @@ fn take_apart<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
 }
 
 /// Questions about keys in device memory.
-impl<M: DeviceHashKind> StaticFilterOf<M> {
+impl<M: DeviceHashKind> StaticFilter<M> {
     /// The number of each key, below [`len`](Self::len), unless it is certain that it is no member: bit `i % 64` of
     /// word `i / 64` of `found` says whether key `i` has a number, which is place `i` of `numbers` then, of `u64`
     /// or `u32`, and zero otherwise.
@@ -157,7 +157,7 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
         N::check(self.len())?;
         let there = [found.device(), numbers.device()];
         let answers = Answers::bits(found, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, Numbers::at(numbers.global_mut())) }
     }
 
@@ -173,7 +173,7 @@ impl<M: DeviceHashKind> StaticFilterOf<M> {
         answers: Answers,
         numbers: Numbers,
     ) -> Result<(), Error> {
-        // SAFETY: there is room from each `first` on; the rest is the caller's promise.
+        // SAFETY: there is room from each `first` on; the rest is this function's contract.
         unsafe {
             self.in_parts(stream, keys, devices, |keys, first, n| {
                 self.queue(stream, keys, n, answers.from(first), numbers.from(first))

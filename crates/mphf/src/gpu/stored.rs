@@ -8,11 +8,11 @@ use warpset_kernels::batch::keys::KeySlice;
 
 use super::DeviceHashKind;
 use crate::format::{self, COMMON_WORDS};
-use crate::stored::Structure;
+use crate::stored::StoredParts;
 use crate::{Error, Fingerprints, Function, function, static_filter};
 
-/// A [structure](Structure) that can be in device memory. Sealed.
-pub trait DeviceStructure: Structure {
+/// A [structure](StoredParts) that can be in device memory. Sealed.
+pub trait DeviceStoredParts: StoredParts {
     /// What lookups need besides words.
     type Tables: Send + Sync;
 
@@ -29,7 +29,7 @@ pub trait DeviceStructure: Structure {
     fn seal(parameters: &Self::Parameters, words: &mut [u64]);
 }
 
-impl<M: DeviceHashKind> DeviceStructure for Function<M> {
+impl<M: DeviceHashKind> DeviceStoredParts for Function<M> {
     type Tables = M::DeviceTables;
     const LOOKUP: &'static str = "a lookup in a function";
 
@@ -46,7 +46,7 @@ impl<M: DeviceHashKind> DeviceStructure for Function<M> {
     }
 }
 
-impl<M: DeviceHashKind> DeviceStructure for Fingerprints<M> {
+impl<M: DeviceHashKind> DeviceStoredParts for Fingerprints<M> {
     type Tables = M::DeviceTables;
     const LOOKUP: &'static str = "a lookup in a static filter";
 
@@ -65,10 +65,10 @@ impl<M: DeviceHashKind> DeviceStructure for Fingerprints<M> {
     }
 }
 
-/// A [`crate::Stored`] in device memory: the same words, asked by kernels.
+/// A [`crate::StoredFunction`] in device memory: the same words, asked by kernels.
 ///
-/// [`PerfectHash`](super::PerfectHash) and [`StaticFilterOf`](super::StaticFilterOf) are the structures.
-pub struct Stored<S: DeviceStructure> {
+/// [`PerfectHash`](super::PerfectHash) and [`StaticFilter`](super::StaticFilter) are the structures.
+pub struct StoredFunction<S: DeviceStoredParts> {
     device: Device,
     pub(super) words: DeviceVec<u64>,
     pub(super) parameters: S::Parameters,
@@ -77,7 +77,7 @@ pub struct Stored<S: DeviceStructure> {
     chunk_keys: usize,
 }
 
-impl<S: DeviceStructure> Stored<S> {
+impl<S: DeviceStoredParts> StoredFunction<S> {
     /// The structure in these words on `device`, which its parameters describe. The checksums in it may be missing:
     /// they are computed where the words come to the host.
     pub(crate) fn from_parts(device: &Device, words: DeviceVec<u64>, parameters: S::Parameters) -> Result<Self, Error> {
@@ -90,7 +90,7 @@ impl<S: DeviceStructure> Stored<S> {
     ///
     /// # Errors
     /// [`Error::Gpu`]: too little device memory, say.
-    pub fn from_host<W: AsRef<[u64]>>(device: &Device, stored: &crate::Stored<S, W>) -> Result<Self, Error> {
+    pub fn from_host<W: AsRef<[u64]>>(device: &Device, stored: &crate::StoredFunction<S, W>) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(stored.words().len())?;
         device.new_stream()?.upload(&mut words, stored.words())?;
         Self::from_parts(device, words, stored.parameters().clone())
@@ -109,12 +109,12 @@ impl<S: DeviceStructure> Stored<S> {
     ///
     /// # Errors
     /// [`Error::Gpu`].
-    pub fn to_host(&self) -> Result<crate::Stored<S>, Error> {
+    pub fn to_host(&self) -> Result<crate::StoredFunction<S>, Error> {
         self.device.synchronize()?;
         let mut words = vec![0; self.words.len()];
         self.device.new_stream()?.download(&self.words, &mut words)?;
         S::seal(&self.parameters, &mut words);
-        Ok(crate::Stored::trusted(words, self.parameters.clone()))
+        Ok(crate::StoredFunction::trusted(words, self.parameters.clone()))
     }
 
     /// The device that it is on.
@@ -123,7 +123,7 @@ impl<S: DeviceStructure> Stored<S> {
     }
 
     /// The words on the device, in the saved form, but that the checksums, word 15 of a function and of a filter, may
-    /// be zero. Copies of them are refused by [`from_words`](crate::Stored::from_words) then: take those of
+    /// be zero. Copies of them are refused by [`from_words`](crate::StoredFunction::from_words) then: take those of
     /// [`to_host`](Self::to_host), which computes the checksums.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
@@ -184,12 +184,12 @@ impl<S: DeviceStructure> Stored<S> {
         }
         let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
         self.device.expect_all_here(lent, S::LOOKUP)?;
-        // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
+        // SAFETY: scratch is freed in the order of the stream; the rest is this function's contract.
         unsafe { keys.for_each_part(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
     }
 }
 
-impl<S: DeviceStructure> fmt::Debug for Stored<S> {
+impl<S: DeviceStoredParts> fmt::Debug for StoredFunction<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct(S::NAME);
         f.field("len", &self.len());
@@ -198,13 +198,13 @@ impl<S: DeviceStructure> fmt::Debug for Stored<S> {
     }
 }
 
-impl<S: DeviceStructure, W: AsRef<[u64]>> crate::Stored<S, W> {
-    /// A copy in device memory; [`Stored::to_host`] is the way back.
+impl<S: DeviceStoredParts, W: AsRef<[u64]>> crate::StoredFunction<S, W> {
+    /// A copy in device memory; [`StoredFunction::to_host`] is the way back.
     ///
     /// # Errors
     /// [`Error::Gpu`]: too little device memory, say.
-    pub fn to_device(&self, device: &Device) -> Result<Stored<S>, Error> {
-        Stored::from_host(device, self)
+    pub fn to_device(&self, device: &Device) -> Result<StoredFunction<S>, Error> {
+        StoredFunction::from_host(device, self)
     }
 }
 

@@ -3,7 +3,7 @@
 use warpset_core::recsplit::{Method, Remix};
 
 use super::DeviceHashKind;
-use crate::{Builder, ConsensusKind, RecSplitKind, StaticFilterOf};
+use crate::{Builder, ConsensusKind, RecSplitKind, StaticFilter};
 
 /// A kind, for tests.
 pub(super) trait TestKind: DeviceHashKind {
@@ -16,7 +16,7 @@ pub(super) trait TestKind: DeviceHashKind {
     }
 
     /// Settings of filters of small trees with this bucket size.
-    fn small_filter(bucket_size: u32) -> Builder<Self, StaticFilterOf<Self>> {
+    fn small_filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
         Self::small_of(bucket_size)
     }
 

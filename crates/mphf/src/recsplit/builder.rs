@@ -1,21 +1,13 @@
 //! Settings that RecSplit has besides those of all kinds.
 
-use super::{Options, RecSplitKind, Simd};
-use crate::{Builder, Error, RecSplit, StaticFilter};
+use super::{KindOptions, RecSplitKind, Simd};
+use crate::{Builder, Error, RecSplit};
 use warpset_core::recsplit::{Method, Remix, TreeShape};
 
 impl RecSplit {
     /// Settings for building a function, the default ones; the keys come to
     /// [`build_from`](crate::Builder::build_from).
     pub fn builder() -> Builder {
-        Builder::new()
-    }
-}
-
-impl StaticFilter {
-    /// Settings for building a filter, the default ones: 1 % false positives at most. The keys come to
-    /// [`build_from`](crate::Builder::build_from).
-    pub fn builder() -> Builder<RecSplitKind, Self> {
         Builder::new()
     }
 }
@@ -88,7 +80,7 @@ impl Builder {
     }
 }
 
-impl Default for Options {
+impl Default for KindOptions {
     fn default() -> Self {
         Self {
             leaf_size: 12,
@@ -102,7 +94,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl KindOptions {
     /// The shape that these options give.
     pub(super) fn shape(&self) -> Result<TreeShape, Error> {
         if let Some(k) = self.keys_per_value {

@@ -6,7 +6,7 @@
 //! so that splittings cost little at any fanout that has a rotation, and the leaves decide. `docs/recsplit.md` compares
 //! this model with measurements.
 
-use super::Options;
+use super::KindOptions;
 use crate::Estimate;
 use crate::elias_fano::log_stride;
 use warpset_core::recsplit::{Method, Node, TreeShape};
@@ -160,7 +160,7 @@ fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
     sum
 }
 
-impl Options {
+impl KindOptions {
     /// Sets leaf size, fanouts and method and returns the bucket size, or the fewest bits per key that there are.
     pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
         /// Fanouts that are the best ones for some target, or nearly.

@@ -14,10 +14,10 @@
 //! node; [`one_by_one`], [`simd_leaf`] and [`simd_splitting`] search it.
 
 pub(crate) mod cpu;
-mod fit_rotations;
 mod node;
 mod one_by_one;
 mod portable;
+mod rotation_match;
 mod simd_hash;
 mod simd_leaf;
 mod simd_splitting;
@@ -25,7 +25,7 @@ pub(super) mod walk;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use crate::kind::{Buckets, Unsolved};
+pub(crate) use crate::kind::{Buckets, SearchFailure};
 
 use std::sync::Arc;
 use warpset_core::recsplit::{Node, Remix, TreeShape};
@@ -59,11 +59,11 @@ impl Trees {
     }
 
     /// The numbers that buckets have which begin and end at these positions; or the first bucket that is too large.
-    pub(crate) fn count(&self, bounds: &[u32]) -> Result<usize, Unsolved> {
+    pub(crate) fn count(&self, bounds: &[u32]) -> Result<usize, SearchFailure> {
         let nodes = self.nodes();
         let of = |(bucket, bounds): (usize, &[u32])| match nodes.get((bounds[1] - bounds[0]) as usize) {
             Some(node) => Ok(usize::from(node.nodes)),
-            None => Err(Unsolved { bucket }),
+            None => Err(SearchFailure { bucket }),
         };
         bounds.windows(2).enumerate().map(of).sum()
     }

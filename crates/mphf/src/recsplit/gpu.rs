@@ -6,27 +6,24 @@ mod rows;
 mod search;
 mod sizes;
 mod strategy;
-mod tables;
 
 use std::sync::Arc;
 
-use warpset_gpu::batch::Answers;
+use warpset_core::recsplit::lookup::Plan;
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
-use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::lookup::{recsplit_contains, recsplit_lookup};
-use warpset_simt::Global;
+use warpset_kernels::recsplit::lookup::{FunctionPlan, recsplit_contains, recsplit_lookup};
 
 use super::{RecSplitKind, Search};
 use crate::Error;
 use crate::build::Settings;
 use crate::function::Parameters;
-use crate::gpu::{AttemptError, DeviceHashKind, Numbers, Reported, Sorted};
+use crate::gpu::{AttemptError, DeviceHashKind, SearchProgress, Sorted, Tables, device_lookups, sealed};
 use encode::{Found, Lanes};
 use rows::Rows;
+pub use search::{BucketPlan, BucketSearch, BucketWork};
 use search::{Buckets, DeviceTrees};
 use sizes::Sizes;
 pub use strategy::Strategy;
-use tables::{Tables, one_thread_each};
 
 /// What searches on one device have in common.
 pub struct DeviceSearch {
@@ -36,11 +33,12 @@ pub struct DeviceSearch {
     strategy: Strategy,
 }
 
-impl DeviceHashKind for RecSplitKind {
+impl DeviceHashKind for RecSplitKind {}
+
+impl sealed::DeviceHashKind for RecSplitKind {
     type DeviceOptions = Strategy;
     type DeviceSearch = DeviceSearch;
     type Found = Found;
-    type DeviceTables = Tables;
 
     fn device_search(
         stream: &Stream,
@@ -63,7 +61,7 @@ impl DeviceHashKind for RecSplitKind {
         mut sorted: Sorted,
         base: u64,
         keys_before: DeviceSliceMut<'_, u64>,
-        reported: &mut Reported<'_>,
+        reported: &mut SearchProgress<'_>,
     ) -> Result<Found, AttemptError> {
         let DeviceSearch { trees, lanes, rows, strategy } = search;
         let sizes = Sizes::of(&sorted, stream, rows, base, keys_before)?;
@@ -80,62 +78,16 @@ impl DeviceHashKind for RecSplitKind {
         Ok(Found { lanes: *lanes, rows: rows.clone(), sorted, sizes, numbers })
     }
 
-    fn device_tables(device: &Device, parameters: &Parameters<Self>, words: u64, width: u32) -> Result<Tables, Error> {
-        Tables::new(device, parameters, words, width)
+    fn device_tables(
+        device: &Device,
+        parameters: &Parameters<Self>,
+        words: u64,
+        width: u32,
+    ) -> Result<Self::DeviceTables, Error> {
+        let rows: Vec<u64> = parameters.tables.rows().iter().flat_map(|row| row.to_words()).collect();
+        let remix = parameters.header.code.remix as u32;
+        Tables::new(device, &rows, FunctionPlan { plan: parameters.tables.plan, words, remix, width })
     }
 
-    unsafe fn queue_numbers(
-        tables: &Tables,
-        stream: &Stream,
-        words: Global<u64>,
-        keys: KeySlice,
-        n: usize,
-        numbers: Numbers,
-    ) -> Result<(), Error> {
-        let KeySlice { keys, kind, seed, .. } = keys;
-        let (rows, function) = (tables.rows(), tables.plan);
-        let Numbers { form, table, out, .. } = numbers;
-        // SAFETY: the rows are those of the function in `words`; the rest is the caller's promise.
-        unsafe {
-            recsplit_lookup { words, rows, function, keys, kind, seed, n, form, table, out }
-                .launch(stream, one_thread_each(n))?
-        };
-        Ok(())
-    }
-
-    unsafe fn queue_answers(
-        tables: &Tables,
-        stream: &Stream,
-        words: Global<u64>,
-        fingerprints: u64,
-        keys: KeySlice,
-        n: usize,
-        answers: Answers,
-        numbers: Numbers,
-    ) -> Result<(), Error> {
-        let KeySlice { keys, kind, seed, .. } = keys;
-        let (rows, function) = (tables.rows(), tables.plan);
-        let (found_form, found) = (answers.form, answers.words);
-        let (form, numbers) = (numbers.form, numbers.out);
-        // SAFETY: the rows are those of the function in `words`, which the fingerprints follow; the rest is the
-        // caller's promise.
-        unsafe {
-            recsplit_contains {
-                words,
-                rows,
-                function,
-                fingerprints,
-                keys,
-                kind,
-                seed,
-                n,
-                found_form,
-                found,
-                form,
-                numbers,
-            }
-            .launch(stream, one_thread_each(n))?
-        };
-        Ok(())
-    }
+    device_lookups! { Plan, recsplit_lookup, recsplit_contains }
 }

@@ -1,20 +1,35 @@
-//! Building filters: a function, and then the fingerprint of each key at its number.
+//! Builds of filters: a function, and then the fingerprint of each key at its number.
 
-use super::StaticFilterOf;
+use super::StaticFilter;
 use super::format::{WIDTHS, fingerprint_words, seal};
 use super::lookup::{BLOCK, Parameters};
 use crate::bit_vec::shared;
 use crate::builder::FingerprintWidth;
 use crate::format::COMMON_WORDS;
 use crate::function::{Lookup, PerfectHash};
-use crate::{Builder, Error, HashKind};
+use crate::{Builder, ConsensusKind, Error, HashKind};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_base::key::{Hash128, Key};
 use warpset_core::recsplit::fingerprint::fingerprint;
 
-impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
-    /// The rate of false positives, at most: fingerprints have the fewest bits that keep it. From 2^-32 on, below 1.
+impl StaticFilter {
+    /// Returns the default settings, for at most 1 % false positives;
+    /// [`build_from`](crate::Builder::build_from) takes the keys.
+    pub fn builder() -> Builder<ConsensusKind, Self> {
+        Builder::new()
+    }
+}
+
+impl<M: HashKind> StaticFilter<M> {
+    /// Returns the default settings of a filter on a function of this kind.
+    pub fn builder_of_kind(_: M) -> Builder<M, Self> {
+        Builder::new()
+    }
+}
+
+impl<M: HashKind> Builder<M, StaticFilter<M>> {
+    /// Sets the highest false-positive rate, from 2^-32 on and below 1: fingerprints get the fewest bits that keep it.
     /// Replaces the width. Default: 0.01.
     ///
     /// ```
@@ -29,7 +44,7 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
         self
     }
 
-    /// Bits of a fingerprint, 1 to 32: a key that is no member passes with probability 2^-width. Replaces the rate.
+    /// Sets the bits of a fingerprint, 1 to 32: a non-member passes with probability 2^-width. Replaces the rate.
     /// Default: 7, for a rate of 0.01.
     pub fn width(mut self, width: u32) -> Self {
         self.width = FingerprintWidth::Bits(width);
@@ -39,18 +54,18 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
     /// Builds the filter of `keys`, which must be distinct.
     ///
     /// # Errors
-    /// The errors of [`Builder::build_from`] for functions; [`Error::InvalidParameter`] for a width or a rate that no
-    /// filter has.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilterOf<M>, Error> {
+    /// The errors of [`Builder::build_from`] for functions; [`Error::InvalidParameter`] for a width or a rate out of
+    /// range.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter<M>, Error> {
         self.filter_of(keys, |builder| builder.function_from(keys))
     }
 
-    /// The filter of `keys`, of which `build` builds the function.
+    /// Builds the filter of `keys` around the function that `build` returns for them.
     pub(crate) fn filter_of<K: Key>(
         &self,
         keys: &[K],
         build: impl FnOnce(&Self) -> Result<PerfectHash<M>, Error>,
-    ) -> Result<StaticFilterOf<M>, Error> {
+    ) -> Result<StaticFilter<M>, Error> {
         let width = self.checked_width()?;
         let mut draft = Draft::new(build(self)?, width);
         self.run(keys.len() as u64, || {
@@ -60,15 +75,15 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
         })
     }
 
-    /// Builds the filter of the keys that `source` gives, which may be called several times and must give the same keys
-    /// in the same order each time: three times as a rule. The keys themselves are never all in memory.
+    /// Builds the filter of the keys of `source`. It may be called several times, usually three times, and must return
+    /// the same keys in the same order each time. The keys themselves are never all in memory.
     ///
     /// # Errors
     /// The errors of `build_from`.
     pub fn build_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         mut source: impl FnMut() -> I,
-    ) -> Result<StaticFilterOf<M>, Error> {
+    ) -> Result<StaticFilter<M>, Error> {
         let width = self.checked_width()?;
         let mut draft = Draft::new(self.function_from_iter(&mut source)?, width);
         let mut keys = source().into_iter().peekable();
@@ -79,7 +94,7 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
         Ok(draft.finish())
     }
 
-    /// Bits of a fingerprint, if there are filters with that many.
+    /// Returns the bits of a fingerprint, if they are in range.
     pub(crate) fn checked_width(&self) -> Result<u32, Error> {
         match self.width {
             FingerprintWidth::Bits(width) if WIDTHS.contains(&width) => Ok(width),
@@ -98,13 +113,13 @@ impl<M: HashKind> Builder<M, StaticFilterOf<M>> {
     }
 }
 
-/// A filter whose fingerprints and header are still to come.
+/// A filter without its fingerprints and header.
 struct Draft<M: HashKind> {
     words: Vec<u64>,
     parameters: Parameters<M>,
 }
 
-/// A draft's function, and the space of its fingerprints, all zero to begin with.
+/// A draft's function, and its fingerprints, which start as zeros.
 struct Space<'a, M: HashKind> {
     function: Lookup<'a, M>,
     fingerprints: &'a [AtomicU64],
@@ -114,7 +129,7 @@ struct Space<'a, M: HashKind> {
 impl<M: HashKind> Draft<M> {
     fn new(function: PerfectHash<M>, width: u32) -> Self {
         let (function_words, function) = function.into_parts();
-        // A builder of filters makes no function that is larger than memory.
+        // Builders of filters make only functions that fit in memory.
         let fingerprints = fingerprint_words(function.header.keys, width) as usize;
         let mut words = vec![0; COMMON_WORDS + function_words.len() + fingerprints];
         words[COMMON_WORDS..][..function_words.len()].copy_from_slice(&function_words);
@@ -128,14 +143,14 @@ impl<M: HashKind> Draft<M> {
         Space { function, fingerprints: shared(fingerprints), width: *width }
     }
 
-    fn finish(mut self) -> StaticFilterOf<M> {
+    fn finish(mut self) -> StaticFilter<M> {
         seal(&mut self.words, &self.parameters);
-        StaticFilterOf::trusted(self.words, self.parameters)
+        StaticFilter::trusted(self.words, self.parameters)
     }
 }
 
 impl<M: HashKind> Space<'_, M> {
-    /// Puts the fingerprints of at most [`BLOCK`] keys to their places.
+    /// Writes the fingerprints of at most [`BLOCK`] keys.
     fn put<K: Key>(&self, keys: impl Iterator<Item = K>) {
         let seed = self.function.parameters.header.seed;
         let hashes: Vec<Hash128> = keys.map(|key| key.hash128(seed)).collect();

@@ -4,7 +4,7 @@ use warpset_base::parallel;
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
-use super::fingerprints::{checked_and_sorted, sorted_fingerprints, sorted_fingerprints_of_some};
+use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
 use super::rewrite::{MOST_COPIES, lay_out};
 use super::source::{self, Combined, Item, Sorted};
 use crate::slot_kind::{Change, Copies, SlotKind};
@@ -31,33 +31,15 @@ impl<S: SlotKind> QuotientFilter<S> {
         if layout.is_counted() { lay_out(layout, &Sorted(&counted(sorted))) } else { lay_out(layout, &Sorted(sorted)) }
     }
 
-    /// Inserts all keys; returns how many more fingerprints are stored than before.
+    /// Inserts fingerprints in any order; returns the number of fingerprints added.
     ///
     /// # Errors
-    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::TooManyCopies`] if there would
-    /// be more copies than are counted, [`Error::KeyTooWide`] if the filter is exact and a key has too many bits,
-    /// [`Error::OutOfMemory`]; then nothing has been changed.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.insert_sorted(sorted_fingerprints(&self.layout, keys)?)
-    }
-
-    /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
-    ///
-    /// # Errors
-    /// The errors of [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.insert_sorted(checked_and_sorted(&self.layout, fingerprints)?)
     }
 
-    /// Removes the fingerprints of all keys; returns how many fewer fingerprints are stored than before.
-    ///
-    /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
-    /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
-    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> u64 {
-        self.remove_sorted(&sorted_fingerprints_of_some(&self.layout, keys))
-    }
-
-    /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
+    /// Removes fingerprints, in any order, as [`Remove::remove_bulk`](crate::Remove::remove_bulk) does those of keys.
     ///
     /// # Errors
     /// [`Error::InvalidFingerprint`] if one has too many bits; then nothing has been changed.
@@ -65,7 +47,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(self.remove_sorted(&checked_and_sorted(&self.layout, fingerprints)?))
     }
 
-    fn insert_sorted(&mut self, mut batch: Vec<u64>) -> Result<u64, Error> {
+    pub(super) fn insert_sorted(&mut self, mut batch: Vec<u64>) -> Result<u64, Error> {
         if !self.layout.keeps_duplicates() {
             batch.dedup();
         }
@@ -88,7 +70,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(self.held.copies - before)
     }
 
-    fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
+    pub(super) fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
         let before = self.held.copies;
         if batch.is_empty() || before == 0 {
             return 0;

@@ -34,7 +34,7 @@ fn fingerprints<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<u
 /// # Panics
 /// As `Vec` does when there is no memory; when the filter is exact and a key is too wide; and when the filter is full
 /// but remainders have one bit left, so that it cannot double and every second answer is wrong.
-/// [`QuotientFilter::insert_bulk`] returns errors instead.
+/// [`Insert::insert_bulk`](crate::Insert::insert_bulk) returns errors instead.
 impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let mut keys = keys.into_iter();

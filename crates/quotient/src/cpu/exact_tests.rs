@@ -8,8 +8,8 @@ use warpset_core::bits::lowest;
 use warpset_core::hash::mix;
 
 use crate::{
-    Builder, Duplicates, Error, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,
-    StandardQuotientFilter,
+    Builder, Duplicates, Error, Filter, Insert, QuotientFilter, RankSelect, RankSelectQuotientFilter, Remove, SlotKind,
+    Standard, StandardQuotientFilter,
 };
 
 type Model = BTreeMap<u64, u64>;
@@ -20,15 +20,15 @@ fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model, asked: &[u64]) 
     prop_assert!(counts.iter().copied().eq(model.iter().map(|(&key, &count)| (key, count))));
     let answers: Vec<bool> = asked.iter().map(|key| model.contains_key(key)).collect();
     let copies: Vec<u64> = asked.iter().map(|key| model.get(key).copied().unwrap_or(0)).collect();
-    prop_assert_eq!(filter.contains_bulk(asked), answers.clone());
-    prop_assert_eq!(filter.count_bulk(asked), copies.clone());
+    prop_assert_eq!(filter.contains_bulk(asked)?, answers.clone());
+    prop_assert_eq!(filter.count_bulk(asked)?, copies.clone());
     prop_assert!(asked.iter().zip(&answers).all(|(&key, &yes)| filter.contains(key) == yes));
     // Keys of other types.
     let wide: Vec<u128> = asked.iter().map(|&key| key.into()).collect();
-    prop_assert_eq!(filter.contains_bulk(&wide), answers.clone());
-    prop_assert_eq!(filter.count_bulk(&wide), copies);
+    prop_assert_eq!(filter.contains_bulk(&wide)?, answers.clone());
+    prop_assert_eq!(filter.count_bulk(&wide)?, copies);
     let beyond: Vec<u128> = asked.iter().map(|&key| u128::from(key) | 1 << 64).collect();
-    prop_assert_eq!(filter.count_contained_bulk(&beyond), 0);
+    prop_assert_eq!(filter.count_contained_bulk(&beyond)?, 0);
     prop_assert!(filter.fpr() == 0.0 && !filter.contains("north"));
     Ok(())
 }
@@ -46,7 +46,7 @@ fn exact<S: SlotKind>(
         let keys: Vec<u64> = keys.into_iter().map(|key| key & lowest(bits)).collect();
         asked.extend(&keys);
         if removes {
-            filter.remove_bulk(&keys);
+            filter.remove_bulk(&keys)?;
             for key in &keys {
                 if let Some(count) = model.get_mut(key) {
                     *count -= 1;
@@ -106,7 +106,9 @@ fn keys_that_do_not_fit_are_refused() {
     assert!(matches!(filter.insert_counted(wide, 3), Err(Error::KeyTooWide { .. })));
     assert!(matches!(filter.insert_counted_bulk(&[3, wide], &[1, 1]), Err(Error::KeyTooWide { .. })));
     assert!(matches!(builder.build_from(&[wide]), Err(Error::KeyTooWide { .. })));
-    assert!(!filter.remove(wide) && filter.remove_bulk(&[wide, wide]) == 0 && filter.remove_counted(wide, 9) == 0);
+    assert!(
+        !filter.remove(wide) && filter.remove_bulk(&[wide, wide]).unwrap() == 0 && filter.remove_counted(wide, 9) == 0
+    );
     assert!(filter == before && filter.count(2u8) == 2);
 
     let hashed = Builder::<RankSelect>::with_bits(10, 30).duplicates(Duplicates::Counted).build().unwrap();

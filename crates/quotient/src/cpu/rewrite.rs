@@ -152,7 +152,7 @@ fn part_quotients(split: Split) -> u64 {
 }
 
 /// An error unless fingerprints that take `items` slots, the last of them `end - 1`, fit.
-pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
+pub fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     if items > layout.limit {
         return Err(layout.full(items));
     }

@@ -11,7 +11,7 @@ use crate::{Error, Key, Layout};
 
 /// How ascending fingerprints are laid out in words: these, and how many fingerprints are stored. Waits for all of the
 /// stream, because only the result shows whether they fit; on an error work may still be queued.
-pub(super) type LayOut<'a> = &'a dyn Fn(&Stream, &Layout, &Fingerprints) -> Result<(DeviceVec<u64>, u64), Error>;
+pub type LayOut<'a> = &'a dyn Fn(&Stream, &Layout, &Fingerprints) -> Result<(DeviceVec<u64>, u64), Error>;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// A filter of these keys: hashed, sorted, laid out.

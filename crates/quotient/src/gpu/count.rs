@@ -10,28 +10,12 @@ use super::fingerprints::{Fingerprints, with_widths};
 use super::launch::{grid, hashing};
 use super::slot_kind::Asked;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
-use crate::{Error, Key};
+use crate::{Count, Error, Key};
 
-impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// How many copies of each key's fingerprint are stored.
-    ///
-    /// In a rank-and-select quotient filter they are counted where they are. From a standard one all fingerprints are
-    /// taken out for it, and searched.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
-        let mut counts = vec![0; keys.len()];
-        self.count_bulk_into(keys, &mut counts)?;
-        Ok(counts)
-    }
-
-    /// [`QuotientFilter::count_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one count per key; [`Error::Gpu`] if the device fails or has too
-    /// little memory.
-    pub fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
+    /// In a rank-and-select quotient filter the copies are counted in place. A standard filter gives out all of its
+    /// fingerprints, in which the keys are searched.
+    fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         same_length(keys.len(), counts.len())?;
         if keys.is_empty() {
             return Ok(());
@@ -47,8 +31,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         self.count_hashed(keys, counts)
     }
+}
 
-    /// [`QuotientFilter::count_bulk_into`] for keys none of which is an integer of an exact filter.
+impl<S: DeviceSlotKind> QuotientFilter<S> {
+    /// [`Count::count_bulk_into`] for keys none of which is an integer of an exact filter.
     fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());

@@ -54,7 +54,8 @@ macro_rules! with_widths {
 pub(crate) use with_widths;
 
 impl Fingerprints {
-    pub(crate) fn alloc(layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
+    /// Vector for `len` fingerprints of any content.
+    pub fn alloc(layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
         Ok(if layout.fingerprint_bits() <= 32 {
             Fingerprints::Narrow(stream.alloc_uninit(len)?)
         } else {
@@ -170,12 +171,14 @@ impl Fingerprints {
         if matches!(self, Fingerprints::Narrow(_)) { 4 } else { 8 }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    #[expect(clippy::len_without_is_empty, reason = "not for other crates")]
+    /// Number of fingerprints.
+    pub fn len(&self) -> usize {
         with_width!(self, |items| items.len())
     }
 
     /// Queues an ascending sort.
-    pub(crate) fn sorted(mut self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
+    pub fn sorted(mut self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
         if self.len() > 0 {
             let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
             // SAFETY: the vector is this call's to change, and freed in the order of the stream.
@@ -197,7 +200,7 @@ impl Fingerprints {
     }
 
     /// Each of these, ascending, once. Waits for their number.
-    pub(crate) fn unique(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
+    pub fn unique(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
         let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
@@ -225,7 +228,7 @@ impl Fingerprints {
 
     /// Queues the copy of those of the first `n > 0` whose bit is set to the start of `to`, and their number to the
     /// first word of `count`. There are places for all of the `n`.
-    pub(crate) fn keep(
+    pub fn keep(
         &self,
         stream: &Stream,
         n: usize,

@@ -9,12 +9,12 @@ use warpset_kernels::quotient::memory::Parameters;
 use crate::{Error, Layout, OutOfMemory};
 
 /// A layout as kernels take it.
-pub(crate) fn parameters(layout: &Layout) -> u32 {
+pub fn parameters(layout: &Layout) -> u32 {
     Parameters::new(layout.split, layout.container, layout.keeps_duplicates()).0
 }
 
 /// One thread per item.
-pub(crate) fn grid(n: usize) -> LaunchConfig {
+pub fn grid(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
 }
 
@@ -29,6 +29,6 @@ pub(super) fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
 }
 
 /// The words of an empty filter.
-pub(crate) fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
+pub fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
     Ok(stream.alloc_zeroed(word_count(layout)?)?)
 }

@@ -32,7 +32,7 @@ pub(crate) fn tile_and_most(sorted: &Fingerprints) -> (usize, usize) {
 
 /// Words in which ascending fingerprints are laid out, and how many are stored. Waits; on an error before that work may
 /// still be queued.
-pub(crate) fn scan<S: DeviceSlotKind>(
+pub fn scan<S: DeviceSlotKind>(
     stream: &Stream,
     layout: &Layout,
     sorted: &Fingerprints,

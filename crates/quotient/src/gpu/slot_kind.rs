@@ -1,8 +1,5 @@
 //! What a quotient filter on a device has to know of its slots.
 
-#[cfg(feature = "papers")]
-use std::fmt::Debug;
-
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -142,33 +139,4 @@ pub trait DeviceSlots: SlotKind {
         batch: &Fingerprints,
         change: Change,
     ) -> Result<Option<(DeviceVec<u64>, u64)>, Error>;
-
-    /// The paper's ways to lay out ascending fingerprints. All give the same bytes.
-    #[cfg(feature = "papers")]
-    type BuildMethod: Copy + Debug;
-
-    /// Words in which ascending fingerprints are laid out, and how many are stored. Waits for all of `stream`, because
-    /// only the result shows whether they fit; on an error work may still be queued.
-    #[cfg(feature = "papers")]
-    fn lay_out_by(
-        stream: &Stream,
-        layout: &Layout,
-        sorted: &Fingerprints,
-        method: Self::BuildMethod,
-    ) -> Result<(DeviceVec<u64>, u64), Error>;
-
-    /// Whether the paper's way to change a filter takes its batch sorted.
-    #[cfg(feature = "papers")]
-    const PAPER_SORTS: bool;
-
-    /// Changes the words of a filter, of fewer slots than [`DeviceSlots::MOST_SLOTS_IN_PLACE`], as the paper does.
-    /// Returns how many fingerprints were stored or removed, and for how many there was no slot. Waits.
-    #[cfg(feature = "papers")]
-    fn change_as_paper(
-        stream: &Stream,
-        layout: &Layout,
-        words: &mut DeviceVec<u64>,
-        batch: &Fingerprints,
-        change: Change,
-    ) -> Result<(u64, u64), Error>;
 }

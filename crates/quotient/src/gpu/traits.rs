@@ -1,23 +1,26 @@
 //! The traits that all filters share.
 
-use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
+use warpset_base::filter::{Filter, Insert, Remove, TestAndInsert, same_length};
 
 use warpset_gpu::batch::Hashing;
 use warpset_primitives::DeviceInsert;
 
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
 use crate::cpu::test_and_insert::new_keys;
+use crate::slot_kind::Change;
 use crate::{Error, Key};
 
-impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
-    fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
-        self.count_bulk(keys)
-    }
-}
-
 impl<S: DeviceSlotKind> Insert for QuotientFilter<S> {
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys).map(|_| ())
+    /// The number of fingerprints added.
+    type Inserted = u64;
+
+    /// Inserts all keys; returns the number of fingerprints added.
+    ///
+    /// # Errors
+    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::KeyTooWide`] if the
+    /// filter is exact and a key has too many bits; the filter is unchanged then.
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        self.update_bulk(keys, Change::Insert)
     }
 
     warpset_base::by_inherent! {
@@ -27,9 +30,6 @@ impl<S: DeviceSlotKind> Insert for QuotientFilter<S> {
 }
 
 impl<S: DeviceSlotKind> DeviceInsert for QuotientFilter<S> {
-    /// How many more fingerprints are stored than before.
-    type Inserted = u64;
-
     fn hashing(&self) -> Hashing {
         hashing(&self.layout)
     }
@@ -41,15 +41,21 @@ impl<S: DeviceSlotKind> DeviceInsert for QuotientFilter<S> {
 
 /// The batch is looked up and inserted on the device; which of equal fingerprints came first is found on the host.
 impl<S: DeviceSlotKind> TestAndInsert for QuotientFilter<S> {
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+    fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
         let there = self.contains_bitmap_bulk(keys)?;
         self.insert_bulk(keys)?;
-        Ok(new_keys(&self.layout, keys, &there))
+        new_keys(&self.layout, keys, &there, new);
+        Ok(())
     }
 }
 
 impl<S: DeviceSlotKind> Remove for QuotientFilter<S> {
+    /// Removes the fingerprints of all keys; returns the number of fingerprints removed.
+    ///
+    /// Each key removes one copy of its fingerprint if there is one: in a set, keys with equal fingerprints remove it
+    /// together; in a multiset, they remove one copy per key.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.remove_bulk(keys)
+        self.update_bulk(keys, Change::Remove)
     }
 }

@@ -27,29 +27,14 @@ pub enum UpdateMethod {
     InPlace,
     /// The filter is rewritten from its own fingerprints and the sorted batch.
     Rebuild,
-    /// The paper's: of a standard filter, in rounds, each a pass over the filter that labels its superclusters, and one
-    /// fingerprint inserted or removed in each (algorithms 3 and 7); of a rank-and-select filter, the sorted batch in
-    /// queues, one per block, which one thread per region works off (section V-B, algorithm 9). Memory and limits are
-    /// those of [`UpdateMethod::InPlace`].
-    #[cfg(feature = "papers")]
-    Paper,
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Inserts all keys; returns how many more fingerprints are stored than before.
-    ///
-    /// # Errors
-    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::KeyTooWide`] if the
-    /// filter is exact and a key has too many bits; then nothing has been written.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.update_bulk(keys, Change::Insert)
-    }
-
-    /// [`QuotientFilter::insert_bulk`] for keys on the device. It waits: only the result shows whether the batch fits,
+    /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) for keys on the device. It waits: only the result shows whether the batch fits,
     /// so there is no form that is only queued.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::insert_bulk`]; memory of another device is refused.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk); memory of another device is refused.
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         self.insert_device_with(keys, UpdateMethod::Auto)
     }
@@ -63,29 +48,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_device(keys, Change::Insert, method)
     }
 
-    /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
+    /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) for fingerprints, in any order.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::insert_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Insert)
     }
 
-    /// Removes the fingerprints of all keys; returns how many fewer fingerprints are stored than before.
-    ///
-    /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
-    /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
+    /// [`Remove::remove_bulk`](crate::Remove::remove_bulk) for keys on the device.
     ///
     /// # Errors
-    /// [`Error::Gpu`] if the device fails, or has too little memory.
-    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.update_bulk(keys, Change::Remove)
-    }
-
-    /// [`QuotientFilter::remove_bulk`] for keys on the device.
-    ///
-    /// # Errors
-    /// The errors of [`QuotientFilter::remove_bulk`]; memory of another device is refused.
+    /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk); memory of another device is refused.
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         self.remove_device_with(keys, UpdateMethod::Auto)
     }
@@ -98,10 +72,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_device(keys, Change::Remove, method)
     }
 
-    /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
+    /// [`Remove::remove_bulk`](crate::Remove::remove_bulk) for fingerprints, in any order.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::remove_bulk`], and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
     pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Remove)
     }
@@ -111,7 +85,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         change == Change::Remove && self.items == 0
     }
 
-    fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
+    pub(super) fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if !self.layout.exact {
             return self.update_hashed(keys, change);
         }
@@ -133,6 +107,16 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     fn update_device<K: DeviceKeys>(&mut self, keys: K, change: Change, method: UpdateMethod) -> Result<u64, Error> {
+        self.change_by_keys(keys, change, |filter, stream, batch| filter.update(stream, batch, change, method))
+    }
+
+    /// Hashes keys on the device and lets `update` insert or remove their fingerprints, unless that changes nothing.
+    pub(super) fn change_by_keys<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        change: Change,
+        update: impl FnOnce(&mut Self, &Stream, Fingerprints) -> Result<u64, Error>,
+    ) -> Result<u64, Error> {
         if keys.count() == 0 {
             return Ok(0);
         }
@@ -144,7 +128,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let too_wide = if change == Change::Insert { TooWide::Refused } else { TooWide::Dropped };
         // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
         let batch = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, too_wide) };
-        let changed = batch.and_then(|batch| self.update(&stream, batch, change, method));
+        let changed = batch.and_then(|batch| update(self, &stream, batch));
         if changed.is_err() {
             stream.synchronize()?;
         }
@@ -174,19 +158,6 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let layout = self.layout;
         let method = self.method_for(batch.len(), change, method);
-        #[cfg(feature = "papers")]
-        let mut batch = batch;
-        #[cfg(feature = "papers")]
-        if method == UpdateMethod::Paper {
-            if S::PAPER_SORTS {
-                batch = batch.sorted(&layout, stream)?;
-            }
-            let changed = self
-                .change_words(stream, batch.len(), change, |filter| filter.change_as_paper(stream, &batch, change))?;
-            if let Some(changed) = changed {
-                return Ok(changed);
-            }
-        }
         let sorted = batch.sorted(&layout, stream)?;
         if layout.is_counted() {
             let counts = CountedFingerprints::of_sorted(&layout, stream, &sorted)?;
@@ -204,7 +175,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// The method that is taken: the fastest where none is asked for, and one that can count that far.
-    fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
+    pub(super) fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
         let (layout, slots) = (&self.layout, self.layout.slots());
         // Threads, and what they number, are counted in 32 bits.
         if layout.is_counted() || keys >= u32::MAX as usize || slots >= S::MOST_SLOTS_IN_PLACE {
@@ -223,7 +194,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Lets `work` change the words in place: those of this filter, or of a copy if the batch may turn out not to fit.
     /// It returns by how many fingerprints it changed them, or `None` if the batch does not fit; then this filter is as
     /// it was.
-    fn change_words(
+    pub(super) fn change_words(
         &mut self,
         stream: &Stream,
         keys: usize,

@@ -25,8 +25,6 @@ mod counted;
 mod in_place;
 mod lookup;
 mod rebuild;
-#[cfg(feature = "papers")]
-mod regions;
 
 pub use ask::RankSelectQuery;
 
@@ -136,37 +134,6 @@ impl DeviceSlots for RankSelect {
             return Ok(None);
         }
         rebuild::rebuilt(stream, layout, old, batch, change)
-    }
-
-    #[cfg(feature = "papers")]
-    type BuildMethod = crate::rank_select::BuildMethod;
-
-    #[cfg(feature = "papers")]
-    fn lay_out_by(
-        stream: &Stream,
-        layout: &Layout,
-        sorted: &Fingerprints,
-        method: Self::BuildMethod,
-    ) -> Result<(DeviceVec<u64>, u64), Error> {
-        use crate::rank_select::BuildMethod;
-        match method {
-            BuildMethod::Scan => crate::gpu::scan::scan::<RankSelect>(stream, layout, sorted),
-            BuildMethod::RegionInserts => crate::gpu::papers::by_insertions::<RankSelect>(stream, layout, sorted),
-        }
-    }
-
-    #[cfg(feature = "papers")]
-    const PAPER_SORTS: bool = true;
-
-    #[cfg(feature = "papers")]
-    fn change_as_paper(
-        stream: &Stream,
-        layout: &Layout,
-        words: &mut DeviceVec<u64>,
-        batch: &Fingerprints,
-        change: Change,
-    ) -> Result<(u64, u64), Error> {
-        regions::change_by_regions(stream, layout, words, batch, change)
     }
 }
 

@@ -22,11 +22,7 @@ use crate::{Error, Layout, Standard};
 mod crossover;
 mod in_place;
 mod lookup;
-#[cfg(feature = "papers")]
-mod paper_builds;
 mod rebuild;
-#[cfg(feature = "papers")]
-mod superclusters;
 
 /// A standard quotient filter on a device.
 type Filter = QuotientFilter<Standard>;
@@ -114,32 +110,5 @@ impl DeviceSlots for Standard {
         change: Change,
     ) -> Result<Option<(DeviceVec<u64>, u64)>, Error> {
         rebuild::rebuilt(stream, layout, old, batch, change).map(Some)
-    }
-
-    #[cfg(feature = "papers")]
-    type BuildMethod = crate::standard::BuildMethod;
-
-    #[cfg(feature = "papers")]
-    fn lay_out_by(
-        stream: &Stream,
-        layout: &Layout,
-        sorted: &Fingerprints,
-        method: Self::BuildMethod,
-    ) -> Result<(DeviceVec<u64>, u64), Error> {
-        paper_builds::lay_out(method, stream, layout, sorted)
-    }
-
-    #[cfg(feature = "papers")]
-    const PAPER_SORTS: bool = false;
-
-    #[cfg(feature = "papers")]
-    fn change_as_paper(
-        stream: &Stream,
-        layout: &Layout,
-        words: &mut DeviceVec<u64>,
-        batch: &Fingerprints,
-        change: Change,
-    ) -> Result<(u64, u64), Error> {
-        superclusters::change_by_superclusters(stream, layout, words, batch, change)
     }
 }

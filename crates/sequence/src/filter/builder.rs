@@ -1,14 +1,14 @@
-//! From what a user wants to a layout.
+//! Settings of sequence filters.
 
 use warpset_core::sequence_filter::{BLOCK_BITS, Shape};
 
-use super::layout::SequenceFilterLayout;
+use super::layout::Layout;
 use super::sequences::Sequences;
 use crate::{Error, SequenceFilter};
 
-/// Bits per k-mer unless the user asks for another number.
-pub const DEFAULT_BITS_PER_KMER: f64 = 16.0;
-/// Bases per k-mer unless the user asks for another number.
+/// Default number of bits per k-mer.
+pub const DEFAULT_BITS_PER_KEY: f64 = 16.0;
+/// Default number of bases per k-mer.
 pub const DEFAULT_K: u32 = 31;
 
 /// Settings for a [`SequenceFilter`]; each setter states its default.
@@ -16,76 +16,71 @@ pub const DEFAULT_K: u32 = 31;
 /// ```
 /// use warpset_sequence::SequenceFilter;
 ///
-/// let filter = SequenceFilter::builder(1_000_000).k(31).bits_per_kmer(12.0).build()?;
+/// let filter = SequenceFilter::builder(1_000_000).k(31).bits_per_key(12.0).build()?;
 /// assert_eq!((filter.layout().k(), filter.layout().s()), (31, 27));
 /// assert!(filter.expected_fpr(1_000_000) < 0.0001);
 /// # Ok::<(), warpset_sequence::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct SequenceFilterBuilder {
+pub struct Builder {
     kmers: u64,
     k: u32,
     s: Option<u32>,
     m: Option<u32>,
-    bits_per_kmer: f64,
+    bits_per_key: f64,
 }
 
-impl SequenceFilterBuilder {
-    pub(crate) fn new(kmers: u64) -> SequenceFilterBuilder {
-        SequenceFilterBuilder {
-            kmers: kmers.max(1),
-            k: DEFAULT_K,
-            s: None,
-            m: None,
-            bits_per_kmer: DEFAULT_BITS_PER_KMER,
-        }
+impl Builder {
+    pub(crate) fn new(kmers: u64) -> Builder {
+        Builder { kmers: kmers.max(1), k: DEFAULT_K, s: None, m: None, bits_per_key: DEFAULT_BITS_PER_KEY }
     }
 
-    /// Bases per k-mer, 9 to 32. Default: 31.
+    /// Sets the bases per k-mer, 9 to 32. Default: 31.
     pub fn k(mut self, k: u32) -> Self {
         self.k = k;
         self
     }
 
-    /// Bases per s-mer, at most `k`: a k-mer is in the filter if its `k - s + 1` s-mers are. The more there are, the
-    /// lower is the rate of false positives, as long as the s-mers of foreign sequences are seldom in the filter by
-    /// chance. Default: `k - 4`, or more where the filter has so many k-mers that shorter ones are there by chance.
+    /// Sets the bases per s-mer, at most `k`. A k-mer is found if its `k - s + 1` s-mers are, so more s-mers give a
+    /// lower false-positive rate, as long as s-mers of foreign sequences are seldom in the filter by chance. Default:
+    /// `k - 4`; more if the filter is so large that shorter s-mers would be found by chance.
     pub fn s(mut self, s: u32) -> Self {
         self.s = Some(s);
         self
     }
 
-    /// Bases per minimizer, 4 to `s`: shorter ones let more neighbouring k-mers share a block, but are so few that
-    /// blocks become unequal. Default: half the bits of the number of k-mers, and 2, or 1 from 16 on; less than `s`.
+    /// Sets the bases per minimizer, 4 to `s`. Shorter minimizers let more neighbouring k-mers share a block, but there
+    /// are fewer of them, which makes the loads of blocks unequal. Default: half the bits of the number of k-mers, and
+    /// 2 more, or 1 from 16 on; less than `s`.
     pub fn m(mut self, m: u32) -> Self {
         self.m = Some(m);
         self
     }
 
-    /// Bits of memory per k-mer. Default: 16.
-    pub fn bits_per_kmer(mut self, bits: f64) -> Self {
-        self.bits_per_kmer = bits;
+    /// Sets the bits of memory per k-mer. Default: 16.
+    pub fn bits_per_key(mut self, bits: f64) -> Self {
+        self.bits_per_key = bits;
         self
     }
 
-    /// The parameters that these settings come to.
+    /// Returns the parameters for these settings.
     ///
     /// # Errors
-    /// [`Error::InvalidBitsPerKmer`], [`Error::InvalidLengths`], [`Error::TooLarge`].
-    pub fn layout(&self) -> Result<SequenceFilterLayout, Error> {
-        let bits_per_kmer = self.bits_per_kmer;
-        if !(bits_per_kmer > 0.0 && bits_per_kmer.is_finite()) {
-            return Err(Error::InvalidBitsPerKmer { bits_per_kmer });
+    /// [`Error::InvalidBitsPerKey`], [`Error::InvalidLengths`], [`Error::TooLarge`].
+    pub fn layout(&self) -> Result<Layout, Error> {
+        let bits_per_key = self.bits_per_key;
+        if !(bits_per_key > 0.0 && bits_per_key.is_finite()) {
+            return Err(Error::InvalidBitsPerKey { bits_per_key });
         }
-        let blocks = (self.kmers as f64 * bits_per_kmer / BLOCK_BITS as f64).ceil() as u64;
+        let blocks = (self.kmers as f64 * bits_per_key / BLOCK_BITS as f64).ceil() as u64;
         let suits = Shape::for_kmers(self.k, self.kmers);
         let s = self.s.or(suits.map(Shape::s)).unwrap_or(self.k);
         let m = self.m.unwrap_or_else(|| Shape::minimizer_for(s, self.kmers));
-        SequenceFilterLayout::new(self.k, s, m, blocks)
+        Layout::new(self.k, s, m, blocks)
     }
 
-    /// Checks every setting, then allocates: an empty filter.
+    /// Checks all settings, then allocates an empty filter.
     ///
     /// # Errors
     /// The errors of [`layout`](Self::layout), and [`Error::OutOfMemory`].
@@ -93,13 +88,13 @@ impl SequenceFilterBuilder {
         SequenceFilter::with_layout(self.layout()?)
     }
 
-    /// Checks every setting, then makes a filter of the k-mers of these sequences.
+    /// Checks all settings, then builds a filter of the k-mers of these sequences.
     ///
     /// # Errors
     /// The errors of [`build`](Self::build).
     pub fn build_from<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<SequenceFilter, Error> {
         let mut filter = self.build()?;
-        filter.insert_bulk(sequences);
+        filter.insert_bulk(sequences)?;
         Ok(filter)
     }
 }

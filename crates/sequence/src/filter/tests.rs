@@ -1,4 +1,4 @@
-//! Filters on the host against a plain model.
+//! Filters on the host compared with a plain model.
 
 use std::collections::HashSet;
 
@@ -8,26 +8,26 @@ use warpset_core::minimizer::{canonical, code, is_base, letter};
 use warpset_core::sequence_filter::{Both, MAX_BLOCKS, Span, block_of, mask_of, word_of};
 
 use super::view::{TASK, random_letters};
-use crate::{Error, Hits, PackedSequences, SequenceFilter, SequenceFilterLayout, SequenceFilterView, Threshold};
+use crate::{Error, Hits, Layout, PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
 
-/// The definition, k-mer by k-mer.
+/// Model by definition, k-mer by k-mer.
 pub(super) struct Model {
-    layout: SequenceFilterLayout,
+    layout: Layout,
     pub kmers: HashSet<u64>,
     pub words: Vec<u64>,
 }
 
-/// Bases as a number, the first lowest.
+/// Returns bases as a number, the first base lowest.
 fn number(letters: &[u8]) -> u64 {
     letters.iter().rev().fold(0, |bases, &letter| bases << 2 | u64::from(code(letter)))
 }
 
 impl Model {
-    pub fn new(layout: SequenceFilterLayout) -> Model {
+    pub fn new(layout: Layout) -> Model {
         Model { layout, kmers: HashSet::new(), words: vec![0; layout.words() as usize] }
     }
 
-    /// The k-mers of all windows, `None` where there is none.
+    /// Returns the k-mer of each window, `None` for windows with a letter that is no base.
     fn windows<'s>(&self, letters: &'s [u8]) -> impl Iterator<Item = Option<&'s [u8]>> + use<'s> {
         letters.windows(self.layout.k() as usize).map(|kmer| kmer.iter().all(|&letter| is_base(letter)).then_some(kmer))
     }
@@ -37,7 +37,7 @@ impl Model {
         span.hash(at(0), at(span.offset() as usize))
     }
 
-    /// Each 64-bit word, and the bits in it, of a k-mer.
+    /// Returns the 64-bit words of a k-mer, and the bits in them.
     fn bits(&self, kmer: &[u8]) -> Vec<(usize, u64)> {
         let (layout, shape) = (&self.layout, self.layout.shape());
         let each = kmer.windows(layout.s() as usize).map(|smer| {
@@ -73,7 +73,7 @@ impl Model {
     }
 }
 
-/// Lengths of k-mers, s-mers and minimizers, the ends of their ranges among them.
+/// Lengths of k-mers, s-mers and minimizers, with the ends of their ranges.
 pub(super) const SHAPES: [(u32, u32, u32); 12] = [
     (9, 9, 4),
     (9, 9, 9),
@@ -89,7 +89,8 @@ pub(super) const SHAPES: [(u32, u32, u32); 12] = [
     (32, 4, 4),
 ];
 
-/// Reads: of random bases, some with other letters, some of each other, of lengths around those that matter.
+/// Generates reads of random bases, some with other letters, some with parts of others, of lengths around the borders
+/// of words and windows.
 pub(super) fn reads(count: u64, most: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut reads: Vec<Vec<u8>> = Vec::new();
     for i in 0..count {
@@ -118,11 +119,11 @@ pub(super) fn reads(count: u64, most: usize, seed: u64) -> Vec<Vec<u8>> {
     reads
 }
 
-fn is_as_the_model(layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
+fn is_as_the_model(layout: Layout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
     let mut model = Model::new(layout);
     stored.iter().for_each(|read| model.insert(read));
     let mut filter = SequenceFilter::with_layout(layout).unwrap();
-    filter.insert_bulk(stored);
+    filter.insert_bulk(stored).unwrap();
     assert!(filter.words() == model.words, "{layout:?}");
     let mut one_by_one = SequenceFilter::with_layout(layout).unwrap();
     stored.iter().for_each(|read| one_by_one.insert(read));
@@ -130,13 +131,13 @@ fn is_as_the_model(layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Ve
     let mut packed = PackedSequences::new();
     stored.iter().for_each(|read| packed.push(read));
     let mut from_packed = SequenceFilter::with_layout(layout).unwrap();
-    from_packed.insert_bulk(&packed);
+    from_packed.insert_bulk(&packed).unwrap();
     assert!(from_packed == filter);
     for reads in [stored, asked] {
-        let windows = filter.contains_windows_bulk(reads);
-        let counts = filter.count_bulk(reads);
+        let windows = filter.contains_windows_bulk(reads).unwrap();
+        let counts = filter.count_bulk(reads).unwrap();
         let threshold = Threshold::at_least(2).and_fraction(0.5).unwrap();
-        let matches = filter.matches_bulk(reads, threshold);
+        let matches = filter.matches_bulk(reads, threshold).unwrap();
         assert_eq!([windows.len(), counts.len(), matches.len()], [reads.len(); 3]);
         for (i, read) in reads.iter().enumerate() {
             assert!(windows[i].iter().eq(model.contains_windows(read)), "{layout:?} {i}");
@@ -159,12 +160,12 @@ fn is_as_the_model(layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Ve
 fn filters_are_as_the_model() {
     for (i, (k, s, m)) in SHAPES.into_iter().enumerate() {
         for blocks in [1, 7, 1000] {
-            let layout = SequenceFilterLayout::new(k, s, m, blocks).unwrap();
+            let layout = Layout::new(k, s, m, blocks).unwrap();
             let seed = i as u64 + blocks;
             is_as_the_model(layout, &reads(20, 400, seed), &reads(10, 200, seed + 100));
         }
     }
-    let layout = SequenceFilterLayout::new(31, 26, 16, 100).unwrap();
+    let layout = Layout::new(31, 26, 16, 100).unwrap();
     is_as_the_model(layout, &[], &[]);
     is_as_the_model(layout, &[vec![], vec![b'A'; 30]], &[vec![b'A'; 31], vec![b'N'; 100]]);
 }
@@ -177,12 +178,12 @@ proptest! {
         k in 9u32..=32, parts in any::<(u32, u32)>(), blocks in 1u64..200, seed in any::<u64>(), len in 1usize..1500,
     ) {
         let s = 4 + parts.0 % (k - 3);
-        let layout = SequenceFilterLayout::new(k, s, 4 + parts.1 % (s - 3), blocks).unwrap();
+        let layout = Layout::new(k, s, 4 + parts.1 % (s - 3), blocks).unwrap();
         is_as_the_model(layout, &reads(6, len, seed), &reads(4, len, !seed));
     }
 }
 
-/// Sequences that are cut into pieces and given to several threads, at the borders of these.
+/// Checks sequences that are cut into pieces for several threads, at the borders of the pieces.
 #[test]
 fn long_sequences_on_several_threads() {
     let layout = SequenceFilter::builder(500_000).layout().unwrap();
@@ -195,16 +196,16 @@ fn long_sequences_on_several_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let mut filter = SequenceFilter::with_layout(layout).unwrap();
-            filter.insert_bulk(&sequences);
-            let counts = filter.count_bulk(&sequences);
-            (filter.contains_windows_bulk(&sequences), counts, filter)
+            filter.insert_bulk(&sequences).unwrap();
+            let counts = filter.count_bulk(&sequences).unwrap();
+            (filter.contains_windows_bulk(&sequences).unwrap(), counts, filter)
         })
     };
     let (one, five) = (run(1), run(5));
     assert!(one == five);
     let model = Model::new(layout);
     for ((windows, hits), sequence) in one.0.iter().zip(&one.1).zip(&sequences) {
-        // All that are there were inserted.
+        // All k-mers of the sequence were inserted.
         let kmers = model.windows(sequence).map(|kmer| kmer.is_some());
         assert!(windows.iter().eq(kmers));
         assert_eq!((hits.found, hits.kmers), (hits.kmers, windows.count_ones() as u64));
@@ -230,7 +231,7 @@ fn unions() {
     filter.merge(&other).unwrap();
     assert!(filter == builder.build_from(&[left, right].concat()).unwrap());
     let before = filter.clone();
-    for foreign in [builder.k(30), builder.s(25), builder.m(10), builder.bits_per_kmer(15.0)] {
+    for foreign in [builder.k(30), builder.s(25), builder.m(10), builder.bits_per_key(15.0)] {
         let foreign = foreign.build().unwrap();
         assert!(matches!(filter.merge(&foreign), Err(Error::Incompatible { .. })));
         assert!(filter.check_compatible(&foreign).is_err() && filter == before);
@@ -248,8 +249,8 @@ fn saved_and_loaded() {
     let view = SequenceFilterView::from_bytes(bytemuck::cast_slice(&aligned)).unwrap();
     assert!(view.words() == filter.words() && view.layout() == filter.layout());
     let asked = reads(10, 200, 4);
-    assert_eq!(view.count_bulk(&asked), filter.count_bulk(&asked));
-    // Every parameter that no filter has, and a bit that changed.
+    assert_eq!(view.count_bulk(&asked).unwrap(), filter.count_bulk(&asked).unwrap());
+    // Every parameter that no filter can have, and one changed bit.
     for (at, value) in
         [(24, 0u64), (24, MAX_BLOCKS + 1), (32, 8), (32, 1 << 32), (40, 22), (48, 3), (48, 22), (56, 1), (24, !0)]
     {
@@ -269,11 +270,11 @@ fn mapped_files_answer_as_filters() {
     let path = std::env::temp_dir().join(format!("warpset-sequence-{}", std::process::id()));
     let filter = SequenceFilter::builder(3000).build_from(&reads(20, 300, 3)).unwrap();
     filter.save(&path).unwrap();
-    // SAFETY: only this test knows the file.
+    // SAFETY: only this test accesses the file.
     let mapped = unsafe { SequenceFilter::map(&path).unwrap() };
     let asked = reads(10, 200, 4);
-    assert_eq!(mapped.count_bulk(&asked), filter.count_bulk(&asked));
-    assert_eq!(mapped.contains_windows_bulk(&asked), filter.contains_windows_bulk(&asked));
+    assert_eq!(mapped.count_bulk(&asked).unwrap(), filter.count_bulk(&asked).unwrap());
+    assert_eq!(mapped.contains_windows_bulk(&asked).unwrap(), filter.contains_windows_bulk(&asked).unwrap());
     assert_eq!((mapped.fpr(), mapped.memory_bytes()), (filter.fpr(), filter.memory_bytes()));
     std::fs::remove_file(&path).unwrap();
 }
@@ -284,29 +285,29 @@ fn settings_and_their_limits() {
     let layout = builder.layout().unwrap();
     assert_eq!((layout.k(), layout.s(), layout.m(), layout.blocks()), (31, 27, 13, 1 << 16));
     for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(builder.bits_per_kmer(bits).build(), Err(Error::InvalidBitsPerKmer { .. })));
+        assert!(matches!(builder.bits_per_key(bits).build(), Err(Error::InvalidBitsPerKey { .. })));
     }
     for foreign in [builder.k(8), builder.k(33), builder.s(32), builder.m(3), builder.s(20).m(21), builder.k(u32::MAX)]
     {
         assert!(matches!(foreign.layout(), Err(Error::InvalidLengths { .. })), "{foreign:?}");
     }
-    // More than 2^32 bits, and the most there are.
+    // More than 2^32 bits, and the largest filter.
     let large = SequenceFilter::builder(1 << 32).layout().unwrap();
     assert_eq!((large.blocks(), large.words()), (1 << 28, 1 << 30));
     let largest = SequenceFilter::builder(1 << 36).layout().unwrap();
     assert_eq!((largest.blocks(), largest.m()), (MAX_BLOCKS, 20));
     assert!(matches!(SequenceFilter::builder((1 << 36) + 17).layout(), Err(Error::TooLarge { .. })));
     assert!(SequenceFilter::builder(u64::MAX).layout().is_err());
-    assert!(matches!(SequenceFilterLayout::new(31, 26, 16, 0), Err(Error::ZeroCapacity)));
+    assert!(matches!(Layout::new(31, 26, 16, 0), Err(Error::ZeroCapacity)));
 }
 
-/// Theory, the filter's own estimate, and samples agree.
+/// Compares theory, the filter's own estimate, and samples.
 #[test]
 fn rates_of_false_positives() {
-    // (k, s, m, bits per k-mer, how far apart theory and samples may be)
+    // (k, s, m, bits per k-mer, allowed distance of theory and samples)
     for (k, s, m, bits) in [(31, 31, 13, 8.0), (31, 29, 13, 4.0), (31, 28, 16, 4.0), (31, 26, 13, 3.0)] {
         let n = 300_000;
-        let builder = SequenceFilter::builder(n).k(k).s(s).m(m).bits_per_kmer(bits);
+        let builder = SequenceFilter::builder(n).k(k).s(s).m(m).bits_per_key(bits);
         let filter = builder.build_from(&[random_letters(n + u64::from(k) - 1, 9)]).unwrap();
         let (expected, estimated, measured) = (filter.expected_fpr(n), filter.fpr(), filter.measured_fpr(2_000_000, 4));
         let near = |a: f64, b: f64| (0.6..1.6).contains(&(a / b));

@@ -1,21 +1,29 @@
-//! Memory of a batch on the host and on the device, kept from one batch to the next.
+//! Memory of a batch on host and device, reused from batch to batch.
 
 use bytemuck::Pod;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, PinnedVec, Result, Stream};
 
-use super::DeviceText;
-use crate::Packed;
+use super::{DeviceText, Reads};
 
-/// Where the parts of a batch are, in words: bases, breaks and starts of what goes to the device; counts, the number of
-/// minimizers and decisions of what comes back.
+/// Layout of a batch in words of 64 bits.
+///
+/// ```text
+/// to the device:    bases (words) | breaks (words / 2) | starts (reads / 2)
+/// from the device:  counts (reads) | number of minimizers (1) | decisions (reads / 8)
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
     /// Words of packed reads.
     pub(super) words: usize,
-    pub(super) units: usize,
+    /// Reads, or groups of reads that are decided together.
+    pub(super) reads: usize,
 }
 
 impl Sizes {
+    pub(super) fn of(reads: Reads<'_>) -> Sizes {
+        Sizes { words: reads.packed.words(), reads: reads.starts.len() }
+    }
+
     fn breaks_at(self) -> usize {
         self.words
     }
@@ -25,25 +33,25 @@ impl Sizes {
     }
 
     fn input(self) -> usize {
-        self.starts_at() + self.units.div_ceil(2)
+        self.starts_at() + self.reads.div_ceil(2)
     }
 
-    /// Where the number of minimizers is.
+    /// Returns the place of the number of minimizers.
     pub(super) fn count_at(self) -> usize {
-        self.units
+        self.reads
     }
 
-    /// Where decisions are, a byte each.
+    /// Returns the first place of the decisions, one byte each.
     pub(super) fn decisions_at(self) -> usize {
-        self.units + 1
+        self.reads + 1
     }
 
     pub(super) fn output(self) -> usize {
-        self.decisions_at() + self.units.div_ceil(8)
+        self.decisions_at() + self.reads.div_ceil(8)
     }
 }
 
-/// What goes to the device: bases, breaks and starts, in one copy.
+/// Bases, breaks and starts, sent to the device in one copy.
 #[derive(Debug)]
 pub(super) struct Input {
     here: PinnedVec<u64>,
@@ -54,7 +62,7 @@ pub(super) struct Input {
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) input: Input,
-    /// What has come back: from the number of minimizers on, or up to it.
+    /// Downloaded part of `output`: from the number of minimizers on, or up to it.
     pub(super) results: PinnedVec<u64>,
     pub(super) output: DeviceVec<u64>,
     pub(super) positions: DeviceVec<u32>,
@@ -63,10 +71,10 @@ pub(super) struct Room {
     pub(super) slots: DeviceVec<u32>,
 }
 
-/// Makes room for `len` items, a quarter more where there was too little.
+/// Reallocates if there are fewer than `len` items, with a quarter more.
 fn grow<T: Pod>(stream: &Stream, items: &mut DeviceVec<T>, len: usize) -> Result<()> {
     if items.len() < len {
-        // What was there goes first, so that both need not fit.
+        // Freed first, so that old and new memory need not fit together.
         *items = stream.alloc_uninit(0)?;
         *items = stream.alloc_zeroed(len + len / 4)?;
     }
@@ -82,15 +90,15 @@ fn grow_pinned(device: &Device, items: &mut PinnedVec<u64>, len: usize) -> Resul
 }
 
 impl Input {
-    /// The reads, on the device.
+    /// Borrows the reads on the device.
     pub(super) fn text(&self, sizes: Sizes) -> Result<DeviceText<'_>> {
         let breaks = self.there.slice(sizes.breaks_at()..sizes.starts_at()).cast::<u32>()?;
         Ok(DeviceText::Packed { bases: self.there.slice(..sizes.words), breaks: breaks.slice(..sizes.words) })
     }
 
-    /// The starts, on the device.
+    /// Borrows the starts on the device.
     pub(super) fn starts(&self, sizes: Sizes) -> Result<DeviceSlice<'_, u32>> {
-        Ok(self.there.slice(sizes.starts_at()..sizes.input()).cast::<u32>()?.slice(..sizes.units))
+        Ok(self.there.slice(sizes.starts_at()..sizes.input()).cast::<u32>()?.slice(..sizes.reads))
     }
 }
 
@@ -108,29 +116,29 @@ impl Room {
         })
     }
 
-    /// Copies a batch to the device, and returns before it is there.
+    /// Queues the copy of a batch to the device.
     ///
     /// # Safety
-    /// The stream has passed all work on this memory. The memory lives until the stream has passed the copy, and
-    /// nothing else is written into it.
-    pub(super) unsafe fn bring(&mut self, stream: &Stream, reads: &Packed, starts: &[u32]) -> Result<Sizes> {
-        let sizes = Sizes { words: reads.words(), units: starts.len() };
+    /// The stream has passed all work on this memory. Until the stream has passed the copy, this memory stays allocated
+    /// and nothing writes it.
+    pub(super) unsafe fn bring(&mut self, stream: &Stream, reads: Reads<'_>) -> Result<Sizes> {
+        let (sizes, Reads { packed, starts }) = (Sizes::of(reads), reads);
         let Input { here, there } = &mut self.input;
         grow_pinned(stream.device(), here, sizes.input())?;
         grow_pinned(stream.device(), &mut self.results, sizes.output())?;
         grow(stream, there, sizes.input())?;
         grow(stream, &mut self.output, sizes.output())?;
-        here[..sizes.words].copy_from_slice(reads.bases());
+        here[..sizes.words].copy_from_slice(packed.bases());
         let breaks = &mut here[sizes.breaks_at()..sizes.starts_at()];
-        bytemuck::cast_slice_mut(breaks)[..sizes.words].copy_from_slice(reads.breaks());
+        bytemuck::cast_slice_mut(breaks)[..sizes.words].copy_from_slice(packed.breaks());
         let starts_here = &mut here[sizes.starts_at()..sizes.input()];
-        bytemuck::cast_slice_mut(starts_here)[..sizes.units].copy_from_slice(starts);
-        // SAFETY: the caller's promise.
+        bytemuck::cast_slice_mut(starts_here)[..sizes.reads].copy_from_slice(starts);
+        // SAFETY: both buffers stay allocated and unwritten until the stream has passed the copy, by the contract.
         unsafe { stream.upload_async(there.slice_mut(..sizes.input()), &here[..sizes.input()])? };
         Ok(sizes)
     }
 
-    /// Makes room for minimizers, and for a table of them with `places` slots.
+    /// Grows the memory to `minimizers` minimizers and a table of `places` slots.
     pub(super) fn expect(&mut self, stream: &Stream, minimizers: usize, places: usize) -> Result<()> {
         grow(stream, &mut self.positions, minimizers)?;
         grow(stream, &mut self.kmers, minimizers)?;
@@ -138,7 +146,7 @@ impl Room {
         grow(stream, &mut self.slots, places)
     }
 
-    /// Leaves pinned memory to a device that is lost, and may still write it.
+    /// Leaks the pinned memory, which a lost device may still write.
     pub(super) fn leak(self) {
         std::mem::forget((self.input.here, self.results));
     }

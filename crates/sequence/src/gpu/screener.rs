@@ -1,4 +1,14 @@
-//! Which reads match a set of minimizers, decided on the device.
+//! Screening of reads by a set of minimizers, on the device.
+//!
+//! A read matches if enough of its *different* minimizers are in the filter. Steps per batch, all on one stream:
+//!
+//! ```text
+//! packed reads --> minimizers --> lookups in the filter --> different ones per read --> rule
+//!                  find_async     has_async                 sequence_distinct           sequence_decide
+//! ```
+//!
+//! The number of minimizers of a batch is known only after they have been found. Memory is sized by an estimate from
+//! the batch before, so that the host need not wait in the middle; a batch with more minimizers runs a second time.
 
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::sequence::screen::{BLOCK, sequence_decide, sequence_distinct};
@@ -10,12 +20,12 @@ use crate::{Error, Minimizers, Packed};
 /// Resident blocks per multiprocessor that walk their input by grid stride.
 const RESIDENT: u32 = 8;
 
-/// A filter in device memory that minimizers can be looked up in: [`DeviceFilter`] for slices of `u64`.
+/// Filter of minimizers in device memory: [`DeviceFilter`] for slices of `u64`.
 pub trait MinimizerFilter {
     /// Queues the lookup of all k-mers: 1 or 0 for each.
     ///
     /// # Errors
-    /// [`Error::Filter`] with what the filter says.
+    /// [`Error::Filter`] with the filter's error.
     ///
     /// # Safety
     /// Until `stream` has passed this work, the filter, `kmers` and `answers` stay allocated; nothing writes the filter
@@ -39,70 +49,80 @@ where
         kmers: DeviceSlice<'_, u64>,
         answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: `contains_async` has the contract of this method, which the caller keeps.
         unsafe { self.contains_async(stream, kmers, answers) }.map_err(|error| Error::Filter(Box::new(error)))
     }
 }
 
-/// What was counted of a read, or of a pair of reads.
+/// Packed reads of a batch, to be decided one by one, or several together, such as two mates.
+#[derive(Clone, Copy, Debug)]
+pub struct Reads<'a> {
+    /// Bases of all reads.
+    pub packed: &'a Packed,
+    /// First word of each read in `packed`: ascending from 0. A read ends where the next one begins, so mates that are
+    /// decided together have one start.
+    pub starts: &'a [u32],
+}
+
+/// Numbers of different minimizers of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Different minimizers that the filter has.
+pub struct HitCounts {
+    /// Minimizers that the filter has.
     pub hits: u32,
-    /// Different minimizers.
+    /// All minimizers.
     pub minimizers: u32,
 }
 
-impl From<u64> for Counts {
-    /// Takes apart a number that [`Answers::Counts`] has.
-    fn from(both: u64) -> Counts {
-        Counts { hits: (both >> 32) as u32, minimizers: both as u32 }
+impl From<u64> for HitCounts {
+    /// Splits an item of [`Answers::Counts`].
+    fn from(both: u64) -> HitCounts {
+        HitCounts { hits: (both >> 32) as u32, minimizers: both as u32 }
     }
 }
 
-/// What is wanted of a batch.
+/// Requested output for a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Wanted {
-    /// Whether each unit matches: at least `hits`, and at least one, of its different minimizers are in the filter, and at least `share`
-    /// of them.
+pub enum ScreenOutput {
+    /// Whether each read matches: at least `hits`, at least one, and at least `share` of its different minimizers are
+    /// in the filter.
     Decisions {
-        /// Hits.
+        /// Least number of hits.
         hits: u64,
-        /// From 0 to 1.
+        /// Least share of hits, from 0 to 1.
         share: f64,
     },
-    /// The numbers that decisions go by.
+    /// Hits and different minimizers of each read.
     Counts,
 }
 
-/// What [`Screener::finish`] says of each unit.
+/// Answer of [`Screener::finish`], one item per read.
 #[derive(Clone, Copy, Debug)]
 pub enum Answers<'a> {
-    /// 1 for units that match, 0 for others.
+    /// 1 for reads that match, 0 for others.
     Decisions(&'a [u8]),
-    /// Hits in the upper half, different minimizers in the lower one.
+    /// Hits in the upper half, different minimizers in the lower one: [`HitCounts::from`].
     Counts(&'a [u64]),
 }
 
-/// A batch on the device.
+/// Batch on the device.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     sizes: Sizes,
-    wanted: Wanted,
-    /// Minimizers that there is room for, and that are looked up.
+    output: ScreenOutput,
+    /// Minimizers that fit into the memory; more of them make the batch run again.
     room: usize,
 }
 
-/// Decides which reads match a filter of minimizers, a batch at a time: reads go to the device, decisions come back.
+/// Screen of reads by a filter of minimizers, batch by batch: reads go to the device, decisions return.
 ///
-/// A screener has a stream of its own, so two of them, each on a thread, overlap copies of one with the work of the
-/// other. One thread prepares a batch while the device decides the one before, between [`begin`](Screener::begin) and
-/// [`finish`](Screener::finish). Memory is kept from batch to batch: about 5 bytes per base of the largest one on the
+/// A screener has its own stream. Two screeners on two threads overlap the copies of one with the work of the other. A
+/// thread can prepare the next batch while the device decides the last one, between [`begin`](Screener::begin) and
+/// [`finish`](Screener::finish). Memory is kept from batch to batch: about 5 bytes per base of the largest batch on the
 /// device, and half a byte of pinned memory on the host.
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_sequence::gpu::Screener;
+/// use warpset_sequence::gpu::{Reads, Screener};
 /// use warpset_sequence::{Minimizers, Packed};
 /// use warpset_static::StaticSet;
 ///
@@ -113,10 +133,11 @@ struct Flight {
 /// minimizers.kmers_into(genome, &mut kmers);
 /// let filter = StaticSet::<u64>::builder().on(&device).build_from(&kmers)?;
 ///
-/// let mut reads = Packed::new();
-/// let starts = [&genome[10..50], b"TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"].map(|read| reads.push(read).start as u32);
+/// let mut packed = Packed::new();
+/// let starts = [&genome[10..50], b"TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"].map(|read| packed.push(read).start as u32);
 /// let mut screener = Screener::new(&device, minimizers)?;
-/// assert_eq!(screener.decide(&filter, &reads, &starts, 2, 0.01)?, [true, false]);
+/// let reads = Reads { packed: &packed, starts: &starts };
+/// assert_eq!(screener.decide(&filter, reads, 2, 0.01)?, [true, false]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -126,82 +147,75 @@ pub struct Screener {
     /// `None` after the device was lost.
     memory: Option<Room>,
     flight: Option<Flight>,
-    /// Minimizers of the last batch, and its positions.
+    /// Minimizers and positions of the last batch.
     last: Option<(usize, usize)>,
 }
 
 impl Screener {
-    /// A screener with a stream of its own.
+    /// Creates a screener with its own stream.
     ///
     /// # Errors
-    /// [`Error::Gpu`] if the driver gives no stream.
+    /// [`Error::Gpu`] if the driver creates no stream.
     pub fn new(device: &Device, minimizers: Minimizers) -> Result<Screener, Error> {
         let stream = device.new_stream()?;
         let memory = Some(Room::new(&stream)?);
         Ok(Screener { stream, minimizers, memory, flight: None, last: None })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Device {
         self.stream.device()
     }
 
-    /// Decides for each unit, which is a read or several that are decided together, whether it matches: at least one of
-    /// its different minimizers is in the filter, at least `hits`, and at least `share` of them. Unit `u` begins with word `starts[u]` of
-    /// the packed reads, the first one with word 0, and ends where the next one begins. Units without minimizers do not
-    /// match.
+    /// Decides for each read whether it matches: at least one of its different minimizers is in the filter, at least
+    /// `hits`, and at least `share` of them. Reads without minimizers do not match.
     ///
     /// # Errors
-    /// [`Error::InvalidUnits`] unless starts ascend from 0 and stay within the reads; [`Error::TooLong`];
-    /// errors of the filter; [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::InvalidStarts`] unless starts ascend from 0 and stay within the packed words; [`Error::TooLong`];
+    /// errors of the filter; [`Error::Gpu`], such as too little device memory.
     pub fn decide<F: MinimizerFilter>(
         &mut self,
         filter: &F,
-        reads: &Packed,
-        starts: &[u32],
+        reads: Reads<'_>,
         hits: u64,
         share: f64,
     ) -> Result<Vec<bool>, Error> {
-        match self.whole(filter, reads, starts, Wanted::Decisions { hits, share })? {
+        match self.whole(filter, reads, ScreenOutput::Decisions { hits, share })? {
             Answers::Decisions(decisions) => Ok(decisions.iter().map(|&decision| decision != 0).collect()),
             Answers::Counts(_) => Ok(Vec::new()),
         }
     }
 
-    /// What [`decide`](Screener::decide) goes by: for each unit its different minimizers, and those in the filter.
+    /// Counts the different minimizers of each read, and those in the filter.
     ///
     /// # Errors
     /// The errors of [`decide`](Screener::decide).
-    pub fn count<F: MinimizerFilter>(
-        &mut self,
-        filter: &F,
-        reads: &Packed,
-        starts: &[u32],
-    ) -> Result<Vec<Counts>, Error> {
-        match self.whole(filter, reads, starts, Wanted::Counts)? {
-            Answers::Counts(counts) => Ok(counts.iter().copied().map(Counts::from).collect()),
-            // No units.
+    pub fn count<F: MinimizerFilter>(&mut self, filter: &F, reads: Reads<'_>) -> Result<Vec<HitCounts>, Error> {
+        match self.whole(filter, reads, ScreenOutput::Counts)? {
+            Answers::Counts(counts) => Ok(counts.iter().copied().map(HitCounts::from).collect()),
+            // No reads.
             Answers::Decisions(_) => Ok(Vec::new()),
         }
     }
 
+    /// Sends a batch and waits for its answers.
     fn whole<F: MinimizerFilter>(
         &mut self,
         filter: &F,
-        reads: &Packed,
-        starts: &[u32],
-        wanted: Wanted,
+        reads: Reads<'_>,
+        output: ScreenOutput,
     ) -> Result<Answers<'_>, Error> {
-        // SAFETY: the filter is borrowed until the batch is finished; an error has waited.
-        unsafe { self.begin(filter, reads, starts, wanted)? };
+        // SAFETY: this function borrows the filter until `finish` has returned. If `begin` fails, it has waited for the
+        // stream.
+        unsafe { self.begin(filter, reads, output)? };
         self.finish(filter)
     }
 
-    /// Sends a batch to the device, as for [`decide`](Screener::decide), and returns before it is decided. Reads and
-    /// starts have been copied then. A batch that was begun before and not finished is forgotten.
+    /// Sends a batch to the device, as for [`decide`](Screener::decide), and returns before it is decided. By then the
+    /// reads have been copied. The answers of a batch that was begun and not finished are lost.
     ///
     /// # Errors
-    /// The errors of [`decide`](Screener::decide); nothing is on its way then.
+    /// The errors of [`decide`](Screener::decide); the stream is idle then.
     ///
     /// # Safety
     /// The filter stays allocated, and nothing writes it, until [`finish`](Screener::finish) has returned, the next
@@ -209,18 +223,18 @@ impl Screener {
     pub unsafe fn begin<F: MinimizerFilter>(
         &mut self,
         filter: &F,
-        reads: &Packed,
-        starts: &[u32],
-        wanted: Wanted,
+        reads: Reads<'_>,
+        output: ScreenOutput,
     ) -> Result<(), Error> {
         self.wait()?;
+        let Reads { packed, starts } = reads;
         let is_sound = starts.is_sorted()
             && starts.first().is_none_or(|&first| first == 0)
-            && starts.last().is_none_or(|&last| last as usize <= reads.words());
+            && starts.last().is_none_or(|&last| last as usize <= packed.words());
         if !is_sound {
-            return Err(Error::InvalidUnits { words: reads.words() });
+            return Err(Error::InvalidStarts { words: packed.words() });
         }
-        let positions = 32 * reads.words();
+        let positions = 32 * packed.words();
         if positions > super::MOST_POSITIONS {
             return Err(Error::TooLong { positions, most: super::MOST_POSITIONS });
         }
@@ -228,68 +242,69 @@ impl Screener {
             return Ok(());
         }
         let room = self.expected(positions);
-        // SAFETY: nothing was on its way any more; the rest is the caller's promise.
-        let queued = unsafe { self.send(filter, reads, starts, (wanted, room)) };
+        // SAFETY: `wait` left the stream idle; the caller keeps the filter as `send` demands.
+        let queued = unsafe { self.send(filter, reads, (output, room)) };
         if queued.is_err() {
-            // That it failed has been said.
+            // The first error is the one to report.
             let _ = self.wait();
         }
         queued
     }
 
-    /// Brings a batch to the device and queues all work on it. After an error something may be on its way.
+    /// Copies a batch to the device and queues all work on it. After an error some of the work may be queued.
     ///
     /// # Safety
-    /// The conditions of [`begin`](Screener::begin), and nothing is on its way.
+    /// The contract of [`begin`](Screener::begin), and the stream is idle.
     unsafe fn send<F: MinimizerFilter>(
         &mut self,
         filter: &F,
-        reads: &Packed,
-        starts: &[u32],
-        (wanted, room): (Wanted, usize),
+        reads: Reads<'_>,
+        (output, room): (ScreenOutput, usize),
     ) -> Result<(), Error> {
-        let sizes = Sizes { words: reads.words(), units: starts.len() };
-        let flight = Flight { sizes, wanted, room };
+        let sizes = Sizes::of(reads);
+        let flight = Flight { sizes, output, room };
         self.flight = Some(flight);
-        // SAFETY: the memory is kept until the stream has been waited for; the rest is the caller's promise.
+        // SAFETY: the stream is idle, by the contract. `self.flight` is set, so that every later use of the memory, and
+        // `drop`, waits for the stream first. The caller keeps the filter as `queue` demands.
         unsafe {
-            memory(&mut self.memory, &self.stream)?.bring(&self.stream, reads, starts)?;
+            memory(&mut self.memory, &self.stream)?.bring(&self.stream, reads)?;
             self.queue(filter, flight)
         }
     }
 
-    /// Waits for the batch that was begun, and says what came of each unit; no units if none was begun. The filter is
-    /// the one that it was begun with.
+    /// Waits for the batch that was begun, and returns one answer per read; none if no batch was begun. `filter` must
+    /// be the one of [`begin`](Screener::begin).
     ///
     /// # Errors
     /// The errors of [`decide`](Screener::decide).
     pub fn finish<F: MinimizerFilter>(&mut self, filter: &F) -> Result<Answers<'_>, Error> {
         let Some(mut flight) = self.flight else { return Ok(Answers::Decisions(&[])) };
-        let Sizes { words, units } = flight.sizes;
+        let Sizes { words, reads } = flight.sizes;
         loop {
             self.wait()?;
             let results = &memory(&mut self.memory, &self.stream)?.results;
-            let count = results[if flight.wanted == Wanted::Counts { units } else { 0 }] as usize;
+            let count = results[if flight.output == ScreenOutput::Counts { reads } else { 0 }] as usize;
             self.last = Some((count, 32 * words));
             if count <= flight.room {
                 break;
             }
-            // More than the batches before had: again, with room for all of them.
+            // More minimizers than estimated: run again with room for all of them.
             flight.room = count;
-            // SAFETY: the batch is on the device; this call waits for all of it, whatever happens.
+            // SAFETY: the batch is on the device, and this function borrows the filter until it has waited for the
+            // stream, also after an error.
             if let Err(error) = unsafe { self.queue(filter, flight) } {
                 let _ = self.wait();
                 return Err(error);
             }
         }
         let results = &memory(&mut self.memory, &self.stream)?.results;
-        Ok(match flight.wanted {
-            Wanted::Decisions { .. } => Answers::Decisions(&bytemuck::cast_slice(&results[1..])[..units]),
-            Wanted::Counts => Answers::Counts(&results[..units]),
+        Ok(match flight.output {
+            ScreenOutput::Decisions { .. } => Answers::Decisions(&bytemuck::cast_slice(&results[1..])[..reads]),
+            ScreenOutput::Counts => Answers::Counts(&results[..reads]),
         })
     }
 
-    /// Waits until nothing is on its way any more.
+    /// Waits until the stream is idle.
     fn wait(&mut self) -> Result<(), Error> {
         if self.flight.take().is_some()
             && let Err(error) = self.stream.synchronize()
@@ -303,8 +318,8 @@ impl Screener {
         Ok(())
     }
 
-    /// How many minimizers there will be at most in so many positions: as many as in the last batch, and a few more; of
-    /// random bases, two in `w + 1` k-mers and a quarter more.
+    /// Estimates the minimizers in `positions` positions from above: the density of the last batch plus 1/16, or for
+    /// the first batch that of random bases, 2 in `w + 1` k-mers, plus 1/4.
     fn expected(&self, positions: usize) -> usize {
         let expected = match self.last {
             Some((count, before)) if before > 0 => {
@@ -319,22 +334,23 @@ impl Screener {
     /// Queues all work on a batch that is on the device.
     ///
     /// # Safety
-    /// The filter stays allocated and is not written until the stream has passed this work.
+    /// The filter stays allocated, and nothing writes it, until the stream has passed this work.
     unsafe fn queue<F: MinimizerFilter>(&mut self, filter: &F, flight: Flight) -> Result<(), Error> {
         self.flight = Some(flight);
-        let Flight { sizes, wanted, room } = flight;
-        let (units, places) = (sizes.units, (2 * room).next_power_of_two());
+        let Flight { sizes, output: wanted, room } = flight;
+        let (reads, places) = (sizes.reads, (2 * room).next_power_of_two());
         let resident = (self.stream.device().properties().multiprocessors * RESIDENT) as usize;
-        // No larger than fits on the device several times.
+        // At most `RESIDENT` blocks per multiprocessor.
         let grid = |items: usize| LaunchConfig::new(items.div_ceil(BLOCK as usize).clamp(1, resident) as u32, BLOCK);
         let (stream, memory) = (&self.stream, memory(&mut self.memory, &self.stream)?);
         memory.expect(stream, room, places)?;
         let Room { input, results, output, positions, kmers, answers, slots } = memory;
         stream.fill_bytes(output.slice_mut(..sizes.decisions_at()), 0)?;
         let (text, starts) = (input.text(sizes)?, input.starts(sizes)?);
-        // SAFETY: a count and a decision per unit; room for as many minimizers as are asked for, of which the kernel
-        // looks at those that were found; starts have been looked at; twice as many slots as minimizers, all free. The
-        // memory is this screener's, which waits before it goes; the filter is the caller's promise.
+        // SAFETY: `Sizes` lays out one count and one decision per read. Positions, k-mers and answers have `room`
+        // items, and kernels read at most the number found, cut to `room`. `begin` checked the starts. The table has at
+        // least `2 * room` slots, all set to free. The buffers belong to this screener, which waits for the stream
+        // before they are freed; the caller keeps the filter.
         unsafe {
             let count = output.slice_mut(sizes.count_at()..sizes.decisions_at());
             self.minimizers.find_async(stream, text, positions.slice_mut(..room), kmers.slice_mut(..room), count)?;
@@ -348,7 +364,7 @@ impl Screener {
                     count: output.slice(sizes.count_at()..).global(),
                     room,
                     starts: starts.global(),
-                    units: units as u32,
+                    units: reads as u32,
                     slots: slots.global_mut(),
                     mask: places as u64 - 1,
                     counts: output.global_mut(),
@@ -356,14 +372,14 @@ impl Screener {
                 kernel.launch(stream, grid(room))?;
             }
             match wanted {
-                Wanted::Decisions { hits, share } => {
+                ScreenOutput::Decisions { hits, share } => {
                     let to = output.global_mut().at(sizes.decisions_at()).cast();
-                    let kernel = sequence_decide { counts: output.global(), units, hits, share, decisions: to };
-                    kernel.launch(stream, grid(units))?;
+                    let kernel = sequence_decide { counts: output.global(), units: reads, hits, share, decisions: to };
+                    kernel.launch(stream, grid(reads))?;
                     let found = output.slice(sizes.count_at()..sizes.output());
                     stream.download_async(found, &mut results[..found.len()])?;
                 }
-                Wanted::Counts => {
+                ScreenOutput::Counts => {
                     let found = output.slice(..sizes.decisions_at());
                     stream.download_async(found, &mut results[..found.len()])?;
                 }
@@ -373,7 +389,7 @@ impl Screener {
     }
 }
 
-/// The memory; new, if it was left to a device that was lost.
+/// Returns the memory, or new memory after the device was lost.
 fn memory<'m>(memory: &'m mut Option<Room>, stream: &Stream) -> Result<&'m mut Room, Error> {
     match memory {
         Some(memory) => Ok(memory),
@@ -383,7 +399,7 @@ fn memory<'m>(memory: &'m mut Option<Room>, stream: &Stream) -> Result<&'m mut R
 
 impl Drop for Screener {
     fn drop(&mut self) {
-        // Memory that a lost device may access has been left to it.
+        // After an error `wait` has leaked the memory that a lost device may still access.
         let _ = self.wait();
     }
 }

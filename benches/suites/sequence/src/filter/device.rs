@@ -13,7 +13,7 @@ use bench_frame::clock::Effort;
 use bench_frame::gpu_limits::{self, GpuAccess};
 use bench_frame::suite::{Session, Step, Target, Threads, sizes_on};
 
-/// K-mers of filters in the L2 cache, and beyond it.
+/// Returns k-mers of filters in the L2 cache, and beyond it.
 fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match effort {
         _ if device.is_emulator() => &[10_000],
@@ -26,7 +26,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
 /// Sizes up to which ready k-mers are asked too.
 const MOST_READY: usize = 1 << 28;
 
-/// One step per size.
+/// Makes one step per size.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     sizes_on(device, sizes(device, effort), |n| format!("sequence filter: {n} k-mers"), measure)
 }
@@ -39,9 +39,9 @@ fn measure(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<(
     let (bases, breaks) = (device.from_slice(packed.bases())?, device.from_slice(packed.breaks())?);
     let mut found = device.alloc_zeroed::<u32>(packed.bases().len())?;
     let (stream, target) = (device.new_stream()?, Target::Gpu(device.clone()));
-    let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).on(device).build()?;
-    let (bytes, bits) = (filter.memory_bytes() as usize, filter.bits_per_kmer(n as u64));
-    let mut empty = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).on(device).build()?;
+    let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_key(BITS).on(device).build()?;
+    let (bytes, bits) = (filter.memory_bytes() as usize, filter.bits_per_key(n as u64));
+    let mut empty = SequenceFilter::builder(n as u64).k(K as u32).bits_per_key(BITS).on(device).build()?;
     let cell = std::cell::RefCell::new(&mut empty);
     let clear = || Ok(cell.borrow_mut().clear()?);
     // SAFETY, of all that is queued below: all memory lives until the stream has been waited for, and nothing else uses
@@ -91,7 +91,7 @@ fn measure(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<(
     if n <= MOST_READY { of_kmers(session, device, &own, &others) } else { Ok(()) }
 }
 
-/// Our split-block filter of k-mers that are there as numbers.
+/// Measures our split-block filter of ready k-mers.
 fn of_kmers(session: &mut Session, device: &Device, own: &[u8], others: &[u8]) -> anyhow::Result<()> {
     let (keys, asked): (Vec<u64>, Vec<u64>) = (canonical_kmers(own).collect(), canonical_kmers(others).collect());
     let (n, stream, target) = (keys.len(), device.new_stream()?, Target::Gpu(device.clone()));

@@ -2,7 +2,7 @@
 
 use bench_frame::input::genome::canonical_kmers;
 use fastbloom::BloomFilter;
-use warpset::bloom::SplitBlockBloom;
+use warpset::bloom::{Filter, Insert, SplitBlockBloom};
 use warpset::sequence::SequenceFilter;
 
 use super::{BITS, K, READ, letters, row};
@@ -13,7 +13,7 @@ use bench_frame::suite::{Session, Step, Target, Threads};
 /// K-mers that are asked for.
 const ASKED: usize = 1 << 22;
 
-/// One step per size.
+/// Makes one step per size.
 pub fn steps(effort: Effort) -> Vec<Step> {
     let sizes: &[usize] = match effort {
         Effort::Quick => &[1 << 21],
@@ -31,7 +31,7 @@ fn measure(session: &mut Session, n: usize) -> anyhow::Result<()> {
     let present: Vec<&[u8]> = own[..asked.min(n)].chunks(READ).collect();
     let kmers_of = |reads: &[&[u8]]| reads.iter().map(|read| (read.len() + 1).saturating_sub(K)).sum::<usize>();
     for &threads in session.threads(true) {
-        let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_kmer(BITS).build()?;
+        let mut filter = SequenceFilter::builder(n as u64).k(K as u32).bits_per_key(BITS).build()?;
         let clear = |filter: &mut SequenceFilter| {
             filter.clear();
             Ok(())
@@ -42,12 +42,12 @@ fn measure(session: &mut Session, n: usize) -> anyhow::Result<()> {
         })?;
         let mut hits = Vec::new();
         let absent = session.time(threads, &mut hits, |hits| {
-            *hits = filter.count_bulk(&reads);
+            *hits = filter.count_bulk(&reads)?;
             Ok(())
         })?;
         let passed: u64 = hits.iter().map(|hits| hits.found).sum();
         let found = session.time(threads, &mut hits, |hits| {
-            *hits = filter.count_bulk(&present);
+            *hits = filter.count_bulk(&present)?;
             Ok(())
         })?;
         let right = hits.iter().all(|hits| hits.found == hits.kmers) && passed as f64 <= 1e-4 * asked as f64;
@@ -59,7 +59,7 @@ fn measure(session: &mut Session, n: usize) -> anyhow::Result<()> {
         for (operation, n_of, seconds) in times {
             let mut row = row(operation, n_of, seconds, n).by("from letters", false);
             row.fpr = Some(passed as f64 / kmers_of(&reads) as f64);
-            row.bits_per_item = Some(filter.bits_per_kmer(n as u64));
+            row.bits_per_item = Some(filter.bits_per_key(n as u64));
             session.add(&Target::Cpu, threads, row, right);
         }
         of_kmers(session, threads, &own, &others)?;
@@ -72,19 +72,19 @@ fn of_kmers(session: &mut Session, threads: Threads, own: &[u8], others: &[u8]) 
     let (keys, asked): (Vec<u64>, Vec<u64>) = (canonical_kmers(own).collect(), canonical_kmers(others).collect());
     let mut filter = SplitBlockBloom::builder(keys.len() as u64).bits_per_key(BITS).build()?;
     let clear = |filter: &mut SplitBlockBloom| {
-        filter.clear();
+        filter.clear()?;
         Ok(())
     };
     let insert = session.time_after(threads, &mut filter, clear, |filter| {
-        filter.insert_bulk(&keys);
+        filter.insert_bulk(&keys)?;
         Ok(())
     })?;
     let mut passed = 0;
     let absent = session.time(threads, &mut passed, |passed| {
-        *passed = filter.count_contained_bulk(&asked);
+        *passed = filter.count_contained_bulk(&asked)?;
         Ok(())
     })?;
-    let right = filter.count_contained_bulk(&keys) == keys.len();
+    let right = filter.count_contained_bulk(&keys)? == keys.len();
     for (operation, n, seconds) in [("insert", keys.len(), insert), ("contains miss", asked.len(), absent)] {
         let mut row = row(operation, n, seconds, keys.len()).by("split-block Bloom filter of ready k-mers", false);
         row.fpr = Some(passed as f64 / asked.len() as f64);

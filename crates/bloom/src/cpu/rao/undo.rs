@@ -23,7 +23,7 @@ impl Undo {
     pub(super) fn roll_back(self, filter: &mut RaoBloom) {
         filter.layout = self.layout;
         if self.was_empty {
-            filter.clear();
+            filter.reset();
         }
         let bucket_words = self.layout.shape().bucket_words as usize;
         for Saved { buckets, words } in &self.copies {

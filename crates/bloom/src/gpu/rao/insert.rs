@@ -5,7 +5,7 @@ use warpset_kernels::batch::keys::KeySlice;
 
 use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::{BATCH, RaoInsertion};
-use crate::{Error, Key};
+use crate::{Error, Insert, Key};
 
 /// What insertions are called in errors.
 pub(super) const INSERTION: &str = "an insertion into a Bloom filter";
@@ -92,7 +92,7 @@ impl RaoBloom {
 
     /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the
     /// filter was empty, the build starts again with another first-level hash, 16 of them at most, as in
-    /// [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk). On an error the filter is as it was.
+    /// `insert_bulk`. On an error the filter is as it was.
     ///
     /// # Errors
     /// [`Error::BucketOverflow`], [`Error::Gpu`].
@@ -110,17 +110,20 @@ impl RaoBloom {
             })
         })
     }
+}
 
-    /// Inserts all keys; those of the next batch travel while the kernels work on the one before. Keys of any kind;
-    /// those that are no integers are hashed on the host, because 8 bytes per key then cross the bus instead of the
-    /// whole key.
+impl Insert for RaoBloom {
+    type Inserted = ();
+
+    /// Inserts all keys; those of the next batch travel while the kernels work on the one before. Keys that are no
+    /// integers are hashed on the host: 8 bytes per key cross the bus instead of the whole key.
     ///
-    /// A bucket can overflow: the filter comes out as [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk)
-    /// would leave it, restarts and errors included. On an error for want of memory it is as it was.
+    /// A bucket can overflow: the result equals that of [`cpu::RaoBloom`](crate::cpu::RaoBloom), restarts and errors
+    /// included. If memory runs out, the filter is unchanged.
     ///
     /// # Errors
     /// [`Error::BucketOverflow`], [`Error::Gpu`].
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -153,5 +156,9 @@ impl RaoBloom {
                 Ok(())
             })
         })
+    }
+    warpset_base::by_inherent! {
+        fn clear(&mut self) -> Result<(), Error>;
+        fn merge(&mut self, other: &Self) -> Result<(), Error>;
     }
 }

@@ -19,7 +19,7 @@ use super::super::test_and_insert::{claim_words, emptied};
 use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::insert::{HostKeys, INSERTION};
 use super::{BatchScratch, LiveKeys, RaoInsertion, no_string_hashes, parameters};
-use crate::{Error, Key};
+use crate::{Error, Key, TestAndInsert};
 
 /// Device memory for sub-batches, allocated and freed in the order of a stream.
 struct StepScratch<'s> {
@@ -135,7 +135,7 @@ impl RaoBloom {
     }
 
     /// Queues the insertion of `keys`, all or none; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that
-    /// of [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), but for another
+    /// of [`TestAndInsert::test_and_insert_bulk`], but for another
     /// first-level hash: see [`RaoBloom::insert_async`], which also says what comes back. If the insertion is undone,
     /// the answers mean nothing.
     ///
@@ -226,7 +226,7 @@ impl RaoBloom {
 
     /// Inserts keys on the device, all or none, and waits; answer `i` becomes 1 if key `i` was new, 0 if not. The rule,
     /// restarts and errors are those of
-    /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk).
+    /// [`TestAndInsert::test_and_insert_bulk`].
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device; an overflow. The filter
@@ -297,25 +297,14 @@ impl RaoBloom {
             Ok(())
         })
     }
+}
 
-    /// Inserts all keys and says which were new; the rule is that of
-    /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), with the same answers.
-    ///
-    /// On an error the filter is as it was.
-    ///
-    /// # Errors
-    /// [`Error::BucketOverflow`], [`Error::Gpu`].
-    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.test_and_insert_bulk_into(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+impl TestAndInsert for RaoBloom {
+    /// On an error the filter is unchanged and `new` has unspecified values.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::Gpu`].
-    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+    fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         if keys.is_empty() {
             return Ok(());

@@ -24,11 +24,11 @@ fn behaves_as_on_the_host<K: Key + Clone>(devices: &Devices, builder: &Builder<S
     let mut on_host = builder.build().unwrap();
     let mut filter = builder.sharded_on(devices).build().unwrap();
     for part in held.chunks(held.len().div_ceil(2).max(1)) {
-        on_host.insert_bulk(part);
+        on_host.insert_bulk(part).unwrap();
         filter.insert_bulk(part).unwrap();
         assert!(filter.to_host().unwrap() == on_host);
     }
-    let expected = on_host.contains_bulk(keys);
+    let expected = on_host.contains_bulk(keys).unwrap();
     assert!(expected[..held.len()].iter().all(|&yes| yes));
     assert_eq!(filter.contains_bulk(keys).unwrap(), expected);
     assert_eq!(filter.contains_bitmap_bulk(keys).unwrap(), Bitmap::from_bools(&expected));

@@ -12,7 +12,7 @@ use warpset_simt::GlobalMut;
 
 use crate::Error;
 use crate::consensus::find::Tasks;
-use crate::gpu::{AttemptError, FoundCodes, Reported, Sorted, covering};
+use crate::gpu::{AttemptError, EncodedBuckets, SearchProgress, Sorted, covering};
 
 /// Blocks that a multiprocessor has at a time: as many as the kernel's launch bounds say.
 const BLOCKS: u32 = 12;
@@ -68,7 +68,7 @@ impl DeviceSearch {
         sorted: Sorted,
         base: u64,
         mut keys_before: DeviceSliceMut<'_, u64>,
-        reported: &mut Reported<'_>,
+        reported: &mut SearchProgress<'_>,
     ) -> Result<Found, AttemptError> {
         let buckets = sorted.buckets;
         let mut first_bit = stream.alloc_uninit::<u64>(buckets + 1)?;
@@ -112,7 +112,7 @@ impl DeviceSearch {
         first_bit: &DeviceVec<u64>,
         largest: u32,
         words: &mut DeviceVec<u64>,
-        reported: &mut Reported<'_>,
+        reported: &mut SearchProgress<'_>,
     ) -> Result<Option<u32>, AttemptError> {
         let buckets = sorted.buckets;
         let plan = SearchPlan {
@@ -178,7 +178,7 @@ fn slots(stream: &Stream, words: u64, buckets: usize) -> Result<(DeviceVec<u64>,
     }
 }
 
-impl FoundCodes for Found {
+impl EncodedBuckets for Found {
     fn largest(&self) -> u32 {
         self.largest
     }
@@ -190,7 +190,7 @@ impl FoundCodes for Found {
         least: &mut DeviceVec<u64>,
     ) -> Result<(), Error> {
         let (buckets, before) = (self.first_bit.len() - 1, bits_before.global_mut());
-        // SAFETY: there are words of `least` for all buckets; the rest is the caller's promise.
+        // SAFETY: there are words of `least` for all buckets; the rest is this function's contract.
         unsafe {
             consensus_bits {
                 bounds: self.bounds.global(),
@@ -213,7 +213,7 @@ impl FoundCodes for Found {
         words: GlobalMut<u64>,
     ) -> Result<(), Error> {
         let n = self.words.len();
-        // SAFETY: all bits of the codes have a place; the rest is the caller's promise.
+        // SAFETY: all bits of the codes have a place; the rest is this function's contract.
         unsafe {
             consensus_words { from: self.words.global(), n, base: bits_before.global(), origin, words }
                 .launch(stream, covering(stream.device(), n))?;

@@ -3,7 +3,7 @@
 use super::one_by_one::OneByOne;
 use super::portable::Portable;
 use super::walk::{self, Extent, Scratch};
-use super::{Buckets, Simd, Trees, Unsolved};
+use super::{Buckets, SearchFailure, Simd, Trees};
 use crate::build::work_stealing;
 use warpset_core::recsplit::{Level, Remix};
 
@@ -60,7 +60,7 @@ impl CpuFinder {
         extent: Extent,
         numbers: &mut [u64],
         scratch: &mut Scratch,
-    ) -> Result<(), Unsolved> {
+    ) -> Result<(), SearchFailure> {
         match self.instructions {
             Instructions::OneByOne => walk::find(OneByOne, trees, buckets, extent, numbers, scratch),
             Instructions::Portable => walk::find(Portable, trees, buckets, extent, numbers, scratch),
@@ -80,7 +80,7 @@ impl CpuFinder {
         depth: u32,
         numbers: &mut [u64],
         scratch: &mut Scratch,
-    ) -> Result<(), Unsolved> {
+    ) -> Result<(), SearchFailure> {
         let len = keys.len();
         let node = &trees.nodes()[len];
         let roots_only = node.fanout > 0 && trees.works[len] >= self.share_from;
@@ -116,7 +116,7 @@ impl CpuFinder {
         Buckets { keys, bounds }: Buckets,
         mut numbers: &mut [u64],
         scratch: &mut Scratch,
-    ) -> Result<(), Unsolved> {
+    ) -> Result<(), SearchFailure> {
         let is_shared = |bucket: &usize| {
             let len = bounds[bucket + 1] - bounds[*bucket];
             trees.works[len as usize] >= self.share_from
@@ -128,13 +128,13 @@ impl CpuFinder {
             let before = &bounds[begin..=bucket];
             let (numbers_before, rest) = numbers.split_at_mut(trees.count(before)?);
             let (own, rest) = rest.split_at_mut(trees.count(&bounds[bucket..bucket + 2])?);
-            let failed = |unsolved: Unsolved| Unsolved { bucket: begin + unsolved.bucket };
+            let failed = |unsolved: SearchFailure| SearchFailure { bucket: begin + unsolved.bucket };
             self.walk(trees, Buckets { keys, bounds: before }, TREES, numbers_before, scratch).map_err(failed)?;
             let keys = &mut keys[bounds[bucket] as usize..bounds[bucket + 1] as usize];
-            self.share(trees, keys, 0, own, scratch).map_err(|_| Unsolved { bucket })?;
+            self.share(trees, keys, 0, own, scratch).map_err(|_| SearchFailure { bucket })?;
             (numbers, begin) = (rest, bucket + 1);
         }
-        let failed = |unsolved: Unsolved| Unsolved { bucket: begin + unsolved.bucket };
+        let failed = |unsolved: SearchFailure| SearchFailure { bucket: begin + unsolved.bucket };
         self.walk(trees, Buckets { keys, bounds: &bounds[begin..] }, TREES, numbers, scratch).map_err(failed)
     }
 }
@@ -186,8 +186,8 @@ mod tests {
             let mut numbers = vec![0; trees.count(&bounds).unwrap()];
             let buckets = Buckets { keys: &mut keys, bounds: &bounds };
             let found = finder.find(&trees, buckets, &mut numbers, &mut Scratch::default());
-            assert_eq!(found, Err(Unsolved { bucket: 2 }));
+            assert_eq!(found, Err(SearchFailure { bucket: 2 }));
         }
-        assert_eq!(trees.count(&[0, 3, 34, 40]), Err(Unsolved { bucket: 1 }));
+        assert_eq!(trees.count(&[0, 3, 34, 40]), Err(SearchFailure { bucket: 1 }));
     }
 }

@@ -4,7 +4,7 @@
 //! child, so that keys that a bucket brings sorted by rotation group stay sorted all the way down.
 
 use super::node::{NoSolution, NodeSearch, Task};
-use super::{Buckets, Trees, Unsolved};
+use super::{Buckets, SearchFailure, Trees};
 use warpset_core::recsplit::candidate::{Candidate, child_of_hash, start_of};
 use warpset_core::recsplit::hash;
 use warpset_core::recsplit::{Level, Node};
@@ -52,7 +52,7 @@ pub(super) fn find<S: NodeSearch>(
     Extent { depth, roots_only }: Extent,
     numbers: &mut [u64],
     Scratch { moves, stack }: &mut Scratch,
-) -> Result<(), Unsolved> {
+) -> Result<(), SearchFailure> {
     let nodes = trees.nodes();
     let mut numbers = numbers.iter_mut();
     for (bucket, bounds) in bounds.windows(2).enumerate() {
@@ -65,7 +65,7 @@ pub(super) fn find<S: NodeSearch>(
                 continue;
             }
             let keys = &mut keys[start as usize..(start + len) as usize];
-            let number = solve(search, trees, node, keys, depth, moves).map_err(|_| Unsolved { bucket })?;
+            let number = solve(search, trees, node, keys, depth, moves).map_err(|_| SearchFailure { bucket })?;
             if let Some(place) = numbers.next() {
                 *place = number;
             }

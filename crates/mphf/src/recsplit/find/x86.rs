@@ -3,7 +3,7 @@
 use super::node::{NoSolution, NodeSearch, Task};
 use super::simd_leaf::by_leaf_size;
 use super::walk::{self, Extent, Scratch};
-use super::{Buckets, Trees, Unsolved, simd_leaf, simd_splitting};
+use super::{Buckets, SearchFailure, Trees, simd_leaf, simd_splitting};
 use crate::u32_vector::x86::{V256, V512};
 
 macro_rules! instance {
@@ -26,7 +26,7 @@ macro_rules! instance {
                 extent: Extent,
                 numbers: &mut [u64],
                 scratch: &mut Scratch,
-            ) -> Result<(), Unsolved> {
+            ) -> Result<(), SearchFailure> {
                 #[target_feature(enable = $features)]
                 fn find(
                     this: $name,
@@ -35,7 +35,7 @@ macro_rules! instance {
                     extent: Extent,
                     numbers: &mut [u64],
                     scratch: &mut Scratch,
-                ) -> Result<(), Unsolved> {
+                ) -> Result<(), SearchFailure> {
                     walk::find(this, trees, buckets, extent, numbers, scratch)
                 }
                 // SAFETY: a value of this type exists, so the processor has the features.

@@ -10,7 +10,7 @@ use warpset_simt::GlobalMut;
 use super::rows::Rows;
 use super::sizes::Sizes;
 use crate::Error;
-use crate::gpu::{FoundCodes, Sorted};
+use crate::gpu::{EncodedBuckets, Sorted};
 use crate::recsplit::find::Trees;
 
 /// Numbers of a bucket from which on a whole warp takes it.
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-impl FoundCodes for Found {
+impl EncodedBuckets for Found {
     fn largest(&self) -> u32 {
         self.sizes.largest
     }
@@ -115,7 +115,7 @@ impl FoundCodes for Found {
                 .launch(stream, self.config())?
             };
         }
-        // SAFETY: there are rows for all buckets, numbers for all nodes; the rest is the caller's promise.
+        // SAFETY: there are rows for all buckets, numbers for all nodes; the rest is this function's contract.
         unsafe {
             match self.lanes {
                 Lanes::Few => launch!(recsplit_encode_few),

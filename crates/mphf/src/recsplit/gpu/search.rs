@@ -1,21 +1,21 @@
 //! Finding the numbers of trees on a device: all buckets at once, list by list.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4
-//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams: `per_bucket`, for comparison. Here
+//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams (`benches/papers/mphf`). Here
 //! the roots of all buckets are put into lists first; a launch solves a list, another one moves the keys of its
 //! splittings to their children and appends these to the lists that come later. So there are as many launches as lists,
 //! whatever the number of buckets, and small nodes fill the device as large ones do. [`launches`] has them.
 
+mod by_bucket;
 mod launches;
-#[cfg(feature = "papers")]
-mod per_bucket;
 
 use super::Strategy;
 use super::node_lists::{List, Lists, Search};
 use crate::Error;
-use crate::kind::Unsolved;
+use crate::kind::SearchFailure;
 use crate::progress::Interrupted;
 use crate::recsplit::find::Trees;
+pub use by_bucket::{BucketPlan, BucketSearch, BucketWork};
 use launches::{AllKeys, Part, Work};
 use warpset_core::recsplit::{Node, Remix};
 use warpset_gpu::{DeviceVec, GpuError, Stream};
@@ -101,7 +101,7 @@ pub(super) fn find(
     buckets: Buckets<'_>,
     numbers: &mut DeviceVec<u64>,
     report: Report<'_>,
-) -> Result<Result<(), Unsolved>, Error> {
+) -> Result<Result<(), SearchFailure>, Error> {
     match trees.trees.remix {
         Remix::Bits32 => find_with::<u32>(stream, strategy, trees, buckets, numbers, report),
         Remix::Bits64 => find_with::<u64>(stream, strategy, trees, buckets, numbers, report),
@@ -149,7 +149,7 @@ fn find_with<M: SearchMix>(
     buckets: Buckets<'_>,
     numbers: &mut DeviceVec<u64>,
     report: Report<'_>,
-) -> Result<Result<(), Unsolved>, Error> {
+) -> Result<Result<(), SearchFailure>, Error> {
     let Buckets { lows, bounds, first_number } = buckets;
     let sizes = trees.sizes(stream, bounds, bounds.len().saturating_sub(1))?;
     let (known, larger) = sizes.split_at(trees.trees.nodes().len());
@@ -171,15 +171,13 @@ fn find_with<M: SearchMix>(
         // SAFETY: the stream is waited for below, or these are freed in its order; the buckets have their keys and
         // numbers there.
         Strategy::AllBuckets => unsafe { all_buckets::<M>(stream, trees, all, (bounds, first_number), known, report)? },
-        // SAFETY: as for all buckets together, for the stream waits for those of the buckets.
-        #[cfg(feature = "papers")]
-        Strategy::PerBucket => unsafe { per_bucket::find::<M>(stream, trees, all, (bounds, first_number), known)? },
+        Strategy::By(solve) => solve(&BucketSearch { stream, trees, all, bounds, first_number, known })?,
     }
     let mut failed = [NO_FAILURE];
     stream.download(&failure, &mut failed)?;
     match failed[0] {
         NO_FAILURE => Ok(Ok(())),
-        key => Ok(Err(Unsolved { bucket: bucket_of_key(bounds, key)? })),
+        key => Ok(Err(SearchFailure { bucket: bucket_of_key(bounds, key)? })),
     }
 }
 
@@ -199,8 +197,8 @@ unsafe fn all_buckets<M: SearchMix>(
     if plan.items == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's promise.
-    let mut work = unsafe { Work::new(stream, trees, Strategy::AllBuckets, all, plan.items)? };
+    // SAFETY: this function's contract.
+    let mut work = unsafe { Work::new(stream, trees, all, plan.items)? };
     stream.upload(&mut work.cursors, &plan.firsts)?;
     work.roots(bounds.as_slice(), first_number.as_slice())?;
     let works = trees.lists.works(&trees.trees, &plan.lengths);
@@ -247,7 +245,7 @@ impl Plan {
     }
 
     /// The lists that have nodes, in the order in which they are solved.
-    fn parts<'a>(&'a self, trees: &'a DeviceTrees) -> impl Iterator<Item = (&'a List, Part)> {
+    fn parts<'t>(&self, trees: &'t DeviceTrees) -> impl Iterator<Item = (&'t List, Part)> {
         let part =
             |number: usize| Part { number, first: self.firsts[number] as usize, count: self.lengths[number] as usize };
         let all = trees.lists.all().iter().enumerate();
@@ -257,10 +255,10 @@ impl Plan {
 
 /// The first bucket that has as many keys as `known` or more.
 #[cold]
-fn too_large(bounds: &DeviceVec<u32>, known: usize) -> Result<Unsolved, GpuError> {
+fn too_large(bounds: &DeviceVec<u32>, known: usize) -> Result<SearchFailure, GpuError> {
     let bounds = bounds.to_vec()?;
     let is_too_large = |of: &[u32]| (of[1] - of[0]) as usize >= known;
-    Ok(Unsolved { bucket: bounds.windows(2).position(is_too_large).unwrap_or(0) })
+    Ok(SearchFailure { bucket: bounds.windows(2).position(is_too_large).unwrap_or(0) })
 }
 
 /// The bucket of the key at this position.

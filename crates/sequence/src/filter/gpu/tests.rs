@@ -1,4 +1,4 @@
-//! Filters on devices against those on the host: the same bytes, the same answers.
+//! Filters on devices compared with those on the host: equal bytes, equal answers.
 
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Device, GpuError};
@@ -6,20 +6,20 @@ use warpset_kernels::sequence::tile::OWN_WORDS;
 
 use crate::filter::tests::{SHAPES, reads};
 use crate::filter::view::random_letters;
-use crate::{Bitmap, Error, PackedSequences, SequenceFilter, SequenceFilterLayout, Threshold, gpu};
+use crate::{Bitmap, Error, Layout, PackedSequences, SequenceFilter, Threshold, gpu};
 
-/// Positions that a block of threads answers for, and a warp.
+/// Positions per thread block, and per warp.
 const TILE: usize = 32 * OWN_WORDS;
 const WARP: usize = TILE / 8;
 
-/// One sequence after the other, with a line end after each.
+/// Joins sequences, each followed by a line end.
 fn joined(sequences: &[Vec<u8>]) -> Vec<u8> {
     sequences.iter().flat_map(|sequence| sequence.iter().copied().chain([b'\n'])).collect()
 }
 
-fn is_as_on_the_host(device: &Device, layout: SequenceFilterLayout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
+fn is_as_on_the_host(device: &Device, layout: Layout, stored: &[Vec<u8>], asked: &[Vec<u8>]) {
     let mut host = SequenceFilter::with_layout(layout).unwrap();
-    host.insert_bulk(stored);
+    host.insert_bulk(stored).unwrap();
     let empty = || gpu::SequenceFilter::with_layout(device, layout).unwrap();
     let mut filter = empty();
     filter.insert_bulk(stored).unwrap();
@@ -35,11 +35,15 @@ fn is_as_on_the_host(device: &Device, layout: SequenceFilterLayout, stored: &[Ve
     assert!(from_packed.to_host().unwrap() == host, "{layout:?}");
 
     for reads in [stored, asked] {
-        assert_eq!(filter.contains_windows_bulk(reads).unwrap(), host.contains_windows_bulk(reads), "{layout:?}");
-        assert_eq!(filter.count_bulk(reads).unwrap(), host.count_bulk(reads), "{layout:?}");
+        assert_eq!(
+            filter.contains_windows_bulk(reads).unwrap(),
+            host.contains_windows_bulk(reads).unwrap(),
+            "{layout:?}"
+        );
+        assert_eq!(filter.count_bulk(reads).unwrap(), host.count_bulk(reads).unwrap(), "{layout:?}");
         let threshold = Threshold::at_least(2).and_fraction(0.5).unwrap();
-        assert_eq!(filter.matches_bulk(reads, threshold).unwrap(), host.matches_bulk(reads, threshold));
-        // All letters in one piece of memory, at any address.
+        assert_eq!(filter.matches_bulk(reads, threshold).unwrap(), host.matches_bulk(reads, threshold).unwrap());
+        // All letters in one allocation, at any alignment.
         let letters = joined(reads);
         for skip in [0, 5] {
             let letters = &letters[skip.min(letters.len())..];
@@ -64,18 +68,18 @@ fn devices_have_the_bytes_and_answers_of_the_host() {
             if is_sanitized() && i % 3 != 1 {
                 continue;
             }
-            let layout = SequenceFilterLayout::new(k, s, m, [1, 300, 20][i % 3]).unwrap();
+            let layout = Layout::new(k, s, m, [1, 300, 20][i % 3]).unwrap();
             is_as_on_the_host(&device, layout, &reads(12, 300, i as u64), &reads(6, 200, !(i as u64)));
         }
     }
 }
 
-/// Sequences that end before and after the borders of warps and tiles.
+/// Checks sequences that end before and after the borders of warps and tiles.
 #[test]
 fn borders_of_warps_and_tiles() {
     for device in devices(2) {
         for (k, s, m) in [(31, 26, 16), (32, 20, 20), (9, 9, 4)] {
-            let layout = SequenceFilterLayout::new(k, s, m, 2000).unwrap();
+            let layout = Layout::new(k, s, m, 2000).unwrap();
             let around = |border: usize| [border - 1, border, border + 1, border + k as usize];
             let mut lengths: Vec<usize> = [32, WARP, TILE].into_iter().flat_map(around).collect();
             if device.is_emulator() || is_sanitized() {
@@ -92,7 +96,7 @@ fn borders_of_warps_and_tiles() {
     }
 }
 
-/// Several chunks of the host's sequences at a size that a device takes at once.
+/// Checks several chunks of host sequences at sizes that a device takes at once.
 #[test]
 fn larger_filters() {
     for device in devices(3) {
@@ -104,12 +108,12 @@ fn larger_filters() {
         let mut sequences = vec![random_letters(90_000_000, 7)];
         sequences.extend(reads(200_000, 300, 5));
         let mut host = SequenceFilter::with_layout(layout).unwrap();
-        host.insert_bulk(&sequences);
+        host.insert_bulk(&sequences).unwrap();
         let mut filter = gpu::SequenceFilter::with_layout(&device, layout).unwrap();
         filter.insert_bulk(&sequences).unwrap();
         assert!(filter.to_host().unwrap() == host);
         let counts = filter.count_bulk(&sequences).unwrap();
-        assert!(counts == host.count_bulk(&sequences) && counts.iter().all(|hits| hits.found == hits.kmers));
+        assert!(counts == host.count_bulk(&sequences).unwrap() && counts.iter().all(|hits| hits.found == hits.kmers));
     }
 }
 
@@ -160,14 +164,14 @@ fn nothing_and_what_does_not_fit() {
     }
 }
 
-/// Each allocation and launch fails once: a filter keeps what it had, and a second attempt succeeds.
+/// Fails each allocation and launch once: a filter keeps its k-mers, and a second attempt succeeds.
 #[test]
 fn failures_leave_filters_usable() {
     let device = warpset_gpu::testing::deferred(0);
     let sequences = reads(10, 200, 1);
     let mut filter = SequenceFilter::builder(2000).on(&device).build_from(&reads(5, 200, 2)).unwrap();
     let (before, mut wanted) = (filter.to_host().unwrap(), filter.to_host().unwrap());
-    wanted.insert_bulk(&sequences);
+    wanted.insert_bulk(&sequences).unwrap();
     let operations = fail_each(
         &mut filter,
         |filter| filter.insert_bulk(&sequences),
@@ -177,7 +181,7 @@ fn failures_leave_filters_usable() {
         },
     );
     assert!(operations > 2);
-    let hits = wanted.count_bulk(&sequences);
+    let hits = wanted.count_bulk(&sequences).unwrap();
     fail_each(
         &mut filter,
         |filter| filter.count_bulk(&sequences),
@@ -186,7 +190,7 @@ fn failures_leave_filters_usable() {
             assert!(filter.to_host().unwrap() == wanted);
         },
     );
-    let windows = wanted.contains_windows_bulk(&sequences);
+    let windows = wanted.contains_windows_bulk(&sequences).unwrap();
     fail_each(
         &mut filter,
         |filter| filter.contains_windows_bulk(&sequences),

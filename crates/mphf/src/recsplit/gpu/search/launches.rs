@@ -1,7 +1,6 @@
 //! The launches of a search: one for each list, and one that moves the keys of its splittings.
 
 use super::{DeviceTrees, SearchMix, is_paired};
-use crate::recsplit::gpu::Strategy;
 use crate::recsplit::gpu::node_lists::{List, Search};
 use warpset_core::recsplit::{Level, hash};
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
@@ -49,7 +48,8 @@ pub(super) struct Work<'a> {
     /// How many nodes of each list have been taken.
     pub(super) taken: DeviceVec<u32>,
     all: AllKeys,
-    strategy: Strategy,
+    /// Whether no other work is on the device, so that several blocks may share a node.
+    pub(super) is_alone: bool,
     multiprocessors: u32,
 }
 
@@ -72,7 +72,6 @@ impl<'a> Work<'a> {
     pub(super) unsafe fn new(
         stream: &'a Stream,
         trees: &'a DeviceTrees,
-        strategy: Strategy,
         all: AllKeys,
         items: usize,
     ) -> Result<Self, GpuError> {
@@ -84,7 +83,7 @@ impl<'a> Work<'a> {
             cursors: stream.alloc_zeroed(lists)?,
             taken: stream.alloc_zeroed(lists)?,
             all,
-            strategy,
+            is_alone: true,
             multiprocessors: stream.device().properties().multiprocessors,
         })
     }
@@ -139,7 +138,7 @@ impl<'a> Work<'a> {
 
     /// The most blocks of `threads` threads for `count` nodes, of which several blocks may share one.
     fn most_blocks(&self, threads: u32, count: usize) -> u32 {
-        self.blocks(threads, if self.strategy == Strategy::AllBuckets { usize::MAX } else { count })
+        self.blocks(threads, if self.is_alone { usize::MAX } else { count })
     }
 
     /// Threads of the block that takes a splitting.

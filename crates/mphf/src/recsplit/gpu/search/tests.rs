@@ -42,7 +42,7 @@ impl Input {
         numbers
     }
 
-    fn on_device(&self, device: &Device, strategy: Strategy, trees: Trees) -> Result<Vec<u64>, Unsolved> {
+    fn on_device(&self, device: &Device, trees: Trees) -> Result<Vec<u64>, SearchFailure> {
         let stream = device.new_stream().unwrap();
         let mut sum = 0;
         let firsts: Vec<u32> = self
@@ -59,31 +59,20 @@ impl Input {
         let (bounds, firsts) = (stream.from_slice(&self.bounds).unwrap(), stream.from_slice(&firsts).unwrap());
         let trees = DeviceTrees::new(&stream, trees).unwrap();
         let buckets = Buckets { lows: &mut lows, bounds: &bounds, first_number: &firsts };
-        find(&stream, strategy, &trees, buckets, &mut numbers, None).unwrap()?;
+        find(&stream, Strategy::AllBuckets, &trees, buckets, &mut numbers, None).unwrap()?;
         let mut found = vec![0; sum as usize];
         stream.download(&numbers, &mut found).unwrap();
         Ok(found)
     }
 
     fn check(&self, device: &Device, shape: TreeShape, remix: Remix) {
-        self.check_strategies(device, shape, remix, &[Strategy::AllBuckets]);
-    }
-
-    fn check_strategies(&self, device: &Device, shape: TreeShape, remix: Remix, strategies: &[Strategy]) {
         let expected = self.on_cpu(&self.trees(shape, remix));
-        for &strategy in strategies {
-            let found = self.on_device(device, strategy, self.trees(shape, remix)).unwrap();
-            let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
-            assert!(found == expected, "{shape:?} {remix:?} {strategy:?}: first at {wrong:?} of {}", expected.len());
-        }
+        let found = self.on_device(device, self.trees(shape, remix)).unwrap();
+        let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+        assert!(found == expected, "{shape:?} {remix:?}: first at {wrong:?} of {}", expected.len());
     }
 }
 
-const STRATEGIES: &[Strategy] = &[
-    Strategy::AllBuckets,
-    #[cfg(feature = "papers")]
-    Strategy::PerBucket,
-];
 const METHODS: [Method; 3] = [Method::BruteForce, Method::Rotation, Method::Grouped];
 
 /// Sizes of buckets around those of nodes.
@@ -102,8 +91,7 @@ fn small_trees() {
             let shape = TreeShape::new(leaf, first, second, method).unwrap();
             let input = Input::new(&sizes(&shape, 300), u64::from(leaf));
             for device in devices((i * 100) as u64 + u64::from(leaf)) {
-                let strategies = if leaf == 5 { STRATEGIES } else { &STRATEGIES[..1] };
-                input.check_strategies(&device, shape, Remix::Bits32, strategies);
+                input.check(&device, shape, Remix::Bits32);
             }
         }
     }
@@ -134,7 +122,7 @@ fn leaves_in_two_groups_of_many_trials() {
         for device in devices(u64::from(leaf)) {
             let count = count * if device.is_emulator() { 1 } else { many };
             let remix = if leaf == 10 { Remix::Bits64 } else { Remix::Bits32 };
-            Input::new(&vec![leaf; count], 3).check_strategies(&device, shape, remix, STRATEGIES);
+            Input::new(&vec![leaf; count], 3).check(&device, shape, remix);
         }
     }
     let Some(device) = cuda() else { return };
@@ -178,9 +166,8 @@ fn equal_keys_have_no_solution() {
                 let mut input = Input::new(&[5, 5, 30, 5], 6);
                 input.keys[10 + equal[0]] = input.keys[10 + equal[1]];
                 let trees = input.trees(shape, Remix::Bits32);
-                let strategy = STRATEGIES[(leaf as usize / 8).min(STRATEGIES.len() - 1)];
-                let found = input.on_device(&device, strategy, trees);
-                assert_eq!(found, Err(Unsolved { bucket: 2 }), "{method:?} {leaf}");
+                let found = input.on_device(&device, trees);
+                assert_eq!(found, Err(SearchFailure { bucket: 2 }), "{method:?} {leaf}");
             }
         }
         // A bucket that the trees do not know.
@@ -193,7 +180,7 @@ fn equal_keys_have_no_solution() {
         let trees = DeviceTrees::new(&stream, trees).unwrap();
         let buckets = Buckets { lows: &mut lows, bounds: &bounds, first_number: &firsts };
         let found = find(&stream, Strategy::AllBuckets, &trees, buckets, &mut numbers, None).unwrap();
-        assert_eq!(found, Err(Unsolved { bucket: 2 }));
+        assert_eq!(found, Err(SearchFailure { bucket: 2 }));
     }
 }
 
@@ -215,6 +202,6 @@ fn large_inputs() {
         let count = if is_sanitized() { (10_000 / bucket).max(2) } else { 200_000 / bucket };
         let sizes: Vec<u32> =
             (0..count).map(|i| bucket - bucket / 8 + (mix(u64::from(i), 1) as u32) % (bucket / 4)).collect();
-        Input::new(&sizes, 7).check_strategies(&device, shape, Remix::Bits32, STRATEGIES);
+        Input::new(&sizes, 7).check(&device, shape, Remix::Bits32);
     }
 }

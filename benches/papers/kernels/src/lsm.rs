@@ -1,0 +1,13 @@
+//! Kernels of the GPU LSM as it was published: what its primitives (sort, merge, scan, search, segmented sort,
+//! compaction) leave to do.
+//!
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
+//! IPDPS 2018, section IV. `papers-lsm` puts the steps together and lists the departures.
+
+pub mod layout;
+pub mod lookup;
+pub mod ranges;
+pub mod updates;
+
+/// Threads of a block, in every kernel here.
+pub const BLOCK: u32 = 256;
