@@ -8,19 +8,19 @@ use warpset_base::words::AlignedWords;
 use crate::slot_kind::{Change, Changed, Counts, SlotKind};
 use crate::{Error, Key, Layout, View};
 
-pub(crate) mod ahead;
 mod batch;
 mod collect;
 pub(crate) mod counted;
+pub(crate) mod fingerprint_source;
 pub(crate) mod fingerprints;
-mod given;
+mod from_fingerprints;
 mod in_place;
+pub(crate) mod prefetch;
 mod resize;
 pub(crate) mod rewrite;
-pub(crate) mod source;
+mod set_operations;
 pub(crate) mod test_and_insert;
 mod traits;
-mod two_filters;
 
 /// A quotient filter in host memory: an approximate set, or multiset, of fingerprints.
 ///

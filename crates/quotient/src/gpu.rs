@@ -28,15 +28,15 @@ pub(crate) mod launch;
 mod lookup;
 #[doc(hidden)]
 pub mod methods;
-mod parts;
+mod part_sort;
 mod rates;
 mod resize;
 pub(crate) mod scan;
+mod set_operations;
 pub(crate) mod slot_kind;
 pub(crate) mod sorted;
 mod stencil;
 mod traits;
-mod two_filters;
 pub(crate) mod update;
 
 pub use builder::DeviceBuilder;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use warpset_base::parallel;
 use warpset_core::hash;
 
-use crate::cpu::source;
+use crate::cpu::fingerprint_source;
 use crate::slot_kind::{Counts, SlotKind};
 use crate::{Hashed, Key, Layout, rates};
 
@@ -148,7 +148,7 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// The stored fingerprints in ascending order.
     pub fn fingerprints(&self) -> impl Iterator<Item = u64> + use<'a, S> {
-        source::Each(source::stored::<S, u64>(*self, 0).read_from(0))
+        fingerprint_source::Each(fingerprint_source::stored::<S, u64>(*self, 0).read_from(0))
     }
 
     /// How many different fingerprints are stored.
@@ -156,7 +156,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         if !self.layout.keeps_duplicates() {
             return self.held.copies;
         }
-        source::distinct(*self)
+        fingerprint_source::distinct(*self)
     }
 
     /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the

@@ -4,9 +4,9 @@ use warpset_base::parallel;
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
+use super::fingerprint_source::{self, Combined, Item, Sorted};
 use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
 use super::rewrite::{MOST_COPIES, lay_out};
-use super::source::{self, Combined, Item, Sorted};
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout};
 
@@ -92,7 +92,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         if self.layout.is_counted() {
             return self.combined_with_counted(combination, &counted(batch));
         }
-        let (first, second) = (source::stored::<S, u64>(self.view(), 0), Sorted(batch));
+        let (first, second) = (fingerprint_source::stored::<S, u64>(self.view(), 0), Sorted(batch));
         lay_out(self.layout, &Combined { combination, first, second })
     }
 
@@ -102,7 +102,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         combination: Combination,
         batch: &[Copies],
     ) -> Result<QuotientFilter<S>, Error> {
-        let (first, second) = (source::stored::<S, Copies>(self.view(), 0), Sorted(batch));
+        let (first, second) = (fingerprint_source::stored::<S, Copies>(self.view(), 0), Sorted(batch));
         lay_out(self.layout, &Combined { combination, first, second })
     }
 }

@@ -7,9 +7,9 @@ use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
 use super::batch::{REMOVE_IN_PLACE_SLOTS_PER_KEY, counted};
+use super::fingerprint_source::{self, Each, Kept};
 use super::fingerprints::TASK;
 use super::rewrite::{MOST_COPIES, lay_out};
-use super::source::{self, Each, Kept};
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout, View};
 
@@ -167,14 +167,14 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// [`Error::OutOfMemory`] if there is no memory for the rewritten filter.
     pub fn retain_counts(&mut self, least: u64) -> Result<u64, Error> {
         let before = self.held.copies;
-        let kept = Kept { source: source::stored::<S, Copies>(self.view(), 0), least };
+        let kept = Kept { source: fingerprint_source::stored::<S, Copies>(self.view(), 0), least };
         *self = if self.layout.is_counted() {
             lay_out(self.layout, &kept)?
         } else {
-            let all = Each(source::AscendingSource::read_from(&kept, 0));
+            let all = Each(fingerprint_source::AscendingSource::read_from(&kept, 0));
             let fingerprints: Vec<u64> =
                 all.flat_map(|item| std::iter::repeat_n(item.fingerprint, item.copies as usize)).collect();
-            lay_out(self.layout, &source::Sorted(&fingerprints))?
+            lay_out(self.layout, &fingerprint_source::Sorted(&fingerprints))?
         };
         Ok(before - self.held.copies)
     }
@@ -201,7 +201,7 @@ pub(crate) fn removals<K: Key>(layout: &Layout, keys: &[K], copies: &[u64]) -> V
 impl<'a, S: SlotKind> View<'a, S> {
     /// The stored fingerprints in ascending order, each once, with the number of its copies.
     pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + use<'a, S> {
-        let all = Each(source::stored::<S, Copies>(*self, 0).read_from(0));
+        let all = Each(fingerprint_source::stored::<S, Copies>(*self, 0).read_from(0));
         all.map(|Copies { fingerprint, copies }| (fingerprint, copies))
     }
 
@@ -235,6 +235,6 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// # Errors
     /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers.
     pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
-        Ok(source::histogram(*self, most)?)
+        Ok(fingerprint_source::histogram(*self, most)?)
     }
 }

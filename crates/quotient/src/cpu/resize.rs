@@ -3,7 +3,7 @@
 use warpset_core::quotient::slots::Container;
 
 use super::rewrite::lay_out;
-use super::{QuotientFilter, source};
+use super::{QuotientFilter, fingerprint_source};
 use crate::slot_kind::{Copies, SlotKind};
 use crate::standard::Standard;
 use crate::{Error, Layout};
@@ -41,9 +41,9 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// A filter of these fingerprints, of as many bits, in another layout.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         if layout.is_counted() {
-            lay_out(layout, &source::stored::<S, Copies>(self.view(), 0))
+            lay_out(layout, &fingerprint_source::stored::<S, Copies>(self.view(), 0))
         } else {
-            lay_out(layout, &source::stored::<S, u64>(self.view(), 0))
+            lay_out(layout, &fingerprint_source::stored::<S, u64>(self.view(), 0))
         }
     }
 }

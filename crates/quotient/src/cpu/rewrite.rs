@@ -12,7 +12,7 @@ use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::quotient::{Split, standard as core};
 
 use super::QuotientFilter;
-use super::source::{Ascending, AscendingSource, Item};
+use super::fingerprint_source::{Ascending, AscendingSource, Item};
 use crate::slot_kind::{Counts, PlacedItem, SlotKind, SlotWriter, WriteJob};
 use crate::{Error, Layout};
 

@@ -6,7 +6,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 use super::counted_fingerprints::CountedFingerprints;
 use super::fingerprints::{Fingerprints, TooWide};
 use super::scan::{check_count, scan};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, parts};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, part_sort};
 use crate::{Error, Key, Layout};
 
 /// How ascending fingerprints are laid out in words: these, and how many fingerprints are stored. Waits for all of the
@@ -55,8 +55,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
         let sorted = unsafe {
-            if parts::pays(&layout, keys.count()) {
-                parts::sorted(&layout, &stream, keys)
+            if part_sort::pays(&layout, keys.count()) {
+                part_sort::sorted(&layout, &stream, keys)
             } else {
                 Fingerprints::of_device_keys(&layout, &stream, keys, TooWide::Refused)
                     .and_then(|fingerprints| fingerprints.sorted(&layout, &stream))

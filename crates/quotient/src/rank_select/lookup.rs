@@ -12,7 +12,7 @@ use warpset_core::quotient::rank_select::{Blocks, DIGITS, OCCUPIEDS, metadata_wo
 
 use super::run::Fields;
 use crate::Layout;
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::prefetch::{BATCH, prefetch};
 
 /// The blocks of a filter that are asked, with counters or without.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, OCCUPIED, bytes_of_s
 use warpset_core::quotient::standard::{self as core, Inserted};
 
 use crate::Layout;
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::prefetch::{BATCH, prefetch};
 use crate::slot_kind::{Change, Changed, PlacedItem, SlotWriter};
 
 /// Writes items of ascending slots into zero words: what `warpset_core::quotient::slots::Appender` writes, with the

@@ -22,11 +22,11 @@ use crate::quotient::layout::Slot;
 #[cfg(feature = "bodies")]
 use crate::quotient::layout::lay_out;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+use crate::quotient::rank_select::extract_tile::TILE_BLOCKS;
+#[cfg(feature = "bodies")]
+use crate::quotient::rank_select::extract_tile::extract;
 use crate::quotient::rank_select::form::CountedRankSelect;
 use crate::quotient::rank_select::search::Runs;
-use crate::quotient::rank_select::take_apart::TILE_BLOCKS;
-#[cfg(feature = "bodies")]
-use crate::quotient::rank_select::take_apart::extract;
 use crate::{block, look_back};
 
 /// Threads of a block, in all kernels here.

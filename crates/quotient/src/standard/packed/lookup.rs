@@ -14,7 +14,7 @@ use warpset_core::quotient::standard as core;
 
 use super::Packed;
 use crate::Layout;
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::prefetch::{BATCH, prefetch};
 
 /// Blocks that one task counts the waiting runs of.
 const TASK_BLOCKS: usize = 1 << 12;

@@ -10,7 +10,7 @@ use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
 use crate::Layout;
-use crate::cpu::ahead::prefetch;
+use crate::cpu::prefetch::prefetch;
 use crate::slot_kind::{Change, Changed};
 
 /// Packed slots that are written: those of a filter, or of a part of one whose first slot is then the first quotient.

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::QuotientFilter;
+use super::fingerprint_source::{Ascending, AscendingSource, Buffer, Each};
 use super::rewrite::lay_out;
-use super::source::{Ascending, AscendingSource, Buffer, Each};
 use crate::slot_kind::{Copies, SlotKind};
 use crate::{Error, Layout};
 

@@ -3,8 +3,8 @@
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
+use super::fingerprint_source::{self, BothStored, Combined, Item};
 use super::rewrite::lay_out;
-use super::source::{self, BothStored, Combined, Item};
 use crate::Error;
 use crate::slot_kind::{Copies, SlotKind};
 
@@ -60,7 +60,8 @@ impl<S: SlotKind> QuotientFilter<S> {
         other: &'a QuotientFilter<S>,
     ) -> Result<BothStored<'a, S, T>, Error> {
         let dropped = self.layout.bits_to_drop(&other.layout)?;
-        let (first, second) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
+        let (first, second) =
+            (fingerprint_source::stored(self.view(), 0), fingerprint_source::stored(other.view(), dropped));
         Ok(Combined { combination, first, second })
     }
 
@@ -77,9 +78,9 @@ impl<S: SlotKind> QuotientFilter<S> {
         }
         let last = self.layout.last_fingerprint();
         Ok(if self.layout.is_counted() {
-            source::count(&self.combined::<Copies>(Combination::Intersection, other)?, last)
+            fingerprint_source::count(&self.combined::<Copies>(Combination::Intersection, other)?, last)
         } else {
-            source::count(&self.combined::<u64>(Combination::Intersection, other)?, last)
+            fingerprint_source::count(&self.combined::<u64>(Combination::Intersection, other)?, last)
         })
     }
 
@@ -99,7 +100,10 @@ impl<S: SlotKind> QuotientFilter<S> {
         let theirs = if dropped == 0 || self.layout.keeps_duplicates() {
             other.held.copies
         } else {
-            source::count_distinct(&source::stored::<S, Copies>(other.view(), dropped), self.layout.last_fingerprint())
+            fingerprint_source::count_distinct(
+                &fingerprint_source::stored::<S, Copies>(other.view(), dropped),
+                self.layout.last_fingerprint(),
+            )
         };
         Ok(self.held.copies + theirs - common)
     }
