@@ -9,8 +9,8 @@ use warpset_base::file::{self, MappedWords};
 use crate::slot_kind::{Counts, SlotKind};
 use crate::{Error, Layout, QuotientFilter, RankSelect, Standard, View};
 
-/// A filter in a memory-mapped file, opened by [`QuotientFilter::map`]: answers every query, and processes that map the
-/// same file share its memory.
+/// Filter in a memory-mapped file, opened by [`QuotientFilter::map`]. It answers every query, and processes that map
+/// the same file share its memory.
 pub struct Mapped<S> {
     layout: Layout,
     words: MappedWords<u64>,
@@ -24,18 +24,18 @@ pub type MappedStandardQuotientFilter = Mapped<Standard>;
 pub type MappedRankSelectQuotientFilter = Mapped<RankSelect>;
 
 impl<S: SlotKind> Mapped<S> {
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// A borrow that answers queries.
+    /// Returns a borrow that answers queries.
     #[inline]
     pub fn view(&self) -> View<'_, S> {
         View::new(self.layout, self.words.as_ref(), self.held)
     }
 
-    /// How many fingerprints are stored, copies included.
+    /// Returns the number of stored fingerprints, copies included.
     pub fn len(&self) -> u64 {
         self.held.copies
     }
@@ -48,8 +48,8 @@ impl<S: SlotKind> Mapped<S> {
 
 /// Mapping.
 impl<S: SlotKind> QuotientFilter<S> {
-    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. The whole file is read
-    /// twice, for its checksum and its slots.
+    /// Maps a saved filter into memory. Nothing is copied, and processes share the memory. The whole file is read
+    /// twice, to check its checksum and its slots.
     ///
     /// ```
     /// use warpset_quotient::RankSelectQuotientFilter;
@@ -67,32 +67,34 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// [`Error::File`] with the path and what is wrong.
     ///
     /// # Safety
-    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
-    ///   remove it is allowed: the map keeps the old one.
+    /// - No process changes or truncates the file until the result is dropped. Replacing it, as `save` does, and
+    ///   removing it are allowed: the map keeps the old file.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Mapped<S>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { Mapped::open(path.as_ref(), true) }
     }
 
-    /// [`map`](Self::map) without checksum and slots: opens in constant time and reads the header only. Damaged words
-    /// make wrong answers, nothing worse.
+    /// Maps a saved filter like [`map`](Self::map) in constant time: only the header is checked. Damaged words cause
+    /// wrong answers and nothing worse.
     ///
     /// # Errors
     /// [`Error::File`] with the path and what is wrong.
     ///
     /// # Safety
-    /// - As for [`map`](Self::map).
+    /// - The contract of [`map`](Self::map).
     pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Mapped<S>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { Mapped::open(path.as_ref(), false) }
     }
 }
 
 impl<S: SlotKind> Mapped<S> {
+    /// Maps a file.
+    ///
     /// # Safety
-    /// No process changes or cuts the file until the filter is dropped.
+    /// No process changes or truncates the file until the filter is dropped.
     unsafe fn open(path: &Path, verified: bool) -> Result<Mapped<S>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         let ((layout, held), words) = unsafe { file::map::<QuotientFilter<S>>(path, verified)? };
         Ok(Mapped { layout, words, held, slots: PhantomData })
     }

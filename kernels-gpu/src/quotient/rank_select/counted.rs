@@ -62,7 +62,7 @@ impl Marks {
     #[inline(always)]
     unsafe fn mark(&mut self, item: u64) {
         if item / 32 != self.index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.flush() };
             self.index = item / 32;
         }
@@ -74,7 +74,7 @@ impl Marks {
     #[inline(always)]
     unsafe fn flush(&mut self) {
         if self.bits != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_or(self.words.at(self.index as usize), self.bits) };
             self.bits = 0;
         }
