@@ -40,13 +40,13 @@ use warpset_simt::LaunchConfig;
 
 use crate::{AlignedWords, BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, cpu};
 
-mod ask;
+mod batch_partition;
 mod build;
+mod device_query;
 mod host;
 mod insert;
 mod kernels;
 mod merge;
-mod parts;
 mod query;
 mod rao;
 mod rates;
@@ -54,8 +54,8 @@ mod sharded;
 mod test_and_insert;
 mod traits;
 
-pub use ask::{BlockedQuery, SplitBlockQuery};
 pub use build::{DeviceBuilder, Settings};
+pub use device_query::{BlockedQuery, SplitBlockQuery};
 pub use insert::Grouping;
 use kernels::BLOCK;
 #[doc(hidden)]

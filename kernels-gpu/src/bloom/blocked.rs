@@ -14,10 +14,10 @@ use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
 use crate::batch::keys::mix_at;
 use crate::batch::results;
-#[cfg(feature = "bodies")]
-use crate::bloom::ask::in_block;
+use crate::bloom::batch_partition::Parts;
 use crate::bloom::claims::{Batch, Claims};
-use crate::bloom::parts::Parts;
+#[cfg(feature = "bodies")]
+use crate::bloom::device_query::in_block;
 use warpset_core::bloom::blocked::{BlockShape, Pattern, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -290,7 +290,7 @@ kernel! {
     /// - `parts`, `counts`: as [`partition_absent`](crate::bloom::partition::partition_absent) has left them, with the
     ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 4)]
-    pub unsafe fn blocked_claim(
+    pub unsafe fn blocked_dedup_claim(
         words: Global<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
         form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
@@ -301,19 +301,19 @@ kernel! {
 }
 
 kernel! {
-    /// Second half: among the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts
+    /// Second half: among the keys marked by [`blocked_dedup_claim`] leaves those marked that won their hash, and inserts
     /// them; in a batch that has been divided, those of parts that overflowed.
     ///
     /// # Safety
-    /// - The contract of [`blocked_claim`], which has run with the same arguments.
+    /// - The contract of [`blocked_dedup_claim`], which has run with the same arguments.
     /// - `words` is only accessed atomically.
     #[launch_bounds(256, 4)]
-    pub unsafe fn blocked_settle(
+    pub unsafe fn blocked_dedup_resolve(
         words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
         form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
         let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
         // SAFETY: the caller keeps this kernel's contract; `j < n`, and all lanes of a warp insert together.
-        unsafe { batch.settle(|j| mix_at(keys, kind, spread, j), |hash, valid| insert_warp(words, blocks, shape, hash, valid)) };
+        unsafe { batch.resolve(|j| mix_at(keys, kind, spread, j), |hash, valid| insert_warp(words, blocks, shape, hash, valid)) };
     }
 }

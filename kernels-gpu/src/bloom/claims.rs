@@ -7,7 +7,7 @@
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 
 use crate::batch::results;
-use crate::bloom::parts::{self, Parts};
+use crate::bloom::batch_partition::{self, Parts};
 
 /// The word that claims nothing; its highest bit is set, which no claim's is.
 pub const EMPTY: u64 = !0;
@@ -134,7 +134,7 @@ impl Batch {
             if parts.all_fit(counts) {
                 return;
             }
-            for i in parts::rounds(block, n) {
+            for i in batch_partition::rounds(block, n) {
                 let mut absent = false;
                 if i < n && (parts.bits == 0 || results::get(form, out, i)) {
                     let hash = hash_of(i);
@@ -156,7 +156,7 @@ impl Batch {
     /// The contract of [`Batch::claim`], which an earlier launch has run with the same batch.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn settle(self, hash_of: impl Fn(usize) -> u64, insert_warp: impl Fn(u64, u32)) {
+    pub unsafe fn resolve(self, hash_of: impl Fn(usize) -> u64, insert_warp: impl Fn(u64, u32)) {
         let Batch { block, n, form, out, claims, parts, counts } = self;
         // SAFETY: `i < n` where a key is read; all threads reach `put` and `insert_warp`; claims hold indices below
         // `n`.
@@ -164,7 +164,7 @@ impl Batch {
             if parts.all_fit(counts) {
                 return;
             }
-            for i in parts::rounds(block, n) {
+            for i in batch_partition::rounds(block, n) {
                 let mut new = i < n && results::get(form, out, i);
                 let mut inserts = false;
                 let mut hash = 0;

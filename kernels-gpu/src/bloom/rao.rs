@@ -471,7 +471,7 @@ kernel! {
     ///   alone.
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
-    pub unsafe fn rao_claim(
+    pub unsafe fn rao_dedup_claim(
         words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: KeyKind, spread: u64,
         string_hashes: Global<u32>, n: usize, hashes: GlobalMut<u64>, absent: GlobalMut<u64>, table: GlobalMut<u64>,
         table_bits: u32,
@@ -494,17 +494,17 @@ kernel! {
         }
     }
 
-    /// Second half: of the keys marked by [`rao_claim`] leaves those marked that won their hash; they are the new ones.
+    /// Second half: of the keys marked by [`rao_dedup_claim`] leaves those marked that won their hash; they are the new ones.
     /// Puts the same answers to `out` if it is to have bytes.
     ///
     /// # Safety
-    /// - Launch: as for [`rao_claim`], which has run with the same `n` and `table`.
+    /// - Launch: as for [`rao_dedup_claim`], which has run with the same `n` and `table`.
     /// - `hashes`: as it wrote them, not written while the kernel runs; `new`: what it marked, used by this launch
     ///   alone.
     /// - `out`: one byte per key if `form` is [`results::BYTES`], used by this launch alone; otherwise it is not looked
     ///   at.
     #[launch_bounds(256, 6)]
-    pub unsafe fn rao_settle(
+    pub unsafe fn rao_dedup_resolve(
         hashes: Global<u64>, n: usize, new: GlobalMut<u64>, form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>,
         table_bits: u32,
     ) {

@@ -9,7 +9,7 @@ use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 
 #[cfg(feature = "bodies")]
-use crate::bloom::parts::Insertion;
+use crate::bloom::batch_partition::Insertion;
 
 /// Blocks of `BLOCK_BITS` in `SECTORS` sectors.
 #[cfg(feature = "bodies")]
@@ -333,7 +333,7 @@ macro_rules! sectored_kernels {
                 ) {
                     let insertion = $crate::bloom::sectors::SectoredInsertion::<$block_bits, $sectors> { blocks, hashes };
                     // SAFETY: the caller keeps this kernel's contract.
-                    unsafe { parts::insert_part(insertion, words, blocks, keys, counts, parts, form, out, stretch) }
+                    unsafe { batch_partition::insert_part(insertion, words, blocks, keys, counts, parts, form, out, stretch) }
                 }
             }
         )*

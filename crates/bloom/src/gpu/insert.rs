@@ -93,7 +93,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
             }
         }
         // SAFETY: the caller's promise; scratch is freed in the order of the stream.
-        unsafe { keys.for_each_part(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
+        unsafe { keys.for_each_chunk(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
     }
 
     /// # Safety

@@ -5,11 +5,11 @@ use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::bloom::parts::Parts;
+use warpset_kernels::bloom::batch_partition::Parts;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
 use warpset_simt::{Global, GlobalMut};
 
-use super::parts::{ClaimTable, PartitionedKeys, one_block_per_part};
+use super::batch_partition::{ClaimTable, PartitionedKeys, one_block_per_part};
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
 /// Threads of a thread block, in all kernels of Bloom filters.
@@ -126,14 +126,14 @@ pub trait DeviceOneBlock: DeviceLayout {
 }
 
 /// Launches the two halves of a test-and-insert, which take the same arguments.
-macro_rules! claim_and_settle {
+macro_rules! claim_and_resolve {
     (
-        $module:ident::$claim:ident, $settle:ident in $stream:ident, $config:ident, $words:ident, $table:ident;
+        $module:ident::$claim:ident, $resolve:ident in $stream:ident, $config:ident, $words:ident, $table:ident;
         $($argument:ident),*
     ) => {{
         let (table, table_bits) = ($table.words, $table.bits);
         $module::$claim { words: $words.into(), table, table_bits, $($argument),* }.launch($stream, $config)?;
-        $module::$settle { words: $words, table, table_bits, $($argument),* }.launch($stream, $config)
+        $module::$resolve { words: $words, table, table_bits, $($argument),* }.launch($stream, $config)
     }};
 }
 
@@ -178,7 +178,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            claim_and_settle!(split_block::split_block_claim, split_block_settle in stream, config, words, table;
+            claim_and_resolve!(split_block::split_block_dedup_claim, split_block_dedup_resolve in stream, config, words, table;
                 blocks, keys, kind, n, form, out, parts, counts)
         }
     }
@@ -369,7 +369,7 @@ impl DeviceOneBlock for BlockedLayout {
         let Answers { words: out, form } = answers;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            claim_and_settle!(blocked::blocked_claim, blocked_settle in stream, config, words, table;
+            claim_and_resolve!(blocked::blocked_dedup_claim, blocked_dedup_resolve in stream, config, words, table;
                 blocks, shape, keys, kind, spread, n, form, out, parts, counts)
         }
     }

@@ -7,8 +7,8 @@ use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::claims;
 
+use super::batch_partition::{ClaimTable, Division, PartitionedKeys};
 use super::kernels::{Batch, Claims};
-use super::parts::{ClaimTable, Division, PartitionedKeys};
 use super::{Bloom, DeviceKeys, DeviceOneBlock, Grouping};
 use crate::{Error, Key};
 

@@ -71,7 +71,7 @@ impl<K: DeviceKeys> Source for DeviceSource<K> {
         // SAFETY: there is a place for each key; the keys are borrowed until `build` has waited for the stream; scratch
         // is freed in its order.
         unsafe {
-            self.0.for_each_part(&HASHING, stream, |first, hashed, n| hash(stream, hashed.keys, n, seed, to.at(first)))
+            self.0.for_each_chunk(&HASHING, stream, |first, hashed, n| hash(stream, hashed.keys, n, seed, to.at(first)))
         }
     }
 }

@@ -81,7 +81,7 @@ impl RaoBloom {
         // large enough; the kernels run one after the other; the rest is the caller's promise.
         unsafe {
             let (hashes, marks) = (step.hashes.global_mut(), step.marks.global_mut());
-            kernels::rao_claim {
+            kernels::rao_dedup_claim {
                 words,
                 parameters,
                 keys,
@@ -96,7 +96,7 @@ impl RaoBloom {
             }
             .launch(stream, config)?;
             let (hashes, marks) = (step.hashes.global(), step.marks.global_mut());
-            kernels::rao_settle { hashes, n, new: marks, form, out, table: table.words, table_bits: table.bits }
+            kernels::rao_dedup_resolve { hashes, n, new: marks, form, out, table: table.words, table_bits: table.bits }
                 .launch(stream, config)?;
             let marks = step.marks.slice(..n.div_ceil(64));
             select_async(

@@ -6,7 +6,7 @@
 //! space.
 //!
 //! ```
-//! use warpset_kernels::bloom::ask::SplitBlockQuery;
+//! use warpset_kernels::bloom::device_query::SplitBlockQuery;
 //! use warpset_simt::{Global, GlobalMut, kernel, thread};
 //!
 //! kernel! {

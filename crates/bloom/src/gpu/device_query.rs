@@ -1,12 +1,12 @@
 //! What kernels of others need to ask a filter.
 
-pub use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
+pub use warpset_kernels::bloom::device_query::{BlockedQuery, SplitBlockQuery};
 
 use super::{BlockedBloom, SplitBlockBloom};
 
 impl SplitBlockBloom {
     /// What a kernel asks this filter with, beside its [`words`](SplitBlockBloom::words): see
-    /// [`warpset_kernels::bloom::ask`], and the chapter on kernels of your own in the project's documentation.
+    /// [`warpset_kernels::bloom::device_query`], and the chapter on kernels of your own in the project's documentation.
     pub fn query(&self) -> SplitBlockQuery {
         SplitBlockQuery::new(crate::Layout::blocks(&self.layout), self.layout.is_int32())
     }
@@ -14,7 +14,7 @@ impl SplitBlockBloom {
 
 impl BlockedBloom {
     /// What a kernel asks this filter with, beside its [`words`](BlockedBloom::words): see
-    /// [`warpset_kernels::bloom::ask`], and the chapter on kernels of your own in the project's documentation.
+    /// [`warpset_kernels::bloom::device_query`], and the chapter on kernels of your own in the project's documentation.
     pub fn query(&self) -> BlockedQuery {
         BlockedQuery::new(crate::Layout::blocks(&self.layout), self.layout.shape(), self.layout.seed())
     }

@@ -4,8 +4,8 @@ use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::bloom::parts::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
-use warpset_kernels::bloom::{partition, recent};
+use warpset_kernels::bloom::batch_partition::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
+use warpset_kernels::bloom::{partition, recent_hashes};
 use warpset_simt::{Global, GlobalMut};
 
 use super::Grouping;
@@ -86,7 +86,7 @@ pub(super) struct Division {
     keys: DeviceVec<u64>,
 }
 
-const _: () = assert!(TEST_AND_INSERT_BATCH < partition::TILE << recent::TILE_BITS);
+const _: () = assert!(TEST_AND_INSERT_BATCH < partition::TILE << recent_hashes::TILE_BITS);
 
 impl Division {
     /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not
@@ -95,7 +95,7 @@ impl Division {
         let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
         let words = (2 * parts.capacity as usize) << parts.bits;
         let recent_bits = n.next_power_of_two().trailing_zeros().saturating_sub(RECENT_SHIFT);
-        let recent_bits = recent_bits.clamp(recent::MIN_BITS, MOST_RECENT_BITS);
+        let recent_bits = recent_bits.clamp(recent_hashes::MIN_BITS, MOST_RECENT_BITS);
         match stream.alloc_uninit(words) {
             Ok(keys) => {
                 let zeroed = stream.alloc_uninit((1 << recent_bits) + parts.counts().div_ceil(2))?;
