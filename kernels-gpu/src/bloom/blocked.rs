@@ -68,7 +68,8 @@ unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: BlockShape, has
     }
 }
 
-/// The bits of a key in four 32-bit words of its block: the little-endian image is the same for both word sizes.
+/// Returns the bits of a key in four 32-bit words of its block: the little-endian image is the same for both word
+/// sizes.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn quad_mask(pattern: Pattern, shape: BlockShape, quad: u32) -> [u32; 4] {
@@ -130,7 +131,7 @@ unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, 
     }
 }
 
-/// `LANES` lanes look up each other's keys in turn, 16 bytes each.
+/// Looks up the keys of `LANES` lanes in turn, 16 bytes per lane.
 ///
 /// # Safety
 /// - The contract of [`contains_warp`].
@@ -173,7 +174,7 @@ unsafe fn contains_lanes<const LANES: usize>(
     found
 }
 
-/// The body of the insert kernels.
+/// Inserts `n` keys: the body of the insert kernels.
 ///
 /// # Safety
 /// The contract of the kernels that [`shapes`] makes.
@@ -197,7 +198,7 @@ unsafe fn insert(
     }
 }
 
-/// The body of the lookup kernels.
+/// Looks up `n` keys: the body of the lookup kernels.
 ///
 /// # Safety
 /// The contract of the kernels that [`shapes`] makes.
@@ -278,8 +279,8 @@ shapes! {
 }
 
 kernel! {
-    /// First half of test-and-insert: marks the keys that the filter does not contain, and lets each of them claim its
-    /// hash. Of a batch that has been divided, the marks are there, and only keys of parts that overflowed claim.
+    /// Marks the keys that the filter does not contain, and lets each of them claim its hash: the first half of
+    /// test-and-insert. In a divided batch the marks exist already, and only keys of parts that overflowed claim.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, any number of them, no shared memory.
@@ -301,8 +302,8 @@ kernel! {
 }
 
 kernel! {
-    /// Second half: among the keys marked by [`blocked_dedup_claim`] leaves those marked that won their hash, and inserts
-    /// them; in a batch that has been divided, those of parts that overflowed.
+    /// Resolves claims: of the keys marked by [`blocked_dedup_claim`] leaves marked the winners of their hashes, and
+    /// inserts them; in a divided batch, the keys of parts that overflowed. The second half of test-and-insert.
     ///
     /// # Safety
     /// - The contract of [`blocked_dedup_claim`], which has run with the same arguments.

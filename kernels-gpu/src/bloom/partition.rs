@@ -1,4 +1,5 @@
-//! Kernels of test-and-insert by parts that are the same for all Bloom filters: see [`parts`](crate::bloom::batch_partition).
+//! Kernels of test-and-insert by parts that all Bloom filters share: see
+//! [`batch_partition`](crate::bloom::batch_partition).
 //!
 //! A thread block groups the absent keys of a tile. Before that it leaves out keys that an equal one precedes, as far
 //! as it sees them at little cost, so that keys that come often fill no part: within the tile through a table in shared
@@ -64,7 +65,8 @@ struct Keys {
 
 #[cfg(feature = "bodies")]
 impl Keys {
-    /// The hashes of key `first` and of those every [`BLOCK`] after it, as far as there are keys; all loads in flight.
+    /// Returns the hashes of key `first` and of those every [`BLOCK`] after it, as far as there are keys; all loads in
+    /// flight.
     ///
     /// # Safety
     /// There are `n` keys of the kind.
@@ -95,8 +97,8 @@ impl Keys {
     }
 }
 
-/// The place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in one tile
-/// do not meet in all.
+/// Returns the place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in
+/// one tile do not meet in all.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn place_of(hash: u64, tile: u32) -> u32 {
@@ -249,7 +251,7 @@ kernel! {
             }
             thread::sync_threads();
 
-            // Where the runs begin in the tile.
+            // Starts of the runs in the tile.
             let (mut a, mut b) = ([0; 4], [0; 4]);
             if t < SCANNING {
                 (a, b) = (runs.get4(OWN * t), runs.get4(OWN * t + 4));

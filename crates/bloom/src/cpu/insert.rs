@@ -1,8 +1,9 @@
 //! Bulk insertion where a key has one block, serial and in parallel without atomics.
 //!
 //! In parallel the keys of a step are distributed to as many stripes of the filter as keep all threads busy; then each
-//! stripe is one task, which alone writes its blocks. Distribution keeps the order of the keys within a stripe, which is
-//! what bulk `test_and_insert` needs: equal keys meet in one stripe, in their order.
+//! In parallel the keys of a step are distributed to stripes of the filter, several per thread. Each stripe is one
+//! task, and no other task writes its blocks. Distribution keeps the order of the keys within a stripe, as bulk
+//! `test_and_insert` requires: equal keys meet in one stripe, in their order.
 
 use warpset_base::parallel;
 
@@ -84,7 +85,7 @@ fn insert_probes<L: OneBlock>(layout: &L, words: &mut [u32], first_block: u64, p
     layout.insert_batch(words, first_block, before);
 }
 
-/// How a filter is divided for parallel work: block `b` is in stripe `b >> shift`.
+/// Division of a filter for parallel work: block `b` is in stripe `b >> shift`.
 struct Stripes {
     shift: u32,
     count: usize,
@@ -112,7 +113,7 @@ impl Stripes {
         stripes
     }
 
-    /// The stripes of the words, each with the number of its first block.
+    /// Returns the stripes of the words, each with the number of its first block.
     fn split<'a, L: OneBlock>(&self, layout: &L, words: &'a mut [u32]) -> Vec<(u64, &'a mut [u32])> {
         let stripe_words = layout.words_per_block() << self.shift;
         words.chunks_mut(stripe_words).enumerate().map(|(i, stripe)| ((i as u64) << self.shift, stripe)).collect()
@@ -126,7 +127,7 @@ struct Placed<P> {
     place: u32,
 }
 
-/// One step of bulk `test_and_insert`.
+/// Runs one step of bulk `test_and_insert`.
 pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K], new: &mut [bool]) {
     new.fill(false);
     let note = |places: &[u32], new: &mut [bool]| places.iter().for_each(|place| new[*place as usize] = true);
@@ -147,8 +148,8 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
     places.iter().for_each(|places| note(places, new));
 }
 
-/// The keys that are not contained, by stripe, in their order; the first has the place `first`. Only they matter: the
-/// filter changes once all have been looked up.
+/// Returns the keys that are not contained, by stripe, in their order; the first has the place `first`. Only they
+/// matter: the filter changes once all have been looked up.
 fn absent_by_stripe<L: OneBlock, K: Key>(
     layout: &L,
     words: &[u32],

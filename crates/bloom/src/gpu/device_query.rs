@@ -1,11 +1,11 @@
-//! What kernels of others need to ask a filter.
+//! Queries of a filter by kernels of other crates.
 
 pub use warpset_kernels::bloom::device_query::{BlockedQuery, SplitBlockQuery};
 
 use super::{BlockedBloom, SplitBlockBloom};
 
 impl SplitBlockBloom {
-    /// What a kernel asks this filter with, beside its [`words`](SplitBlockBloom::words): see
+    /// Returns the parameters of queries by a kernel, which reads the [`words`](SplitBlockBloom::words): see
     /// [`warpset_kernels::bloom::device_query`], and the chapter on kernels of your own in the project's documentation.
     pub fn query(&self) -> SplitBlockQuery {
         SplitBlockQuery::new(crate::Layout::blocks(&self.layout), self.layout.is_int32())
@@ -13,7 +13,7 @@ impl SplitBlockBloom {
 }
 
 impl BlockedBloom {
-    /// What a kernel asks this filter with, beside its [`words`](BlockedBloom::words): see
+    /// Returns the parameters of queries by a kernel, which reads the [`words`](BlockedBloom::words): see
     /// [`warpset_kernels::bloom::device_query`], and the chapter on kernels of your own in the project's documentation.
     pub fn query(&self) -> BlockedQuery {
         BlockedQuery::new(crate::Layout::blocks(&self.layout), self.layout.shape(), self.layout.seed())
