@@ -27,8 +27,8 @@
 //! (Knuth, TAOCP vol. 3, section 6.4: `(1 + 1/(1 - 1/2)^2) / 2` for an absent hash).
 //!
 //! Cost: two launches and 16 to 32 bytes per key of the batch, bounded by batches of
-//! [`TEST_AND_INSERT_BATCH`](warpset_core::bloom::TEST_AND_INSERT_BATCH) keys. Large batches find most winners in shared
-//! memory instead ([`batch_partition`]); keys of parts that overflow there claim here.
+//! [`TEST_AND_INSERT_BATCH`](warpset_core::bloom::TEST_AND_INSERT_BATCH) keys. Large batches find most winners in
+//! shared memory instead ([`batch_partition`]); keys of parts that overflow there claim here.
 
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 

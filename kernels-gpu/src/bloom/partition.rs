@@ -4,7 +4,7 @@
 //! A thread block groups the absent keys of a tile. Before that it leaves out keys that an equal one precedes, as far
 //! as it sees them at little cost, so that keys that come often fill no part: within the tile through a table in shared
 //! memory, in which a hash has one place, and, where a tile has many equal keys, across tiles through
-//! [`recent`](crate::bloom::recent_hashes). Both miss some; those meet in their part.
+//! [`recent_hashes`](crate::bloom::recent_hashes). Both miss some; those meet in their part.
 //!
 //! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
 //! kernel, one per kind, would take the driver's compiler half a second.

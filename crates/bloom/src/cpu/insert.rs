@@ -1,6 +1,5 @@
 //! Bulk insertion where a key has one block, serial and in parallel without atomics.
 //!
-//! In parallel the keys of a step are distributed to as many stripes of the filter as keep all threads busy; then each
 //! In parallel the keys of a step are distributed to stripes of the filter, several per thread. Each stripe is one
 //! task, and no other task writes its blocks. Distribution keeps the order of the keys within a stripe, as bulk
 //! `test_and_insert` requires: equal keys meet in one stripe, in their order.

@@ -14,10 +14,10 @@
 //! words  | shard 0: 2^14 fingerprints | shard 1 | ... | seeds: one byte per shard |
 //! ```
 //!
-//! Bound: the multiplication keeps the order of hashes, so a sort by the high half groups the shards. The number of keys
-//! of a shard varies by its square root: about 115 of 13,200, and the room of 1.24 slots per key (1.18 four-wise)
-//! covers six such deviations in place of the 1.13 of one large graph. If a shard cannot be peeled, it alone tries its
-//! next seed, of 256; measured, 42 of 1,516 three-wise shards needed a second seed and none a third.
+//! Bound: the multiplication keeps the order of hashes, so a sort by the high half groups the shards. Space: a graph of
+//! this size takes 1.24 slots per key (four-wise 1.18), where one of a million keys takes 1.13 (1.08). The number of
+//! keys per shard deviates by its square root, about 115 of 13,200. A shard that cannot be peeled tries its own next
+//! seed, of 256: measured, 42 of 1,516 three-wise shards needed a second seed and none a third.
 //!
 //! Source: the graph is that of Graf and Lemire ([`warpset_core::fuse`]); shards with their own seeds are ours.
 
