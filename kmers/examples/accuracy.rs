@@ -1,17 +1,18 @@
-//! How many reads of a host are found by an index of it, and how many of bacteria are let through: `docs/kmers.md`.
+//! Sensitivity and specificity of an index: reads of a host that are found, and bacterial reads that are not. Results:
+//! `docs/kmers.md`.
 //!
 //! ```sh
-//! cargo run --release -p warpset-kmers --example accuracy -- FOLDER BACTERIUM.fa.gz
+//! cargo run --release --example accuracy -- FOLDER BACTERIUM.fa.gz
 //! ```
 //!
-//! The folder gets the genomes and reads that are made here, so that other programs can be asked too, tables
-//! (`accuracy.md`) and a plot (`accuracy.svg`).
+//! The folder gets the generated genomes and reads, so that other programs can be compared, tables (`accuracy.md`) and
+//! a plot (`accuracy.svg`).
 //!
-//! The host is made to be like human DNA where that matters to k-mers: half of it is copies of repeats, 2 to 20 % from
-//! each other; stretches of 100,000 bases have 36 to 55 % of G and C; few C are followed by G; 2 % is short tandem
-//! repeats. Reads come from an individual with a variant per 1000 bases. Short reads have errors as Illumina's have:
-//! few at the start, ten times as many at the end, and a tenth of the reads has five times as many. Long ones have
-//! substitutions, insertions and deletions, half of the latter in runs of a base.
+//! The host is like human DNA in what matters to k-mers: half of it is copies of repeats, which differ by 2 to 20 %;
+//! stretches of 100,000 bases have 36 to 55 % of G and C; few C are followed by G; 2 % is short tandem repeats. Reads
+//! are of an individual with a variant per 1000 bases. Short reads have errors as Illumina's have: few at the start,
+//! ten times as many at the end, and five times as many in a tenth of the reads. Long reads have substitutions,
+//! insertions and deletions, half of the latter in runs of a base.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ const SHORT: usize = 100_000;
 const LONG: usize = 4_000;
 const SHORT_LEN: usize = 150;
 
-/// Numbers that are the same in every run.
+/// Generator of equal numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -63,7 +64,7 @@ impl Random {
     }
 }
 
-/// Sequence without a history, with this share of G and C.
+/// Appends random bases with this share of G and C.
 fn unique(random: &mut Random, len: usize, gc: f64, to: &mut Vec<u8>) {
     for _ in 0..len {
         let base = if random.chance(gc) { b"CG"[random.below(2)] } else { b"AT"[random.below(2)] };
@@ -72,7 +73,7 @@ fn unique(random: &mut Random, len: usize, gc: f64, to: &mut Vec<u8>) {
     }
 }
 
-/// A copy with substitutions, and with an insertion or deletion for every ten of them.
+/// Returns a copy with substitutions, and one insertion or deletion per ten of them.
 fn changed(random: &mut Random, bases: &[u8], rate: f64) -> Vec<u8> {
     let mut copy = Vec::with_capacity(bases.len());
     for &base in bases {
@@ -105,7 +106,7 @@ fn host(random: &mut Random) -> Vec<u8> {
         let len = 200 + random.below(1500);
         unique(random, len, gc, &mut genome);
         let family = &families[random.below(families.len())];
-        // Most copies of long ones are their ends.
+        // Most copies of long repeats are their ends.
         let begin = if family.len() > 1000 { random.below(family.len() - 500) } else { 0 };
         let rate = 0.02 + 0.18 * random.below(100) as f64 / 100.0;
         let copy = changed(random, &family[begin..], rate);
@@ -119,7 +120,7 @@ fn host(random: &mut Random) -> Vec<u8> {
     genome
 }
 
-/// A stretch of a genome, of either strand.
+/// Returns a stretch of a genome, of either strand.
 fn stretch(random: &mut Random, genome: &[u8], len: usize) -> Vec<u8> {
     let begin = random.below(genome.len() - len);
     let mut bases = genome[begin..begin + len].to_vec();
@@ -129,7 +130,7 @@ fn stretch(random: &mut Random, genome: &[u8], len: usize) -> Vec<u8> {
     bases
 }
 
-/// A short read; `rate` is the mean rate of errors.
+/// Returns a short read; `rate` is the mean rate of errors.
 fn short(random: &mut Random, genome: &[u8], rate: f64) -> Vec<u8> {
     let mut read = stretch(random, genome, SHORT_LEN);
     let factor = if random.chance(0.1) { 5.0 } else { 1.0 } / 1.4;
@@ -144,7 +145,7 @@ fn short(random: &mut Random, genome: &[u8], rate: f64) -> Vec<u8> {
     read
 }
 
-/// A long read.
+/// Returns a long read.
 fn long(random: &mut Random, genome: &[u8], rate: f64) -> Vec<u8> {
     let len = 500 + (0..4).map(|_| random.below(2500)).sum::<usize>();
     let bases = stretch(random, genome, len);
@@ -164,13 +165,13 @@ fn long(random: &mut Random, genome: &[u8], rate: f64) -> Vec<u8> {
     read
 }
 
-/// The share of reads that match.
+/// Returns the share of reads that match.
 fn share(index: &Index, rule: Rule, path: &Path) -> Result<f64, Box<dyn Error>> {
     let screened = Screening::by_index(index).rule(rule).run(&[path.to_owned()])?;
     Ok(screened.matched as f64 / (screened.matched + screened.unmatched) as f64)
 }
 
-/// Lines over rates of errors, in an SVG.
+/// Draws lines over rates of errors as SVG.
 fn plot(lines: &[(String, Vec<(f64, f64)>)]) -> String {
     const COLORS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999"];
     let (width, height, left, bottom) = (640.0, 360.0, 60.0, 40.0);

@@ -1,8 +1,11 @@
 //! Command line of the program.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use warpset_kmers::BackendChoice;
 
 /// Counts the k-mers of genomes and reads exactly, and screens reads by them
@@ -27,18 +30,21 @@ pub enum Command {
     /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table has
     #[command(after_help = examples::SCREEN)]
     Screen(Screen),
-    /// Say what an index or a table has
+    /// Describe an index or a table
     #[command(after_help = examples::INFO)]
     Info(Info),
     /// Add up tables
     #[command(after_help = examples::MERGE)]
     Merge(Merge),
-    /// Print how many different k-mers there are with each number of copies
+    /// Print the number of different k-mers for each number of copies
     #[command(after_help = examples::HISTOGRAM)]
     Histogram(Histogram),
     /// Print all k-mers with their numbers of copies, in no order
     #[command(after_help = examples::LIST)]
     List(List),
+    /// Write man pages and shell completions
+    #[command(hide = true, after_help = examples::GENERATE)]
+    Generate(Generate),
 }
 
 #[derive(Args)]
@@ -49,13 +55,13 @@ pub struct Count {
     /// Bases per k-mer, 1 to 32
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
-    /// The file for the table; `-` is the standard output
+    /// File for the table; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Leave out k-mers of which there are fewer copies
+    /// Leave out k-mers with fewer copies
     #[arg(long, default_value_t = 1)]
     pub min_count: u64,
-    /// Memory that may be used, in bytes or as 800M or 1.5G (K, M, G: 2^10, 2^20, 2^30); default: no limit
+    /// Largest memory, in bytes or as 800M or 1.5G (K, M, G: 2^10, 2^20, 2^30); default: no limit
     #[arg(long, value_parser = bytes)]
     pub max_memory: Option<u64>,
     /// Threads; default: all
@@ -91,13 +97,13 @@ pub struct IndexArgs {
     /// Sequences (`-` is the standard input), and exact indexes of this program or of Deacon
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// The file for the index; `-` is the standard output
+    /// File for the index; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
     /// Bases per k-mer, odd, 1 to 31
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
-    /// K-mers per window, of which one is taken: odd, 1 to 63; not for an index of kind sequences [default: 15]
+    /// K-mers per window, one of which is selected: odd, 1 to 63; not for an index of kind sequences [default: 15]
     #[arg(short, long)]
     pub w: Option<u32>,
     /// Kind of answers that the index gives
@@ -137,32 +143,32 @@ pub struct Screen {
     /// Files of reads; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// The file for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
+    /// File for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
     #[arg(long)]
     pub matched: Option<PathBuf>,
-    /// The file for second mates that match; default: they follow the first ones
+    /// File for second mates that match; default: they follow the first mates
     #[arg(long, requires = "matched")]
     pub matched_mates: Option<PathBuf>,
-    /// The file for reads that do not match; for all outputs, names and `-` mean the same as for --matched
+    /// File for reads that do not match; all outputs take the names and `-` of --matched
     #[arg(long)]
     pub unmatched: Option<PathBuf>,
-    /// The file for second mates that do not; default: they follow the first ones
+    /// File for second mates that do not match; default: they follow the first mates
     #[arg(long, requires = "unmatched")]
     pub unmatched_mates: Option<PathBuf>,
-    /// The file for the hits of each read: name, hits, all that was looked up, whether it matches
+    /// File for the hits of each read: name, hits, lookups, 1 if it matches, else 0
     #[arg(long)]
     pub counts: Option<PathBuf>,
-    /// The file for a summary as JSON
+    /// File for a summary as JSON
     #[arg(long)]
     pub summary: Option<PathBuf>,
-    /// Least hits of a read that matches: different minimizers that the index has, or k-mers that the table or an index
-    /// of kind sequences has [default: 2; tables: 1]
+    /// Least hits of a read that matches: different minimizers in the index, or k-mers in the table or in an index of
+    /// kind sequences [default: 2; tables: 1]
     #[arg(long)]
     pub min_hits: Option<u64>,
-    /// Least share of its minimizers, or k-mers, that are hits [default: 0.01; tables: 0]
+    /// Least share of hits among its minimizers, or k-mers [default: 0.01; tables: 0]
     #[arg(long)]
     pub min_share: Option<f64>,
-    /// Bases of each read that are looked at, from its start; 0 for all
+    /// Number of bases of each read to look at, from its start; 0 for all
     #[arg(long, default_value_t = 0)]
     pub prefix: usize,
     /// Files are named two by two, with mates in both
@@ -171,15 +177,15 @@ pub struct Screen {
     /// Mates follow one another in each file
     #[arg(long, group = "pairs")]
     pub interleaved: bool,
-    /// Take any two reads for mates, whatever their names; default: names of mates are equal, but for a 1 and a 2 at
-    /// their ends
+    /// Accept any two reads as mates; default: names of mates are equal, except for a 1 and a 2 at their ends
     #[arg(long, requires = "pairs")]
     pub any_mates: bool,
-    /// Map the index into memory instead of reading and checking it: for small inputs; it must not change meanwhile
+    /// Map the index into memory instead of reading and checking it: for small inputs; the file must not change
+    /// meanwhile
     #[arg(long)]
     pub map: bool,
-    /// Device that decides, for an index of minimizers; all decide alike. Auto takes a GPU for a gigabyte of files and
-    /// more, if the index fits into its memory
+    /// Device that decides, for an index; all devices decide alike. Auto takes a GPU for at least a gigabyte of files,
+    /// if the index fits into its memory
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub backend: On,
     /// Effort of gzip, 1 to 9 [default: 2]
@@ -201,10 +207,10 @@ pub struct Merge {
     /// Tables of the same k
     #[arg(required = true)]
     pub tables: Vec<PathBuf>,
-    /// The file for their sum; `-` is the standard output
+    /// File for the sum; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Leave out k-mers of which there are fewer copies in all
+    /// Leave out k-mers with fewer copies in all
     #[arg(long, default_value_t = 1)]
     pub min_count: u64,
 }
@@ -213,7 +219,7 @@ pub struct Merge {
 pub struct Histogram {
     /// A table
     pub table: PathBuf,
-    /// The last line counts k-mers with that many copies and more
+    /// Number of copies of the last line, which counts k-mers with at least as many
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub most: u32,
 }
@@ -222,12 +228,52 @@ pub struct Histogram {
 pub struct List {
     /// A table
     pub table: PathBuf,
-    /// Leave out k-mers of which there are fewer copies
+    /// Leave out k-mers with fewer copies
     #[arg(long, default_value_t = 1)]
     pub min_count: u64,
 }
 
-/// Reads a number of bytes.
+#[derive(Args)]
+pub struct Generate {
+    /// Folder to write to, such as /usr/share or ~/.local/share
+    pub folder: PathBuf,
+}
+
+/// Writes the man pages of all commands, and completions for bash, zsh and fish, below a `share` folder, to the places
+/// where these programs look for them. Returns the files.
+pub fn generate(share: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut files = Vec::new();
+    let mut write = |name: &str, bytes: Vec<u8>| {
+        let path = share.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(&path, bytes)?;
+        files.push(path);
+        io::Result::Ok(())
+    };
+    for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+        if command.is_hide_set() || command.get_name() == "help" {
+            continue;
+        }
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command.clone().display_name(&name)).render(&mut page)?;
+        write(&format!("man/man1/{name}.1"), page)?;
+    }
+    for (shell, name) in [
+        (Shell::Bash, "bash-completion/completions/kmers"),
+        (Shell::Zsh, "zsh/site-functions/_kmers"),
+        (Shell::Fish, "fish/vendor_completions.d/kmers.fish"),
+    ] {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut cli, "kmers", &mut script);
+        write(name, script)?;
+    }
+    Ok(files)
+}
+
+/// Parses a number of bytes.
 fn bytes(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[number.len()..].to_ascii_uppercase().trim_end_matches(['B', 'I']) {
@@ -247,7 +293,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Ends of help texts.
+/// Examples at the ends of help texts.
 mod examples {
     pub const ALL: &str = "\
 Examples:
@@ -285,15 +331,16 @@ Examples:
 Examples:
   kmers list genome.kmers | sort > sorted.tsv
   kmers list reads.kmers --min-count 10";
+    pub const GENERATE: &str = "\
+Examples:
+  kmers generate ~/.local/share";
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
-    /// Each command, too, ends its help with examples.
+    /// Checks the command line, and that the help of each command ends with examples.
     #[test]
     fn the_command_line_is_sound() {
         let mut cli = Cli::command();
@@ -304,6 +351,25 @@ mod tests {
             let help = command.clone().render_help().to_string();
             assert!(help.contains("Examples:\n  kmers "), "{help}");
         }
+    }
+
+    /// Checks that each command has a man page with its examples, and that completions contain all commands.
+    #[test]
+    fn man_pages_and_completions_are_written() {
+        let share = std::env::temp_dir().join(format!("kmers-share-{}", std::process::id()));
+        let files = generate(&share).unwrap();
+        let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
+        let (pages, scripts): (Vec<_>, Vec<_>) = files.iter().partition(|path| path.extension() == Some("1".as_ref()));
+        let names = ["kmers", "kmers-count", "kmers-index", "kmers-screen", "kmers-info", "kmers-merge"];
+        for name in names.into_iter().chain(["kmers-histogram", "kmers-list"]) {
+            let page = text(pages.iter().find(|path| path.file_stem() == Some(name.as_ref())).unwrap());
+            assert!(page.contains(&format!(".TH {name} 1")) && page.contains("Examples:"), "{page}");
+        }
+        assert_eq!((pages.len(), scripts.len()), (8, 3));
+        for script in scripts.into_iter().map(text) {
+            assert!(["count", "screen", "unmatched-mates"].iter().all(|word| script.contains(word)), "{script}");
+        }
+        fs::remove_dir_all(share).unwrap();
     }
 
     #[test]

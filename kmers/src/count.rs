@@ -1,4 +1,4 @@
-//! Counting, by the CPU or by a GPU: what both have in common.
+//! Counting on the CPU or on a GPU: the parts in common.
 
 mod device;
 mod host;
@@ -17,12 +17,12 @@ use crate::settings::Executor;
 use crate::table::smallest;
 use crate::{BackendChoice, Error, K, Settings, Table};
 
-/// Bytes of plain input from which on opening a GPU pays.
+/// Bytes of plain input above which opening a GPU pays.
 const LEAST_FOR_DEVICE: u64 = 64 << 20;
-/// Bytes of input for each thread, at least; tests count less on several.
+/// Least bytes of input per thread; small in tests, so that they use several threads.
 const LEAST_FOR_THREAD: u64 = if cfg!(test) { 1 << 6 } else { 1 << 12 };
 
-/// Counts the canonical k-mers of FASTA and FASTQ files, plain or gzip; `-` is the standard input.
+/// Counts the canonical k-mers of FASTA and FASTQ files, plain, gzip or Zstandard; `-` is the standard input.
 ///
 /// # Errors
 /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NoKmers`], [`Error::TooManyKmers`]; if memory
@@ -36,18 +36,18 @@ pub fn count_files(files: &[PathBuf], settings: &Settings) -> Result<Table, Erro
     count(&texts, settings)
 }
 
-/// Counts the canonical k-mers of the bytes of one FASTA or FASTQ file, plain or gzip.
+/// Counts the canonical k-mers of the bytes of one FASTA or FASTQ file, plain, gzip or Zstandard.
 ///
 /// # Errors
-/// What [`count_files`] returns, but for [`Error::NoInput`].
+/// The errors of [`count_files`], except for [`Error::NoInput`].
 pub fn count_bytes(bytes: &[u8], settings: &Settings) -> Result<Table, Error> {
     count(&[Text::Bytes(bytes)], settings)
 }
 
-/// Counts the canonical k-mers of sequences of letters, each on its own; a table of none if there are none.
+/// Counts the canonical k-mers of sequences of letters, each on its own. Without k-mers the table is empty.
 ///
 /// # Errors
-/// What [`count_bytes`] returns, but for [`Error::NoKmers`].
+/// The errors of [`count_bytes`], except for [`Error::NoKmers`].
 pub fn count_sequences<S: AsRef<[u8]>>(
     sequences: impl IntoIterator<Item = S>,
     settings: &Settings,
@@ -55,8 +55,8 @@ pub fn count_sequences<S: AsRef<[u8]>>(
     let mut fasta = Vec::new();
     for sequence in sequences {
         fasta.extend_from_slice(b">\n");
-        // No letter of a sequence begins a record.
-        fasta.extend(sequence.as_ref().iter().map(|&letter| if letter == b'>' { b'-' } else { letter }));
+        // No line of a sequence becomes a name or a comment.
+        fasta.extend(sequence.as_ref().iter().map(|&letter| if matches!(letter, b'>' | b';') { b'-' } else { letter }));
         fasta.push(b'\n');
     }
     if fasta.is_empty() {
@@ -68,7 +68,7 @@ pub fn count_sequences<S: AsRef<[u8]>>(
     }
 }
 
-/// Threads for parts.
+/// Starts a pool of threads.
 pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|_| Error::Threads { threads })
 }
@@ -99,7 +99,7 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     }
 }
 
-/// Bytes of all texts, where all of them can be read twice.
+/// Returns the bytes of all texts, or `None` unless all of them can be read twice.
 pub(crate) fn bytes_of(texts: &[Text<'_>]) -> Option<u64> {
     let bytes = |text: &Text<'_>| match text {
         Text::Bytes(bytes) => Some(bytes.len() as u64),
@@ -109,17 +109,17 @@ pub(crate) fn bytes_of(texts: &[Text<'_>]) -> Option<u64> {
     texts.iter().map(bytes).sum()
 }
 
-/// Parts of the texts that are worth a thread each, as far as is known before they are read.
+/// Returns the number of parts of the texts that are worth a thread each, as far as it is known before reading.
 pub(crate) fn pieces_of_work(texts: &[Text<'_>]) -> u64 {
     bytes_of(texts).map_or(u64::MAX, |bytes| bytes.div_ceil(LEAST_FOR_THREAD))
 }
 
-/// Whether there is much to count, and all of it can be read twice if no device answers.
+/// Whether there is enough to count, and all of it can be read again if no device answers.
 fn pays_on_device(texts: &[Text<'_>], settings: &Settings) -> bool {
     settings.memory.is_none() && bytes_of(texts).is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE)
 }
 
-/// The smallest filter for as many k-mers of each class of counts.
+/// Returns the smallest filter for these numbers of k-mers per class of counts.
 pub(crate) fn builder_for(k: K, classes: &[u64; CLASSES]) -> Result<RankSelectBuilder, Error> {
     let slots = |remainder_bits: u32| {
         let of_class = |(class, kmers): (usize, &u64)| kmers * counters::slots(least_of(class), remainder_bits);

@@ -1,72 +1,72 @@
-//! Everything that can go wrong, with its cause and its remedy.
+//! Errors, with causes and remedies.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why k-mers were not counted, screened, merged or listed.
+/// Error of counting, indexing, screening, merging or listing k-mers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A k-mer has 1 to 32 bases, 2 bits each.
+    /// Number of bases per k-mer outside of 1 to 32.
     #[error("k is {k}: choose 1 to 32 bases")]
     InvalidK {
-        /// What was asked for.
+        /// Requested number.
         k: u32,
     },
-    /// A file could not be opened or read, or its compressed stream is damaged.
+    /// File that could not be opened or read, or damaged compressed stream.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What the system or the decompressor said.
+        /// Error of the system or the decompressor.
         source: io::Error,
     },
-    /// A file could not be written.
+    /// File that could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A file is neither FASTA nor FASTQ, or breaks off within a record.
+    /// File that is neither FASTA nor FASTQ, or ends within a record.
     #[error("{} is not sound FASTA or FASTQ, plain, gzip or Zstandard: {reason}; mend the file or fetch it again", path.display())]
     NotSequence {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What the parser said.
+        /// Fault, and its place.
         reason: String,
     },
-    /// A file is of another kind than the one that is needed.
+    /// File of another kind than the one that is needed.
     #[error("{} is {found}; {needed}", path.display())]
     OtherKind {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Kind of file that it is.
+        /// Kind of the file.
         found: &'static str,
-        /// Kind that is needed, and its source.
+        /// Needed kind, and a way to get it.
         needed: String,
     },
-    /// No file was named.
+    /// Call without files.
     #[error("no input: name FASTA or FASTQ files, or `-` for the standard input")]
     NoInput,
-    /// The input has no k-mer at all.
+    /// Input without any k-mer.
     #[error("the input has no {k} bases A, C, G or T in a row: choose a smaller k, or check the input")]
     NoKmers {
         /// Bases per k-mer.
         k: u32,
     },
-    /// The budget does not hold even what counting begins with.
+    /// Budget that is too small to begin with.
     #[error("{asked} bytes of memory are too few to begin with on {threads} threads: allow {least}, or fewer threads")]
     BudgetTooSmall {
-        /// The budget.
+        /// Budget.
         asked: u64,
-        /// The least that will do.
+        /// Least budget for this number of threads.
         least: u64,
-        /// The threads that each need some.
+        /// Threads, each of which needs memory.
         threads: usize,
     },
-    /// The result does not fit into the budget.
+    /// Result that does not fit into the budget.
     #[error(
         "{kmers} different k-mers need {needed} bytes of memory, {allowed} are allowed: allow more, or count fewer files at a \
          time"
@@ -74,12 +74,12 @@ pub enum Error {
     OverBudget {
         /// Different k-mers so far.
         kmers: u64,
-        /// Bytes that they take, with the table where it was to be made.
+        /// Bytes that they take, with the table if it was to be built.
         needed: u64,
-        /// The budget.
+        /// Budget.
         allowed: u64,
     },
-    /// No table has room for that many different k-mers of so few bases.
+    /// More different k-mers of so few bases than any table can hold.
     #[error(
         "{kmers} different {k}-mers are more than a table holds: choose k up to 16 or above {k}, or a higher --min-count"
     )]
@@ -89,16 +89,16 @@ pub enum Error {
         /// Bases per k-mer.
         k: u32,
     },
-    /// A file or a filter is sound, but no table of k-mers.
+    /// Sound file or filter that is no table of k-mers.
     #[error("{} is no table of k-mers: pass what `kmers count` or `kmers merge` wrote", path.display())]
     NotTable {
-        /// The file; "the filter" where there is none.
+        /// File, or "the filter".
         path: PathBuf,
     },
-    /// A table could not be read or written; the error names its file.
+    /// Table that could not be read or written; the error names its file.
     #[error(transparent)]
     Table(Box<warpset_quotient::Error>),
-    /// Tables of different k do not go together.
+    /// Tables of different k.
     #[error("one table has {left}-mers, the other {right}-mers: count both with the same k")]
     DifferentK {
         /// Bases per k-mer of the first.
@@ -106,7 +106,7 @@ pub enum Error {
         /// Bases per k-mer of the other.
         right: u32,
     },
-    /// An index has windows of an odd number of k-mers, of an odd number of bases each.
+    /// Windows with an even number of k-mers, or k-mers with an even number of bases.
     #[error(
         "windows of {w} {k}-mers: choose an odd k from 1 to 31 and an odd w from 1 to 63, so that both strands have the same \
          minimizers"
@@ -117,81 +117,82 @@ pub enum Error {
         /// K-mers per window.
         w: u32,
     },
-    /// A file is no index, or a damaged one.
+    /// File that is no index, or a damaged one.
     #[error("{} cannot be used as an index: {reason}", path.display())]
     NotIndex {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault.
         reason: String,
     },
-    /// Indexes of different windows do not go together.
+    /// Indexes of different windows.
     #[error("{} has windows of {found_w} {found_k}-mers, not of {w} {k}-mers: index its sequences with the same -k and -w", path.display())]
     DifferentWindow {
-        /// The file.
+        /// File.
         path: PathBuf,
         /// Bases per k-mer of the file.
         found_k: u32,
         /// K-mers per window of the file.
         found_w: u32,
-        /// Bases per k-mer of the others, or as asked for.
+        /// Bases per k-mer of the other indexes, or as requested.
         k: u32,
-        /// K-mers per window of the others.
+        /// K-mers per window of the other indexes.
         w: u32,
     },
-    /// A filter does not have its minimizers any more.
+    /// Filter given where its minimizers are needed, which it no longer has.
     #[error("{} is a filter, which cannot be taken apart: pass an exact index, or the sequences", path.display())]
     OnlyFilter {
-        /// The file.
+        /// File.
         path: PathBuf,
     },
-    /// A sequence filter is made of sequences, and leaves out those of others, or of tables.
+    /// File without sequences given for a sequence filter, which is made of sequences, and leaves out sequences or
+    /// tables.
     #[error("{} has no k-mers that a sequence filter can take: pass its sequences", path.display())]
     NotKmers {
-        /// The file.
+        /// File.
         path: PathBuf,
     },
-    /// Deacon reads minimizers only.
+    /// Index for Deacon, which reads minimizers only, requested of a sequence filter.
     #[error("a sequence filter holds all k-mers, and Deacon reads minimizers: make an index of another kind for it")]
     NotForDeacon,
-    /// An index could not be built, read or written; the error names its file where there is one.
+    /// Index that could not be built, read or written; the error names its file if there is one.
     #[error(transparent)]
     Index(Box<dyn std::error::Error + Send + Sync>),
-    /// No read matches by such a rule, or all do.
+    /// Rule by which no read or every read would match.
     #[error("{hits} hits and a share of {share}: choose at least one hit, and a share from 0 to 1")]
     InvalidRule {
-        /// The least number of hits.
+        /// Least number of hits.
         hits: u64,
-        /// The least share.
+        /// Least share.
         share: f64,
     },
-    /// Two files of mates do not have the same number of reads.
+    /// Files of mates with different numbers of reads.
     #[error("{} ends after {reads} reads, and {} goes on: fetch both files of mates again", path.display(), mates.display())]
     Unpaired {
-        /// The shorter file.
+        /// Shorter file.
         path: PathBuf,
-        /// The file of their mates.
+        /// File of the mates.
         mates: PathBuf,
-        /// Its reads.
+        /// Reads of the shorter file.
         reads: u64,
     },
-    /// A file of interleaved mates has an odd number of reads.
+    /// File of interleaved mates with an odd number of reads.
     #[error("{} has {reads} reads, an odd number: the last one has no mate; fetch the file again, or screen single reads", path.display())]
     OddReads {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Its reads.
+        /// Number of reads.
         reads: u64,
     },
-    /// Two reads of a pair have names of different reads.
+    /// Pair of reads with names of different reads.
     #[error(
         "pair {pair} is {name:?} in {} and {other:?} in {}, which are no mates: fetch the files again, or pass --any-mates if \
          they are", path.display(), mates.display()
     )]
     OtherMate {
-        /// The file of the first read.
+        /// File of the first read.
         path: PathBuf,
-        /// The file of the second read.
+        /// File of the second read.
         mates: PathBuf,
         /// Number of the pair, from 1 on.
         pair: u64,
@@ -200,52 +201,52 @@ pub enum Error {
         /// Name of the second read.
         other: String,
     },
-    /// Files of mates are named in pairs.
+    /// Odd number of files where mates are in pairs of files.
     #[error("{files} files cannot be read in pairs: name the two files of mates one after the other")]
     OddFiles {
-        /// Files that were named.
+        /// Number of files.
         files: usize,
     },
-    /// Mates are written apart only if they are read in pairs.
+    /// File for second mates, but reads are single.
     #[error("{} is for second mates, and reads are single ones: pass pairs, or leave it out", path.display())]
     NoMates {
-        /// The file.
+        /// File.
         path: PathBuf,
     },
-    /// A k-mer was asked for that is none of the table's.
+    /// K-mer in a query that no table of this k has.
     #[error("{kmer:?} is no {k}-mer: pass {k} letters A, C, G or T")]
     NotKmer {
-        /// What was asked for.
+        /// Letters of the query.
         kmer: String,
         /// Bases per k-mer.
         k: u32,
     },
-    /// The [progress callback](crate::Progress::calling) stopped it.
+    /// Stop by the [progress callback](crate::Progress::calling).
     #[error("the progress callback stopped the reading after {bytes} bytes: let it go on to get an answer")]
     Interrupted {
-        /// Bytes that had been read.
+        /// Bytes read so far.
         bytes: u64,
     },
-    /// A file would be read and written at the same time, or written twice.
+    /// File that would be read and written at the same time, or written twice.
     #[error(transparent)]
     SameFile(#[from] warpset_base::file::SameFile),
-    /// A name of an output ends as those of files that are packed in a way that is not written.
+    /// Output with an ending of files in another form than those that are written.
     #[error("{} would not be what its name says: {written}; name a file with another ending than .{ending}", path.display())]
     WrongEnding {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// The end of its name.
+        /// Ending of its name.
         ending: String,
         /// Forms that can be written.
         written: &'static str,
     },
-    /// The threads could not be started.
+    /// Threads that could not be started.
     #[error("cannot start {threads} threads: ask for fewer")]
     Threads {
-        /// Threads asked for.
+        /// Requested threads.
         threads: usize,
     },
-    /// An index does not fit into the memory of a device.
+    /// Index that does not fit into the memory of a device.
     #[error(
         "an index of {bytes} bytes, where the device has {free} free: make a smaller one with `--kind fuse16` or `fuse32`, or \
          screen with `--backend cpu`"
@@ -253,28 +254,28 @@ pub enum Error {
     IndexTooLarge {
         /// Bytes of the index.
         bytes: u64,
-        /// Bytes of device memory that are free.
+        /// Free bytes of device memory.
         free: u64,
     },
-    /// Tables of k-mers are looked up on the CPU.
+    /// Table of k-mers with a device: tables are looked up on the CPU.
     #[error("tables of k-mers are screened by on the CPU: pass `--backend cpu`, or make an index with `kmers index`")]
     TableOnDevice,
-    /// Reads could not be decided on a device.
+    /// Reads that could not be decided on a device.
     #[error(transparent)]
     Sequence(Box<warpset_sequence::Error>),
-    /// The device could not be opened, or refused an allocation, a copy or a launch.
+    /// Device that could not be opened, or refusal of an allocation, a copy or a launch.
     #[error(transparent)]
     Device(Box<warpset_gpu::GpuError>),
-    /// Work on the device could not be queued.
+    /// Work that could not be queued on the device.
     #[error(transparent)]
     Primitives(Box<warpset_primitives::Error>),
-    /// The table could not be built, most likely for want of memory.
+    /// Table that could not be built, in most cases because memory ran out.
     #[error(transparent)]
     Filter(Box<warpset_quotient::Error>),
 }
 
 impl Error {
-    /// Whether there is no device, or not enough memory on it, so that the CPU is the answer.
+    /// Whether there is no device, or not enough memory on it, so that the CPU should be used.
     pub(crate) fn asks_for_cpu(&self) -> bool {
         let why = match self {
             Error::IndexTooLarge { .. } => return true,
@@ -294,7 +295,7 @@ impl Error {
 }
 
 impl Error {
-    /// An error of what an index is made of.
+    /// Wraps an error of the parts of an index.
     pub(crate) fn of_index(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Index(error.into())
     }
@@ -306,7 +307,7 @@ impl From<warpset_base::words::OutOfMemory> for Error {
     }
 }
 
-// In boxes, so that results stay small.
+// Boxed, so that results stay small.
 macro_rules! from {
     ($($source:ty => $variant:ident;)*) => {$(
         impl From<$source> for Error {

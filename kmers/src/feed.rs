@@ -1,7 +1,7 @@
-//! Hands out the letters of all inputs to threads that count them.
+//! Feed of the letters of all inputs to threads that count them.
 //!
-//! Plain files are cut into pieces, which the counting threads read and parse themselves. What can only be read from
-//! its start, compressed files and pipes, is parsed by threads of its own, one per file, which hand over batches.
+//! Plain files are cut into pieces, which the counting threads read and parse. Compressed files and pipes can only be
+//! read from their start; one further thread per file parses them and sends batches.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,32 +13,32 @@ use crate::pieces::{Piece, Plain, Text};
 use crate::reads::{Records, Seen, batches};
 use crate::{Error, K, Progress, Settings};
 
-/// Batches on their way, per thread.
+/// Waiting batches per thread.
 const BATCHES_PER_THREAD: usize = 2;
 
-/// Letters, or why there are none.
+/// Letters, or the error that ends them.
 type Batch = Result<Vec<u8>, Error>;
 
-/// What is still to be counted.
+/// Rest of the input.
 pub(crate) struct Feed<'a> {
     k: K,
     seen: &'a Mutex<Seen>,
     progress: &'a Progress,
     pieces: Vec<(Plain<'a>, Range<u64>)>,
     next: AtomicUsize,
-    /// What one thread parses from its start, if there is only one.
+    /// Texts that are parsed from their start on this thread, if it is the only one.
     here: Vec<Text<'a>>,
-    /// What others parse.
+    /// Batches that other threads parse.
     receiver: Mutex<Receiver<Batch>>,
 }
 
-/// What one thread has begun with.
+/// Piece that a thread is reading.
 #[derive(Default)]
 pub(crate) struct Cursor<'a> {
     piece: Option<(Piece<'a>, u64)>,
 }
 
-/// Runs `work` with the letters of all `texts`, and with how many threads there are for it.
+/// Calls `work` with the letters of all `texts`, and the number of threads for it.
 pub(crate) fn feed<T>(
     texts: &[Text<'_>],
     settings: &Settings,
@@ -69,14 +69,14 @@ pub(crate) fn feed<T>(
         }
         drop(sender);
         let (next, receiver) = (AtomicUsize::new(0), Mutex::new(receiver));
-        // When the work is done, nobody receives any more, which ends all parsers.
+        // Dropping the receiver at the end of the work ends all parsers.
         work(&Feed { k: *k, seen, progress, pieces, next, here, receiver }, (threads - parsers).max(1))
     })
 }
 
-/// Sends the batches of a text, or why there are no more; says whether to go on with another.
+/// Sends the batches of a text, or its error. Returns whether to go on with another text.
 fn parse(text: Text<'_>, (k, progress, seen): (K, &Progress, &Mutex<Seen>), sender: &SyncSender<Batch>) -> bool {
-    // The error only ends the parsing: nobody receives after another one, which is the one that counts.
+    // The error only ends the parsing: the receiver is gone after another error, which is reported.
     let send = |batch| sender.send(Ok(batch)).map_err(|_| Error::NoInput);
     match records(text, progress).and_then(|records| batches(records, k, send)) {
         Ok(found) => {
@@ -90,7 +90,7 @@ fn parse(text: Text<'_>, (k, progress, seen): (K, &Progress, &Mutex<Seen>), send
     }
 }
 
-/// Adds letters that were read to others.
+/// Adds statistics of letters.
 fn note(seen: &Mutex<Seen>, found: Seen) {
     seen.lock().unwrap_or_else(PoisonError::into_inner).plus(found);
 }
@@ -103,8 +103,8 @@ fn records<'a>(text: Text<'a>, progress: &Progress) -> Result<Records<'a>, Error
 }
 
 impl<'a> Feed<'a> {
-    /// Visits some more letters, in parts each of which has all windows between its bases; says whether there may be
-    /// more. For one of several threads.
+    /// Visits some more letters, in stretches that contain all windows of the input. Returns whether there may be more.
+    /// For one of several threads.
     pub(crate) fn step(&self, share: &mut Cursor<'a>, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         if share.piece.is_none() {
             if let Some((plain, range)) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -129,7 +129,7 @@ impl<'a> Feed<'a> {
         Ok(true)
     }
 
-    /// Visits all letters, as much at a time. For the only thread.
+    /// Visits all letters, a batch at a time. For the only thread.
     pub(crate) fn each(&self, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut share = Cursor::default();
         loop {

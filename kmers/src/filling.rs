@@ -1,8 +1,8 @@
-//! One thread's fingerprints of a round, grouped by their part as they come.
+//! Fingerprints of one thread and round, grouped by part as they arrive.
 //!
-//! Memory comes in *slabs*, each larger than what an allocator keeps for itself, so that all of it goes back to the
-//! system in the end. A slab is cut into *chunks*. Each part has one open chunk, to which its fingerprints are written,
-//! once; a full chunk is followed by another, which notes the one before.
+//! Memory is allocated in *slabs*, each larger than an allocator keeps for itself, so that all of it returns to the
+//! system at the end. A slab is cut into *chunks*. Each part has one open chunk for its next fingerprints, each written
+//! once. A full chunk is followed by another, with a link to the one before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,27 +12,27 @@ use crate::parts::Cut;
 use crate::table::key_bits;
 use crate::{K, Roll};
 
-/// Fingerprints of a chunk, and of a slab, as powers of two; tests have several slabs sooner.
+/// Fingerprints per chunk and per slab, as powers of two; small in tests, so that they use several slabs.
 const CHUNK_BITS: u32 = 8;
 const SLAB_BITS: u32 = if cfg!(test) { 14 } else { 22 };
 const CHUNK: usize = 1 << CHUNK_BITS;
 /// Bytes of a chunk.
 pub(crate) const CHUNK_BYTES: u64 = 8 << CHUNK_BITS;
-/// No chunk.
+/// Mark for no chunk.
 const NONE: u64 = !0;
 
-/// Fingerprints, and where those of each part are.
+/// Fingerprints with the places of each part.
 pub(crate) struct Filling {
     cut: Cut,
     bits: u32,
     roll: Roll,
     slabs: Vec<Vec<u64>>,
-    /// The chunk before each chunk, of the same part.
+    /// Link of each chunk to the one before of the same part.
     before: Vec<u64>,
-    /// Where each part's next fingerprint goes, counted through all slabs; at a multiple of a chunk's length it is to
-    /// go to a chunk that is not there yet.
+    /// Place of the next fingerprint of each part, counted through all slabs. At a multiple of a chunk's length the
+    /// next chunk is still to be allocated.
     next: Vec<u64>,
-    /// The open chunk of each part.
+    /// Open chunk of each part.
     open: Vec<u64>,
 }
 
@@ -52,13 +52,13 @@ impl Filling {
         }
     }
 
-    /// Adds the k-mers of a batch of letters; notes in `taken` how many bytes more are in use.
+    /// Adds the k-mers of a batch of letters, and adds to `taken` the bytes that are newly in use.
     pub(crate) fn fill(&mut self, batch: &[u8], taken: &AtomicU64) {
         let Filling { cut, bits, roll, slabs, before, next, open } = self;
         let (cut, bits, spread) = (*cut, *bits, spread_of(0));
         roll.restart();
         roll.each(batch, |kmer| {
-            // What the filter of the table does with seed 0.
+            // Fingerprint of the table's filter with seed 0.
             let fingerprint = permute(kmer, bits, spread);
             let part = cut.part(fingerprint);
             let next = &mut next[part];
@@ -76,7 +76,7 @@ impl Filling {
         });
     }
 
-    /// The fingerprints of a part, chunk by chunk.
+    /// Returns the fingerprints of a part, chunk by chunk.
     pub(crate) fn of_part(&self, part: usize) -> impl Iterator<Item = &[u64]> {
         let last = self.next[part] & (CHUNK as u64 - 1);
         let mut len = if last == 0 { CHUNK } else { last as usize };
@@ -93,7 +93,7 @@ impl Filling {
         })
     }
 
-    /// Forgets all fingerprints; the memory stays, for the next round.
+    /// Removes all fingerprints and keeps the memory for the next round.
     pub(crate) fn clear(&mut self) {
         self.before.clear();
         self.next.fill(0);
@@ -105,7 +105,7 @@ impl Filling {
 mod tests {
     use super::*;
 
-    /// Parts with none, few, exactly one chunk, and many fingerprints, in two rounds of several slabs.
+    /// Checks parts with none, few, exactly one chunk, and many fingerprints, in two rounds of several slabs.
     #[test]
     fn every_fingerprint_is_in_its_part_once() {
         let k = K::new(31).unwrap();

@@ -1,9 +1,9 @@
-//! Counting in device memory: packed bases in, a filter with counters out, and nothing of it on the host in between.
+//! Counting in device memory: packed bases in, a filter with counters out, and no intermediate results on the host.
 //!
-//! One kernel turns packed bases into the fingerprints of their canonical k-mers; they are sorted, and runs of equal
-//! ones are counted. Input that is larger than the device's memory goes in several batches, each of which is sorted and
-//! counted on its own; then its runs are merged into those before it. In the end the runs are laid out as a filter,
-//! with the same bytes as on the host.
+//! One kernel turns packed bases into the fingerprints of their canonical k-mers. These are sorted, and runs of equal
+//! ones are counted. Input that exceeds the memory of the device is processed in batches: each batch is sorted and
+//! counted, and its runs are merged with those before. At the end the runs are laid out as a filter with the same bytes
+//! as on the host.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -46,22 +46,22 @@ use crate::count::builder_for;
 use crate::table::key_bits;
 use crate::{Error, K};
 
-/// Bytes of device memory per position of a batch, at most: its fingerprints, their runs and lengths, the runs before,
-/// and what merging them takes.
+/// Largest device memory per position of a batch: its fingerprints, their runs and counts, earlier runs, and memory for
+/// merging.
 const BYTES_PER_POSITION: usize = 72;
-/// Positions of a batch, at most.
+/// Largest number of positions per batch.
 const MOST_POSITIONS: usize = 1 << 31;
-/// Resident blocks per multiprocessor that walk their input by grid stride.
+/// Resident blocks per multiprocessor in grid-stride launches.
 const RESIDENT: u32 = 8;
 
-/// Fingerprints in ascending order with their copies.
+/// Ascending fingerprints with their numbers of copies.
 struct Runs {
     fingerprints: DeviceVec<u64>,
     copies: DeviceVec<u64>,
     len: usize,
 }
 
-/// Counts k-mers on a device.
+/// Counter of k-mers on a device.
 pub struct Counter {
     k: K,
     stream: Stream,
@@ -69,34 +69,34 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A count of k-mers of `k` bases.
+    /// Creates a counter of k-mers of `k` bases.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver gives no stream.
+    /// [`Error::Device`] if the driver creates no stream.
     pub fn new(device: &Device, k: K) -> Result<Counter, Error> {
         Ok(Counter { k, stream: device.new_stream()?, runs: None })
     }
 
-    /// Words of packed bases that [`add`](Counter::add) should be given at a time, at most, so that the device's memory
-    /// suffices for what becomes of them.
+    /// Returns the number of words of packed bases per [`add`](Counter::add) for which the free memory of the device is
+    /// sure to suffice.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver does not tell how much memory is free.
+    /// [`Error::Device`] if the driver does not report its free memory.
     pub fn most_words(&self) -> Result<usize, Error> {
         let positions = self.stream.device().memory_info()?.free / BYTES_PER_POSITION;
         Ok(positions.min(MOST_POSITIONS).div_ceil(32))
     }
 
-    /// A grid for that many items, no larger than fits on the device several times.
+    /// Returns a grid for `items` items with at most `RESIDENT` blocks per multiprocessor.
     fn grid(&self, items: usize, block_items: usize) -> LaunchConfig {
         let resident = (self.stream.device().properties().multiprocessors * RESIDENT) as usize;
         LaunchConfig::new(items.div_ceil(block_items).clamp(1, resident) as u32, BLOCK)
     }
 
-    /// Counts the k-mers of packed bases as well, and waits.
+    /// Adds the k-mers of packed bases to the counts, and waits.
     ///
     /// # Errors
-    /// [`Error::Device`] and [`Error::Primitives`], most likely because the device's memory does not suffice.
+    /// [`Error::Device`] and [`Error::Primitives`], in most cases because the memory of the device does not suffice.
     pub fn add(&mut self, parts: &[Packed]) -> Result<(), Error> {
         if let Some(fingerprints) = self.fingerprints(parts)? {
             let counted = self.counted(fingerprints)?;
@@ -108,7 +108,7 @@ impl Counter {
         Ok(())
     }
 
-    /// The fingerprints of all k-mers, sorted, and their number; `None` if there are none.
+    /// Returns the sorted fingerprints of all k-mers and their number; `None` if there are none.
     fn fingerprints(&self, parts: &[Packed]) -> Result<Option<(DeviceVec<u64>, usize)>, Error> {
         let (stream, k, bits) = (&self.stream, self.k.get(), key_bits(self.k));
         let words: usize = parts.iter().map(Packed::words).sum();
@@ -127,33 +127,33 @@ impl Counter {
             out: out.global_mut(),
             next: next.global_mut(),
         };
-        // SAFETY: both inputs have a word more than `words`, and the output a place for each position; all is this
-        // call's own and freed in the order of the stream; `K` and `key_bits` keep the numbers in range.
+        // SAFETY: both inputs have `words + 1` words, and the output has a place for each position. The buffers belong
+        // to this call, and are freed in stream order. `K` and `key_bits` keep `k` and `bits` in range.
         unsafe { arguments.launch(stream, self.grid(words, TILE_WORDS))? };
         drop((bases, breaks));
         let len = self.number(&next)?;
         if len == 0 {
             return Ok(None);
         }
-        // SAFETY: nothing else accesses the fingerprints, which are freed in the order of the stream.
+        // SAFETY: only this stream accesses the fingerprints, which are freed in its order.
         unsafe { sort_keys_in_place_async(stream, out.slice_mut(..len), By::ascending().bits(0..bits))? };
         Ok(Some((out, len)))
     }
 
-    /// A number that the stream has left on the device.
+    /// Reads a number from the device.
     fn number(&self, at: &DeviceVec<u64>) -> Result<usize, Error> {
         let mut number = [0];
         self.stream.download(at, &mut number)?;
         Ok(number[0] as usize)
     }
 
-    /// The runs of sorted fingerprints.
+    /// Returns the runs of sorted fingerprints.
     fn counted(&self, (sorted, len): (DeviceVec<u64>, usize)) -> Result<Runs, Error> {
         let stream = &self.stream;
         let (mut fingerprints, mut copies) = (stream.alloc_uninit(len)?, stream.alloc_uninit(len)?);
         let mut runs = stream.alloc_uninit(1)?;
         let sorted = sorted.slice(..len);
-        // SAFETY: everything is this call's own, and freed in the order of the stream.
+        // SAFETY: the buffers belong to this call, and are freed in stream order; outputs have `len` items.
         unsafe {
             run_length_encode_async(
                 stream,
@@ -167,13 +167,14 @@ impl Counter {
         Ok(Runs { fingerprints, copies, len })
     }
 
-    /// The runs of both.
+    /// Merges the runs of two batches.
     fn merged(&self, a: Runs, b: Runs) -> Result<Runs, Error> {
         let stream = &self.stream;
         let (a, b) = (self.shrunk(a)?, self.shrunk(b)?);
         let both = a.len + b.len;
         let (mut keys, mut values) = (stream.alloc_uninit(both)?, stream.alloc_uninit(both)?);
-        // SAFETY: everything is this call's own, and freed in the order of the stream.
+        // SAFETY: the buffers belong to this call, and are freed in stream order; outputs have the length of both
+        // inputs.
         unsafe {
             merge_pairs_async(
                 stream,
@@ -187,7 +188,8 @@ impl Counter {
         drop((a, b));
         let (mut fingerprints, mut copies) = (stream.alloc_uninit(both)?, stream.alloc_uninit(both)?);
         let mut runs = stream.alloc_uninit(1)?;
-        // SAFETY: as above.
+        // SAFETY: the buffers belong to this call, and are freed in stream order; outputs have the length of the
+        // inputs.
         unsafe {
             reduce_by_key_async::<Sum<u64>, u64>(
                 stream,
@@ -202,7 +204,7 @@ impl Counter {
         Ok(Runs { fingerprints, copies, len })
     }
 
-    /// The runs in no more memory than they need.
+    /// Copies the runs into buffers of exactly their length.
     fn shrunk(&self, runs: Runs) -> Result<Runs, Error> {
         let Runs { fingerprints, copies, len } = runs;
         let cut = |from: DeviceVec<u64>| -> Result<DeviceVec<u64>, Error> {
@@ -216,7 +218,7 @@ impl Counter {
         Ok(Runs { fingerprints: cut(fingerprints)?, copies: cut(copies)?, len })
     }
 
-    /// The runs of at least `least` copies.
+    /// Selects the runs of at least `least` copies.
     fn frequent(&self, runs: Runs, least: u64) -> Result<Runs, Error> {
         if least <= 1 {
             return Ok(runs);
@@ -224,7 +226,7 @@ impl Counter {
         let (stream, len) = (&self.stream, runs.len);
         let mut bitmap = stream.alloc_uninit::<u64>(len.div_ceil(64))?;
         let (copies, bits) = (runs.copies.global(), bitmap.global_mut().cast());
-        // SAFETY: the bitmap has a bit for each run, in whole words; all is freed in the order of the stream.
+        // SAFETY: the bitmap has a bit per run, in whole words of 64; all buffers are freed in stream order.
         unsafe {
             kmers_frequent { copies, n: len, least, bitmap: bits }.launch(stream, self.grid(len, BLOCK as usize))?
         };
@@ -232,7 +234,7 @@ impl Counter {
         let mut cut = |from: &DeviceVec<u64>| -> Result<DeviceVec<u64>, Error> {
             let (mut to, mut count) = (stream.alloc_uninit(len)?, stream.alloc_uninit(1)?);
             let items = from.slice(..len);
-            // SAFETY: everything is this call's own, and freed in the order of the stream.
+            // SAFETY: the buffers belong to this call, and are freed in stream order; `to` has the length of the input.
             unsafe { select_async(stream, items, bitmap.as_slice(), to.as_mut_slice(), count.as_mut_slice())? };
             kept = self.number(&count)?;
             Ok(to)
@@ -241,24 +243,24 @@ impl Counter {
         Ok(Runs { fingerprints, copies, len: kept })
     }
 
-    /// How many runs there are of each class of counts.
+    /// Counts the runs of each class of counts.
     fn classes(&self, runs: &Runs) -> Result<[u64; CLASSES], Error> {
         let mut classes = self.stream.alloc_zeroed::<u64>(CLASSES)?;
         let config = self.grid(runs.len, BLOCK as usize).shared(CLASSES_SHARED_BYTES);
         let (copies, n) = (runs.copies.global(), runs.len);
-        // SAFETY: there are at least `n` copies, and a word for each class; both are freed in the order of the stream.
+        // SAFETY: `copies` has at least `n` items, and `classes` a word per class; both are freed in stream order.
         unsafe { kmers_classes { copies, n, classes: classes.global_mut() }.launch(&self.stream, config)? };
         let mut counts = [0; CLASSES];
         self.stream.download(&classes, &mut counts)?;
         Ok(counts)
     }
 
-    /// The filter of all k-mers of which there are at least `least` copies, as small as can be, and how many different
-    /// ones it has.
+    /// Builds the smallest filter of all k-mers with at least `least` copies, and returns it with the number of
+    /// different k-mers.
     ///
     /// # Errors
     /// [`Error::NoKmers`], [`Error::TooManyKmers`]; [`Error::Device`], [`Error::Primitives`] and [`Error::Filter`] if
-    /// the device's memory does not suffice.
+    /// the memory of the device does not suffice.
     pub fn finish(mut self, least: u64) -> Result<(RankSelectQuotientFilter, u64), Error> {
         let runs = self.runs.take().ok_or(Error::NoKmers { k: self.k.get() })?;
         let runs = self.frequent(runs, least)?;

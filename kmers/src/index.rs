@@ -1,4 +1,4 @@
-//! Indexes of minimizers: which there are, and how they are saved and read.
+//! Indexes of minimizers: kinds, saving and loading.
 
 mod build;
 mod deacon;
@@ -21,10 +21,10 @@ pub use build::Indexing;
 pub use members::IndexKind;
 pub(crate) use members::Members;
 
-/// The minimizers of sequences, to screen reads by ([`Screening::by_index`](crate::Screening::by_index)).
+/// Index of the minimizers of sequences, for screening reads ([`Screening::by_index`](crate::Screening::by_index)).
 ///
-/// An index has one k-mer of each window of `w`, chosen as [`Minimizers::deacon`] does; an index of kind
-/// [`IndexKind::Sequences`] has all k-mers. It is made from sequences or other indexes ([`Indexing`]), or read from a
+/// An index has one k-mer of each window of `w`, selected as [`Minimizers::deacon`] does; an index of kind
+/// [`IndexKind::Sequences`] has all k-mers. It is made of sequences or other indexes ([`Indexing`]), or read from a
 /// file that [`save`](Index::save) or Deacon wrote.
 ///
 /// ```
@@ -40,54 +40,54 @@ pub(crate) use members::Members;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Memory: [`IndexKind`] says how many bits per minimizer; exact indexes of Deacon take 81.
+/// Memory: [`IndexKind`] gives the bits per minimizer; exact indexes of Deacon take 81.
 pub struct Index {
     k: u32,
     w: u32,
     len: u64,
     members: Members,
-    /// The words of what turns k-mers away, of an exact index that is not mapped.
+    /// Words of the filter in front of an exact index that is not mapped.
     front: Option<AlignedWords<u64>>,
 }
 
-/// The windows, if an index can have them.
+/// Checks that an index can have these windows.
 fn check(k: u32, w: u32) -> Result<(u32, u32), Error> {
     let is_odd = k % 2 == 1 && w % 2 == 1;
     if is_odd && k <= 31 && w <= 63 { Ok((k, w)) } else { Err(Error::InvalidWindow { k, w }) }
 }
 
 impl Index {
-    /// Reads a file that [`save`](Index::save) wrote, and checks all of it; or one of Deacon, exact (version 3) or a
-    /// binary fuse filter (version 1), on all threads of the current rayon pool.
+    /// Reads and checks a file that [`save`](Index::save) wrote; or one of Deacon, exact (version 3) or a binary fuse
+    /// filter (version 1), on all threads of the current rayon pool.
     ///
     /// # Errors
-    /// [`Error::Read`]; [`Error::NotIndex`] if the file is damaged, or none; [`Error::InvalidWindow`] for an index of
-    /// Deacon of more than 31 bases or 63 k-mers; [`Error::Index`] if there is no memory.
+    /// [`Error::Read`]; [`Error::NotIndex`] if the file is damaged or no index; [`Error::InvalidWindow`] for an index
+    /// of Deacon of more than 31 bases or 63 k-mers; [`Error::Index`] if there is no memory.
     pub fn load(path: impl AsRef<Path>) -> Result<Index, Error> {
         format::load(path.as_ref())
     }
 
-    /// Maps a file that [`save`](Index::save) wrote into memory, and reads its header only: takes milliseconds, and
-    /// processes that map the same file share its memory. Damage makes wrong answers, nothing worse. Indexes of Deacon
-    /// are read.
+    /// Maps a file that [`save`](Index::save) wrote into memory, and reads only its header. This takes milliseconds,
+    /// and processes that map one file share its memory. Damage gives wrong answers and no other harm. Indexes of
+    /// Deacon are read instead.
     ///
     /// # Errors
-    /// As of [`load`](Index::load).
+    /// The errors of [`load`](Index::load).
     ///
     /// # Safety
-    /// No process changes or cuts the file until the index is dropped. To replace it, as `save` does, or to remove it
-    /// is allowed.
+    /// No process changes or truncates the file until the index is dropped. Replacing it, as `save` does, or removing
+    /// it is allowed.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Index, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the file does not change while it is mapped, by the contract of this function.
         unsafe { format::map(path.as_ref()) }
     }
 
-    /// Whether [`map`](Index::map) maps a file, or reads it as those of Deacon.
+    /// Whether [`map`](Index::map) maps a file, and does not read it as those of Deacon.
     pub fn can_be_mapped(path: impl AsRef<Path>) -> bool {
         crate::recognise::head_of(path.as_ref()).is_ok_and(|head| head.starts_with(b"WARPSET\0"))
     }
 
-    /// Writes a file. A regular file that stands there is replaced at once, when all is written.
+    /// Writes a file. A regular file of that name is replaced at once at the end.
     ///
     /// # Errors
     /// [`Error::Write`]; [`Error::Index`] if there is no memory.
@@ -95,7 +95,7 @@ impl Index {
         format::save(self, path.as_ref())
     }
 
-    /// Writes a file that Deacon reads: an exact index as `deacon index build` does, a filter as `deacon index freeze`.
+    /// Writes a file for Deacon: an exact index as `deacon index build` does, a filter as `deacon index freeze` does.
     ///
     /// # Errors
     /// [`Error::Write`], also for a filter without any minimizer; [`Error::NotForDeacon`] for a sequence filter.
@@ -103,17 +103,18 @@ impl Index {
         format::save_for_deacon(self, path.as_ref())
     }
 
-    /// Bases per k-mer.
+    /// Returns the bases per k-mer.
     pub fn k(&self) -> K {
         K::new(self.k).expect("an index has k from 1 to 31")
     }
 
-    /// K-mers per window.
+    /// Returns the k-mers per window.
     pub fn w(&self) -> u32 {
         self.w
     }
 
-    /// Different minimizers; of a sequence filter different k-mers, within 1 % if there are more than a million.
+    /// Counts different minimizers; for a sequence filter different k-mers, within 1 % if there are more than a
+    /// million.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -123,30 +124,30 @@ impl Index {
         self.len == 0
     }
 
-    /// How the index answers.
+    /// Returns the kind of the index.
     pub fn kind(&self) -> IndexKind {
         self.members.kind()
     }
 
-    /// Bytes of memory that it takes, or of the file that is mapped.
+    /// Returns the bytes of memory of the index, or of the mapped file.
     pub fn memory_bytes(&self) -> u64 {
         self.members.memory_bytes() + self.front.as_ref().map_or(0, |words| 8 * words.as_slice().len() as u64)
     }
 
-    /// What finds minimizers in sequences as the index has them.
+    /// Returns the search for minimizers with the parameters of the index.
     pub fn minimizers(&self) -> Minimizers {
         Minimizers::deacon(self.k, self.w).expect("an index has windows that minimizers have")
     }
 
-    /// Whether the index has each of these canonical k-mers, numbers as [`Minimizers`] gives them; of a filter it may
-    /// say so of others.
+    /// Whether the index has each of these canonical k-mers, given as by [`Minimizers`]; a filter may also claim
+    /// others.
     pub fn contains_bulk(&self, kmers: &[u64]) -> Vec<bool> {
         let mut found = vec![false; kmers.len()];
         self.contains_into(kmers, &mut found);
         found
     }
 
-    /// Looks k-mers up on this thread, some thousands at a time.
+    /// Looks up k-mers on this thread, some thousands at a time.
     pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
         let parts = kmers.chunks(PART).zip(found.chunks_mut(PART));
         let Some(front) = self.front(kmers.len()) else {
@@ -162,7 +163,7 @@ impl Index {
         }
     }
 
-    /// The filter that is asked before the set, if the index has one; `kmers` k-mers are about to be looked up.
+    /// Returns the filter to ask before the set, if the index has one; `kmers` k-mers are about to be looked up.
     fn front(&self, kmers: usize) -> Option<Front<'_>> {
         let words = match (&self.front, &self.members) {
             (Some(words), _) => words.as_slice(),
@@ -172,12 +173,12 @@ impl Index {
         (!words.is_empty()).then(|| Front::new(words))
     }
 
-    /// The filter of all k-mers, of an index that is one.
+    /// Returns the filter of all k-mers if the index is one.
     pub(crate) fn sequences(&self) -> Option<SequenceFilterView<'_>> {
         self.members.sequences()
     }
 
-    /// What the minimizers are held in.
+    /// Returns the set or filter of the minimizers.
     pub(crate) fn members(&self) -> &Members {
         &self.members
     }

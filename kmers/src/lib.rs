@@ -1,4 +1,4 @@
-//! Canonical k-mers of FASTA and FASTQ, counted exactly: the library behind the program `kmers`.
+//! Exact counts of canonical k-mers in FASTA and FASTQ: the library behind the program `kmers`.
 //!
 //! ```
 //! use warpset_kmers::{Settings, Table, count_bytes};
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T.
-//! Counts lie in a [`Table`], an exact quotient filter with counters. How to use the program, what it costs, and its
+//! Counts are kept in a [`Table`], an exact quotient filter with counters. Use of the program, its costs and its
 //! limits: `docs/kmers.md`.
 
 #![warn(clippy::missing_errors_doc)]

@@ -1,4 +1,4 @@
-//! The program `kmers`; `kmers --help` says what it does, `docs/kmers.md` more.
+//! The program `kmers`. Its help and `docs/kmers.md` describe it.
 
 mod cli;
 mod signals;
@@ -29,7 +29,7 @@ enum Failure {
 
 type Done = Result<(), Failure>;
 
-/// Messages on the error stream, unless they are not wanted.
+/// Messages on the error stream, unless the call is quiet.
 #[derive(Clone, Copy)]
 struct Voice {
     is_quiet: bool,
@@ -42,7 +42,7 @@ impl Voice {
         }
     }
 
-    /// Mentions letters that are no A, C, G, T.
+    /// Mentions letters other than A, C, G, T.
     fn say_odd(self, odd: OddLetters) {
         if odd.uracils > 0 {
             self.say(format_args!("{} letters U were read as T", odd.uracils));
@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge(&args, voice),
         Command::Histogram(args) => histogram(&args),
         Command::List(args) => list(&args),
+        Command::Generate(args) => generate(&args, voice),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,12 +80,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// An option that would have no effect.
+/// Returns the error for an option that would have no effect.
 fn without_effect(option: &str, why: &str) -> Failure {
     Failure::Usage(format!("{option} has no effect: {why}; leave it out"))
 }
 
-/// Checks the files of a call before any is opened, and removes what runs that died left of the outputs.
+/// Checks the files of a call before any is opened, and removes the leftovers of runs that died.
 fn prepare(reads: &[&[PathBuf]], writes: &[&PathBuf]) -> Done {
     let files = reads.iter().fold(CallFiles::new(), |files, reads| files.reads(*reads)).writes(writes.iter().copied());
     files.check().map_err(Error::from)?;
@@ -92,7 +93,7 @@ fn prepare(reads: &[&[PathBuf]], writes: &[&PathBuf]) -> Done {
     Ok(())
 }
 
-/// The path of an output that is written at the end; an error now if it cannot be written.
+/// Returns the path of an output that is written at the end, or an error now if it cannot be written.
 fn output(path: &Path) -> Result<&Path, Failure> {
     if path == Path::new("-") {
         return Ok(Path::new("/dev/stdout"));
@@ -109,7 +110,7 @@ fn output(path: &Path) -> Result<&Path, Failure> {
     Ok(path)
 }
 
-/// Refuses the standard input where a file is looked at twice.
+/// Refuses the standard input for files that are read twice.
 fn check_is_file(path: &Path, what: &str) -> Done {
     match path == Path::new("-") {
         true => Err(Failure::Usage(format!("{what} cannot be the standard input (`-`): name its file"))),
@@ -192,13 +193,13 @@ fn of_index(index: &Index, path: &Path) -> String {
     let (len, k, w, kind, bytes) = (index.len(), index.k().get(), index.w(), index.kind(), index.memory_bytes());
     let path = path.display();
     match kind {
-        // Beyond a million they are an estimate.
+        // Above a million k-mers an estimate.
         IndexKind::Sequences => format!("{path}: about {len} k-mers, k = {k}, {kind}, {bytes} bytes"),
         _ => format!("{path}: {len} minimizers, k = {k}, w = {w}, {kind}, {bytes} bytes"),
     }
 }
 
-/// What reads are screened by.
+/// Structure by which reads are screened.
 enum Loaded {
     Table(Table),
     Index(Index),
@@ -215,7 +216,7 @@ fn load(path: &Path, map: bool) -> Result<Loaded, Failure> {
     if map && !Index::can_be_mapped(path) {
         return Err(without_effect("--map", "only indexes that `kmers index` wrote are mapped"));
     }
-    // SAFETY: whoever asks for it has been told that the file must not change.
+    // SAFETY: the help of `--map` tells the user that the file must not change.
     let index = if map { unsafe { Index::map(path) } } else { Index::load(path) };
     Ok(Loaded::Index(index?))
 }
@@ -246,7 +247,7 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
     if args.compression.is_some() && !written.iter().any(is_gzip) {
         return Err(without_effect("--compression", "no output is a file of gzip"));
     }
-    // A driver takes some tenths of a second to start, in which the index is read; the device stays open to the end.
+    // A driver takes some tenths of a second to start; the index is read meanwhile. The device stays open to the end.
     let bytes = args.index.metadata().map_or(0, |file| file.len());
     let asks = match args.backend {
         On::Auto => Screening::pays_on_device(bytes, &args.files),
@@ -255,7 +256,7 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
     };
     let opening = asks.then(|| std::thread::spawn(warpset_gpu::Backend::auto));
     if let Some(threads) = args.threads {
-        // The index is read by the pool of the process, which nothing has started yet.
+        // The index is read by the global pool, which is not started yet.
         let threads = warpset_base::parallel::threads_for(threads, u64::MAX);
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
@@ -288,7 +289,7 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
     drop(opened);
     progress.finish();
     let screened = match screened {
-        // Whoever reads our only output has enough of it.
+        // The reader of the only output has closed it.
         Err(Error::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe && written.len() == 1 => {
             return Ok(());
         }
@@ -317,7 +318,9 @@ fn merge(args: &cli::Merge, voice: Voice) -> Done {
     let (first, rest) = args.tables.split_first().ok_or(Error::NoInput)?;
     let mut sum = load_table(first)?;
     for path in rest {
-        sum.merge(&load_table(path)?)?;
+        let table = load_table(path)?;
+        let failed = |error| Failure::Usage(format!("cannot add {} to the tables before it: {error}", path.display()));
+        sum.merge(&table).map_err(failed)?;
     }
     sum.keep(args.min_count)?;
     sum.save(output)?;
@@ -325,11 +328,17 @@ fn merge(args: &cli::Merge, voice: Voice) -> Done {
     Ok(())
 }
 
-/// Runs `print` with the standard output.
+fn generate(args: &cli::Generate, voice: Voice) -> Done {
+    let failed = |source| Error::Write { path: args.folder.clone(), source };
+    cli::generate(&args.folder).map_err(failed)?.iter().for_each(|file| voice.say(file.display()));
+    Ok(())
+}
+
+/// Calls `print` with the standard output.
 fn printing(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     match print(&mut out).and_then(|()| out.flush()) {
-        // Whoever reads our output has enough of it.
+        // The reader of the output has closed it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         done => Ok(done.map_err(|source| Error::Write { path: "the standard output".into(), source })?),
     }

@@ -1,10 +1,10 @@
-//! Letters that are no A, C, G, T: how many there are, and sequences without white space and U.
+//! Letters other than A, C, G, T: their numbers, and sequences without white space and U.
 
 use std::ops::{AddAssign, SubAssign};
 
 use crate::roll::{is_base, is_white};
 
-/// Letters of sequences that are no A, C, G, T.
+/// Numbers of letters other than A, C, G, T.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OddLetters {
     /// Letters that ended a k-mer.
@@ -14,7 +14,7 @@ pub struct OddLetters {
 }
 
 impl OddLetters {
-    /// Counts them.
+    /// Counts them in a text.
     pub(crate) fn of(text: &[u8]) -> OddLetters {
         let mut odd = OddLetters::default();
         if is_plain::<true>(text) {
@@ -46,7 +46,7 @@ fn is_uracil(letter: u8) -> bool {
     letter & 0xdf == b'U'
 }
 
-/// Whether all letters are A, C, G, T in either case, but for white space if `WHITE`.
+/// Whether all letters are A, C, G, T in either case; white space is allowed if `WHITE`.
 #[inline]
 pub(crate) fn is_plain<const WHITE: bool>(text: &[u8]) -> bool {
     #[inline(always)]
@@ -67,20 +67,20 @@ pub(crate) fn is_plain<const WHITE: bool>(text: &[u8]) -> bool {
             by_any::<WHITE>(text)
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
+            // SAFETY: the processor has AVX2, detected above.
             return unsafe { by_avx2::<WHITE>(text) };
         }
     }
     by_any::<WHITE>(text)
 }
 
-/// Appends letters without white space, and T for U.
+/// Appends letters without white space, with T for U.
 pub(crate) fn tidy(text: &[u8], to: &mut Vec<u8>) {
     let begin = to.len();
     text.split(|&letter| is_white(letter)).for_each(|line| to.extend_from_slice(line));
     let letters = &mut to[begin..];
     if !is_plain::<false>(letters) {
-        // From U to T in either case.
+        // U to T in either case.
         letters.iter_mut().filter(|letter| is_uracil(**letter)).for_each(|letter| *letter -= 1);
     }
 }

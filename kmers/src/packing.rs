@@ -1,4 +1,4 @@
-//! Compressed files: what they are, their text, and compressed files that are written by several threads.
+//! Compressed files: their recognition, unpacking, and packing by several threads.
 //!
 //! | file | read | written |
 //! | --- | --- | --- |
@@ -22,10 +22,10 @@ use crate::Error;
 
 pub(crate) use unpack::{Text, unpacked};
 
-/// Form of a file that is written.
+/// Form of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Bytes as they are.
+    /// Bytes without compression.
     Plain,
     /// Blocked gzip.
     Gzip,
@@ -33,25 +33,25 @@ pub enum Packing {
     Zstd,
 }
 
-/// Bytes of text in a member of blocked gzip, which has at most 64 KiB.
+/// Bytes of text per member of blocked gzip, which has at most 64 KiB.
 const MEMBER_TEXT: usize = 0xff00;
-/// The header of a member of blocked gzip, but for the last two bytes, which are its size, less one.
+/// Header of a member of blocked gzip, without the last two bytes, which are its size minus one.
 const MEMBER_HEADER: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0];
-/// The empty member that ends a file.
+/// Empty member that ends a file.
 const LAST_MEMBER: [u8; 28] =
     [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Endings of files that are packed in other ways, or hold no text.
+/// Endings of files in other compressed forms, or without text.
 const OTHER_ENDINGS: [&str; 20] = [
     "xz", "lzma", "bz2", "bz3", "lz4", "lz", "lzo", "br", "z", "sz", "zip", "7z", "rar", "tar", "tgz", "bam", "cram",
     "sam", "sra", "2bit",
 ];
 
 impl Packing {
-    /// Returns the form that the end of a file's name says.
+    /// Returns the form for the ending of a file's name.
     ///
     /// # Errors
-    /// [`Error::WrongEnding`] for endings of what is not written.
+    /// [`Error::WrongEnding`] for endings of forms that are not written.
     pub fn of_name(path: &Path) -> Result<Packing, Error> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         match extension.as_str() {
@@ -65,7 +65,7 @@ impl Packing {
         }
     }
 
-    /// Packs text, so that what comes of several texts, one after the other, is the packed form of all.
+    /// Packs text. The packed forms of several texts, one after the other, are a packed form of all of them.
     pub(crate) fn pack(self, text: Vec<u8>, level: u32) -> io::Result<Vec<u8>> {
         match self {
             Packing::Plain => Ok(text),
@@ -79,11 +79,11 @@ impl Packing {
         }
     }
 
-    /// What the file ends with.
+    /// Returns the bytes that end a file.
     pub(crate) fn end(self, is_empty: bool) -> Vec<u8> {
         match self {
             Packing::Gzip => LAST_MEMBER.to_vec(),
-            // No bytes at all would be no Zstandard file.
+            // A file of no bytes would not be Zstandard.
             Packing::Zstd if is_empty => ruzstd::encoding::compress_to_vec(&[][..], CompressionLevel::Fastest),
             Packing::Plain | Packing::Zstd => Vec::new(),
         }
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Letters like those of reads, and bytes that do not compress.
+    /// Generates letters like those of reads, and bytes that do not compress.
     fn texts() -> Vec<Vec<u8>> {
         let hash = |i: u64| warpset_core::hash::finalise(i);
         let letters = (0..400_000).map(|i| b"ACGT"[(hash(i) & 3) as usize]).collect();
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Cut or changed anywhere, packed files are errors, never panics, or the same text.
+    /// Checks that packed files with cuts or changes anywhere give errors or the same text, and never panic.
     #[test]
     fn damage_is_an_error() {
         let text = &texts()[2][..100_000];

@@ -1,10 +1,10 @@
-//! Fingerprints of k-mers, grouped by their high bits, sorted and counted part by part.
+//! Fingerprints of k-mers, grouped by their high bits, then sorted and counted part by part.
 //!
-//! A k-mer's fingerprint is the one that its exact filter stores: a bijection of the k-mer, spread over all bits.
-//! Threads write fingerprints once, each into chunks of its own for each part. From time to time all parts are counted:
-//! one thread gathers the chunks of a part by the next bits of the fingerprint, so that a few stand in each place,
-//! sorts those, and merges them into what the part has counted before. That happens in a core's own cache, and what is
-//! counted takes one word:
+//! The fingerprint of a k-mer is the one that its exact filter stores: a bijection of the k-mer, spread over all bits.
+//! Threads write each fingerprint once, into their own chunks per part. From time to time all parts are counted: one
+//! thread distributes the chunks of a part by the next bits of the fingerprint, so that each place gets a few, sorts
+//! these, and merges them into the counts of the part. All of that happens in a core's own cache. A count takes one
+//! word:
 //!
 //! ```text
 //! | fingerprint without the bits of its part | copies, or 0 if they are too many and stand in a list beside |
@@ -12,16 +12,16 @@
 
 use rayon::prelude::*;
 
-/// High bits of a fingerprint that say its part, at most: a part of a round is to fit in a core's own cache.
+/// Most high bits of a fingerprint that select its part: a part of a round should fit into a core's own cache.
 const PART_BITS: u32 = 11;
-/// Most bits of the copies in a word.
+/// Most bits for the number of copies in a word.
 const COPY_BITS: u32 = 16;
-/// Fingerprints that share a place before they are sorted, about.
+/// Fingerprints per place before they are sorted, about.
 const PER_PLACE: usize = 2;
-/// Places are at most 2^this, so that their ends stay in the cache.
+/// Most bits of a place, so that the ends of places stay in the cache.
 const MOST_PLACE_BITS: u32 = 14;
 
-/// How a fingerprint is cut.
+/// Division of a fingerprint into bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     fingerprint_bits: u32,
@@ -40,7 +40,7 @@ impl Cut {
         1 << self.part_bits
     }
 
-    /// Bits of a fingerprint without those of its part.
+    /// Returns the bits of a fingerprint without those of its part.
     fn low_bits(self) -> u32 {
         self.fingerprint_bits - self.part_bits
     }
@@ -54,17 +54,17 @@ impl Cut {
         fingerprint & !(!0 << self.low_bits())
     }
 
-    /// Copies that a word cannot tell.
+    /// Returns the number of copies that marks an overflow in a word.
     fn too_many(self) -> u64 {
         1 << self.copy_bits
     }
 }
 
-/// What has been counted of a part, in ascending order.
+/// Counts of a part, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     words: Vec<u64>,
-    /// Places in `words`, ascending, whose copies are too many for it, with the copies.
+    /// Places in `words`, ascending, with more copies than a word can hold, and these numbers.
     many: Vec<(usize, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl Counted {
         self.words.push(low << cut.copy_bits | copies);
     }
 
-    /// The fingerprints without the bits of their part that are at least `least`, with their copies.
+    /// Iterates over the fingerprints of at least `least`, without the bits of their part, with their copies.
     pub(crate) fn from(&self, cut: Cut, least: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let first = self.words.partition_point(|word| word >> cut.copy_bits < least);
         let mut many = self.many[self.many.partition_point(|&(place, _)| place < first)..].iter();
@@ -100,7 +100,7 @@ impl Counted {
         })
     }
 
-    /// With what `chunks` hold.
+    /// Merges the fingerprints of `chunks` into the counts.
     fn with(&self, cut: Cut, chunks: &[&[u64]], scratch: &mut Scratch) -> Counted {
         let sorted = scratch.sort(cut, chunks);
         let Scratch { counted, fingerprints, .. } = scratch;
@@ -122,7 +122,7 @@ impl Counted {
         counted.clone() // as long as it has to be
     }
 
-    /// Without those of which there are fewer than `least` copies.
+    /// Removes fingerprints with fewer than `least` copies.
     fn keep(&mut self, cut: Cut, least: u64) {
         let mut kept = Counted::default();
         self.from(cut, 0).filter(|&(_, copies)| copies >= least).for_each(|(low, copies)| kept.push(cut, low, copies));
@@ -131,7 +131,7 @@ impl Counted {
     }
 }
 
-/// Memory of one thread, used for one part after the other.
+/// Memory of one thread, reused from part to part.
 #[derive(Default)]
 struct Scratch {
     fingerprints: Vec<u64>,
@@ -140,14 +140,14 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// Writes the fingerprints of a part in ascending order to the start of `fingerprints`; says how many.
+    /// Writes the fingerprints of a part in ascending order to the start of `fingerprints`. Returns their number.
     fn sort(&mut self, cut: Cut, chunks: &[&[u64]]) -> usize {
         let Scratch { fingerprints, ends, .. } = self;
         let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         if fingerprints.len() < len {
             fingerprints.resize(len, 0);
         }
-        // A part of 2^32 fingerprints is over any budget of memory but the largest; it is sorted in one place.
+        // A part of 2^32 fingerprints exceeds all but the largest memories; it is sorted in one place.
         let place_bits = if len < u32::MAX as usize { (len / PER_PLACE).checked_ilog2().unwrap_or(0) } else { 0 };
         let place_bits = place_bits.min(MOST_PLACE_BITS).min(cut.low_bits());
         if place_bits == 0 {
@@ -184,7 +184,7 @@ impl Scratch {
     }
 }
 
-/// Sorts what is mostly a few.
+/// Sorts items that are mostly few.
 #[inline(always)]
 fn sort_few(items: &mut [u64]) {
     if items.len() > 16 {
@@ -200,7 +200,7 @@ fn sort_few(items: &mut [u64]) {
     }
 }
 
-/// What has been counted of all parts.
+/// Counts of all parts.
 #[derive(Debug)]
 pub(crate) struct Parts {
     cut: Cut,
@@ -212,7 +212,7 @@ impl Parts {
         Parts { cut, counted: vec![Counted::default(); cut.parts()] }
     }
 
-    /// Counts the fingerprints of each part, which `of_part` gives in chunks, as well.
+    /// Adds the fingerprints of each part, given by `of_part` in chunks, to the counts.
     pub(crate) fn count<'a>(&mut self, of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync) {
         let cut = self.cut;
         let parts = self.counted.par_iter_mut().enumerate();
@@ -224,7 +224,7 @@ impl Parts {
         });
     }
 
-    /// Takes away what has fewer than `least` copies.
+    /// Removes fingerprints with fewer than `least` copies.
     pub(crate) fn keep(&mut self, least: u64) {
         let cut = self.cut;
         if least > 1 {
@@ -232,7 +232,7 @@ impl Parts {
         }
     }
 
-    /// Different fingerprints.
+    /// Returns the number of different fingerprints.
     pub(crate) fn len(&self) -> u64 {
         self.counted.iter().map(|counted| counted.len() as u64).sum()
     }
@@ -241,7 +241,7 @@ impl Parts {
         self.counted.iter().map(Counted::bytes).sum()
     }
 
-    /// Fingerprints that are at least `first`, in ascending order, with their copies.
+    /// Iterates over the fingerprints from `first` on in ascending order, with their copies.
     pub(crate) fn from(&self, first: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let cut = self.cut;
         let first_part = cut.part(first);
@@ -252,7 +252,7 @@ impl Parts {
         })
     }
 
-    /// Sums `of` over the copies of all fingerprints, on all threads.
+    /// Counts the classes `of` the copies of all fingerprints, on all threads.
     pub(crate) fn sum<const N: usize>(&self, of: impl Fn(u64) -> usize + Sync) -> [u64; N] {
         let cut = self.cut;
         let one = |counted: &Counted| {
@@ -276,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    /// Any number of rounds, against a map; few fingerprints, so that copies overflow their bits.
+    /// Compares any number of rounds with a map; few fingerprints, so that copies overflow their bits.
     fn check(bits: u32, rounds: &[Vec<u64>], repeats: usize, least: u64) -> Result<(), TestCaseError> {
         let (cut, mask) = (Cut::new(bits), !0 >> (64 - bits));
         let (mut parts, mut model) = (Parts::new(cut), BTreeMap::<u64, u64>::new());

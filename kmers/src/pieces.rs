@@ -1,8 +1,8 @@
 //! Plain FASTA and FASTQ cut into pieces, which threads read and parse side by side.
 //!
 //! A piece has the lines of FASTA, or the records of FASTQ, that begin in its range of bytes, wherever they end. So
-//! pieces need nothing of each other, and the cuts may be anywhere. Compressed files and pipes can only be read from
-//! their start: [`reads`](crate::reads).
+//! pieces are independent, and cuts may be anywhere. Compressed files and pipes can only be read from their start:
+//! [`reads`](crate::reads).
 
 mod fasta;
 mod fastq;
@@ -17,18 +17,18 @@ use crate::recognise::{HEAD, mark_of};
 use crate::screen::Format;
 use crate::{Error, K};
 
-/// Bytes that are read at a time, about; tests read several times sooner.
+/// Bytes per read, about; small in tests, so that they read several times.
 const BLOCK: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
-/// Pieces per thread, if they are as large as blocks.
+/// Pieces per thread, if these are as large as blocks.
 const PIECES_PER_THREAD: u64 = 16;
-/// Bytes of a piece, at most.
+/// Largest number of bytes per piece.
 const LARGEST: u64 = 1 << 22;
 
-/// What can be read from any place.
+/// Input that can be read from any place.
 pub(crate) trait Input: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Input for T {}
 
-/// Where text lies.
+/// Source of a text.
 #[derive(Clone, Copy)]
 pub(crate) enum Text<'a> {
     File(&'a Path),
@@ -36,7 +36,7 @@ pub(crate) enum Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// The name for messages.
+    /// Returns the name for messages.
     pub(crate) fn path(self) -> &'a Path {
         match self {
             Text::File(path) => path,
@@ -65,8 +65,8 @@ pub(crate) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// `None` if the text can only be read from its start, or if its first byte shows that it is not sound: then
-    /// whoever reads it from the start says what is wrong.
+    /// Finds out whether a text can be cut. Returns `None` if it can only be read from its start, or if its first bytes
+    /// are not sound: the reader from the start then reports the fault.
     pub(crate) fn find(text: Text<'a>) -> Result<Option<Plain<'a>>, Error> {
         let failed = |source| text.failed(source);
         if let Text::File(path) = text
@@ -82,14 +82,14 @@ impl<'a> Plain<'a> {
         Ok(format.map(|format| Plain { text, format, len }))
     }
 
-    /// Ranges of about the same size that cover all bytes, several for each thread.
+    /// Cuts all bytes into ranges of similar size, several per thread.
     pub(crate) fn cut(&self, threads: usize) -> impl Iterator<Item = Range<u64>> + use<> {
         let (len, piece) = (self.len, self.len / (PIECES_PER_THREAD * threads as u64));
         let piece = piece.clamp(BLOCK as u64, LARGEST);
         (0..len.div_ceil(piece)).map(move |i| i * piece..len.min((i + 1) * piece))
     }
 
-    /// What begins in `range`, not read yet.
+    /// Opens the piece that begins in `range`.
     pub(crate) fn piece(&self, range: Range<u64>, k: K) -> Result<Piece<'a>, Error> {
         let opened = |source| self.text.failed(source);
         let input = self.text.open().map_err(opened)?;
@@ -101,7 +101,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// A piece that is being read.
+/// Piece that is being read.
 pub(crate) struct Piece<'a> {
     text: Text<'a>,
     reader: Reader<'a>,
@@ -114,8 +114,8 @@ enum Reader<'a> {
 }
 
 impl Piece<'_> {
-    /// Reads about a block more and visits its sequences, or parts of them that have all windows between them; letters
-    /// have line ends among them. Says whether there may be more.
+    /// Reads about one more block and visits its sequences, or stretches of them that contain all windows; letters
+    /// include line ends. Returns whether there may be more.
     pub(crate) fn step(&mut self, mut visit: impl FnMut(&[u8])) -> Result<bool, Error> {
         match &mut self.reader {
             Reader::Fasta(lines) => lines.step(&mut visit, &mut self.seen).map_err(|source| self.text.failed(source)),
@@ -123,19 +123,19 @@ impl Piece<'_> {
         }
     }
 
-    /// Letters of lines or records that began in the piece, so far.
+    /// Returns statistics of the letters of lines or records that began in the piece, so far.
     pub(crate) fn seen(&self) -> Seen {
         self.seen
     }
 }
 
-/// Fills the buffer from a place of the input on; says how many bytes there were.
+/// Fills the buffer from a place of the input on. Returns the number of bytes.
 fn read_from(input: &mut dyn Input, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
     input.seek(SeekFrom::Start(at))?;
     fill(input, buffer)
 }
 
-/// Fills the buffer, unless the input ends; says how many bytes there were.
+/// Fills the buffer, unless the input ends. Returns the number of bytes.
 fn fill(input: &mut dyn Input, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -157,7 +157,7 @@ mod tests {
     use crate::Roll;
     use crate::reads::{Records, batches};
 
-    /// All k-mers, sorted; read from the start, as compressed files are.
+    /// Returns all k-mers, sorted, read from the start as compressed files are.
     fn serial(text: &[u8], k: K) -> Result<Vec<u64>, String> {
         let mut kmers = Vec::new();
         Records::read(Path::new("input"), text)
@@ -172,7 +172,7 @@ mod tests {
         Ok(kmers)
     }
 
-    /// All k-mers in ascending order, read in pieces of `size` bytes.
+    /// Returns all k-mers in ascending order, read in pieces of `size` bytes.
     fn in_pieces(text: &[u8], k: K, size: u64) -> Result<Vec<u64>, String> {
         let mut kmers = Vec::new();
         let mut count = || -> Result<(), Error> {
@@ -205,19 +205,21 @@ mod tests {
             line in prop::sample::select(vec![1usize, 7, 31, 61, 1000]),
             end in prop::sample::select(vec!["\n", "\r\n"]),
             ends in 0usize..3,
+            comments in prop::sample::select(vec!["", ";", ";ACGT>", ";ACGTTGCA;>ACGTTTTTGCACCATGAGGGATCC"]),
             size in prop::sample::select(vec![1u64, 2, 13, 64, 255, 256, 1000]),
         ) {
-            let mut text = String::new();
+            let comment = if comments.is_empty() { String::new() } else { format!("{comments}{end}") };
+            let mut text = comment.clone();
             for (name, sequence) in &records {
                 text += &format!(">{name}{end}");
                 let lines: Vec<&str> = sequence.as_bytes().chunks(line).map(|line| std::str::from_utf8(line).unwrap()).collect();
-                text += &(lines.join(end) + end);
+                text += &(lines.join(&format!("{end}{comment}")) + end);
             }
             let text = text.trim_end_matches(['\r', '\n']).to_owned() + &end.repeat(ends);
             same(text.as_bytes(), size)?;
         }
 
-        /// Qualities that begin like names, and like the line before them.
+        /// Uses qualities that begin like names, and like the line before them.
         #[test]
         fn fastq_has_the_same_kmers_in_pieces(
             records in prop::collection::vec(("[ -~]{0,20}", "[ACGTacgtN]{1,300}", "[@+I>]{1,2}"), 1..9),
@@ -259,7 +261,7 @@ mod tests {
         assert!(Plain::find(Text::File(Path::new("-"))).unwrap().is_none());
     }
 
-    /// Lines count from the start of the file, whichever piece they are in.
+    /// Checks that lines are counted from the start of the file, whichever piece they are in.
     #[test]
     fn damage_is_told_by_its_line() {
         let one = |i| format!("@{i}\nACGT\n+\n{}\n", if i == 500 { "III" } else { "IIII" });

@@ -1,4 +1,4 @@
-//! How far reading is: a bar on a terminal, silence elsewhere, or a callback, which may stop it.
+//! Progress of reading: a bar on a terminal, nothing elsewhere, or a callback, which may stop it.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Read};
@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{Error, OddLetters};
 
-/// What is shown of the bytes that have been read.
+/// Display of the bytes read so far.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -20,7 +20,7 @@ pub struct Progress {
     odd: Arc<Mutex<OddLetters>>,
 }
 
-/// A callback, and what it has heard and answered.
+/// Callback, with the bytes it has been called with, and its answers.
 struct Listener {
     callback: Box<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
     bytes: AtomicU64,
@@ -34,14 +34,13 @@ impl fmt::Debug for Listener {
 }
 
 impl Progress {
-    /// Shows nothing.
+    /// Returns a progress that shows nothing.
     pub fn hidden() -> Progress {
         Progress { bar: ProgressBar::hidden(), listener: None, odd: Arc::default() }
     }
 
-    /// Calls `callback` with the bytes that have been read so far, now and then, from any thread: those of files as
-    /// they lie there, compressed or not. [`ControlFlow::Break`] stops the count or the screening, which ends with
-    /// [`Error::Interrupted`].
+    /// Calls `callback` from time to time, from any thread, with the bytes read so far: of files as stored, compressed
+    /// or not. [`ControlFlow::Break`] stops the count or the screening, which ends with [`Error::Interrupted`].
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -58,7 +57,7 @@ impl Progress {
         Progress { bar: ProgressBar::hidden(), listener, odd: Arc::default() }
     }
 
-    /// A bar over the sizes of these files, if the error stream is a terminal.
+    /// Shows a bar over the sizes of these files, if the error stream is a terminal.
     pub fn of_files(files: &[PathBuf]) -> Progress {
         if !io::stderr().is_terminal() {
             return Progress::hidden();
@@ -71,7 +70,7 @@ impl Progress {
         Progress { bar, listener: None, odd: Arc::default() }
     }
 
-    /// Letters that counts and indexings have read which are no A, C, G, T, since this was made.
+    /// Returns the letters other than A, C, G, T that counts and indexings have read with this progress.
     pub fn odd_letters(&self) -> OddLetters {
         *self.odd.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,12 +79,12 @@ impl Progress {
         *self.odd.lock().unwrap_or_else(PoisonError::into_inner) += odd;
     }
 
-    /// Says what is being done.
+    /// Shows the current activity.
     pub(crate) fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }
 
-    /// Counts bytes that were read; an error if the callback stops the reading, or has stopped it.
+    /// Adds bytes that were read; an error if the callback stops the reading, or has stopped it.
     pub(crate) fn advance(&self, bytes: u64) -> Result<(), Error> {
         self.bar.inc(bytes);
         if let Some(listener) = &self.listener {
@@ -97,7 +96,7 @@ impl Progress {
         self.check()
     }
 
-    /// An error if the callback has stopped the reading.
+    /// Returns an error if the callback has stopped the reading.
     fn check(&self) -> Result<(), Error> {
         match &self.listener {
             Some(listener) if listener.is_stopped.load(Ordering::Relaxed) => {
@@ -107,12 +106,12 @@ impl Progress {
         }
     }
 
-    /// What came of reading: the callback's stop, where there was one, whatever error of a file it became.
+    /// Returns the outcome of reading: the stop by the callback, if there was one, instead of any error that it caused.
     pub(crate) fn outcome<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
         outcome.or_else(|error| self.check().and(Err(error)))
     }
 
-    /// The file, its bytes counted as they are read, before they are decompressed; `-` is the standard input.
+    /// Opens a file, and counts its bytes as they are read, before they are decompressed; `-` is the standard input.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
         let progress = self.clone();
         Ok(match path == Path::new("-") {
@@ -121,13 +120,13 @@ impl Progress {
         })
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// An input whose bytes are counted.
+/// Input that counts the bytes read.
 struct Counted<R> {
     input: R,
     progress: Progress,

@@ -1,8 +1,10 @@
-//! FASTA and FASTQ, plain or compressed, as batches of letters.
+//! Records of FASTA and FASTQ, plain or compressed, as batches of letters.
 
+use std::borrow::Cow;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
+use memchr::memchr;
 use needletail::FastxReader;
 use needletail::errors::{ParseError, ParseErrorKind};
 
@@ -13,36 +15,36 @@ use crate::roll::{K, is_white};
 use crate::screen::{Batch, Format, Input};
 use crate::{Error, Progress};
 
-/// Bytes of a batch, about: it stays in a core's own cache; tests have several batches sooner.
+/// Bytes per batch, about, so that it stays in a core's own cache; small in tests, so that they have several batches.
 const BATCH: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The records of a file.
+/// Records of a file.
 pub(crate) struct Records<'a> {
     path: &'a Path,
     reader: Reader<'a>,
 }
 
 enum Reader<'a> {
-    /// A file without records.
+    /// File without records.
     Empty,
-    /// FASTA, of which one sequence is held at a time.
+    /// FASTA, with one sequence in memory at a time.
     Fasta(Box<dyn FastxReader + 'a>),
     Fastq(Input<'a>),
 }
 
 impl<'a> Records<'a> {
-    /// Opens a file; what compressed it is known by its first bytes.
+    /// Opens a file; its first bytes show the form of compression.
     pub(crate) fn open(path: &'a Path, progress: &Progress) -> Result<Records<'a>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         Records::read(path, progress.open(path).map_err(failed)?)
     }
 
-    /// The records of anything that can be read; `path` is for messages.
+    /// Reads the records of any input; `path` is for messages.
     pub(crate) fn read(path: &'a Path, input: impl Read + Send + 'a) -> Result<Records<'a>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        // Whoever counts has a thread per file, and no more for it.
+        // The callers have one thread per file.
         let mut input = unpacked(input, 1).map_err(failed)?;
-        // One look is not enough: a pipe may give one byte at a time.
+        // One read is not enough: a pipe may give one byte at a time.
         let mut head = Vec::new();
         input.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
         if is_empty(&head) {
@@ -50,7 +52,9 @@ impl<'a> Records<'a> {
         }
         let reader = match mark_of(&head).and_then(Format::of).ok_or_else(|| no_sequences(path, &head))? {
             Format::Fasta => {
-                let input = Ended { text: Cursor::new(head).chain(input), last: 0, end: None };
+                // Comments before the first record become those of a record without letters.
+                let mark: &[u8] = if head.first() == Some(&b';') { b">\n" } else { b"" };
+                let input = Ended { text: mark.chain(Cursor::new(head)).chain(input), last: 0, end: None };
                 Reader::Fasta(needletail::parse_fastx_reader(input).map_err(|error| broken(path, error))?)
             }
             format => Reader::Fastq(Input::new(path, input, format, head)),
@@ -58,8 +62,7 @@ impl<'a> Records<'a> {
         Ok(Records { path, reader })
     }
 
-    /// Visits each record: its bytes as they stand in the file, without the last line end, and its letters with white
-    /// space.
+    /// Visits each record: its bytes as stored, without the last line end, and its letters with white space.
     pub(crate) fn each(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<Seen, Error> {
         let mut seen = Seen { any: !matches!(self.reader, Reader::Empty), ..Seen::default() };
         match &mut self.reader {
@@ -68,8 +71,9 @@ impl<'a> Records<'a> {
                 while let Some(record) = reader.next() {
                     match record {
                         Ok(record) => {
-                            seen.add(record.raw_seq());
-                            visit(record.all(), record.raw_seq())?;
+                            let letters = without_comments(record.raw_seq());
+                            seen.add(&letters);
+                            visit(record.all(), &letters)?;
                         }
                         Err(end) if end.kind == ParseErrorKind::UnexpectedEnd => break,
                         Err(error) => return Err(broken(self.path, error)),
@@ -92,13 +96,13 @@ impl<'a> Records<'a> {
     }
 }
 
-/// FASTA, and a line with the start of one more record: the parser takes a name without a sequence for a record only if
-/// a record follows. That one it takes for an unexpected end.
+/// FASTA with the start of one more record at its end. The parser accepts a name without a sequence only if another
+/// record follows; the added record it reports as an unexpected end.
 struct Ended<R> {
     text: R,
-    /// The last byte of the text so far.
+    /// Last byte of the text so far.
     last: u8,
-    /// What is left to read after the text.
+    /// Bytes left to read after the text.
     end: Option<&'static [u8]>,
 }
 
@@ -117,7 +121,20 @@ impl<R: Read> Read for Ended<R> {
     }
 }
 
-/// The error of the parser of FASTA, which takes any text.
+/// Replaces lines that begin with `;` by spaces.
+fn without_comments(letters: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b';', letters).is_none() {
+        return letters.into();
+    }
+    let mut letters = letters.to_vec();
+    letters
+        .split_mut(|&byte| byte == b'\n')
+        .filter(|line| line.first() == Some(&b';'))
+        .for_each(|line| line.fill(b' '));
+    letters.into()
+}
+
+/// Converts an error of the parser of FASTA, which accepts any text.
 fn broken(path: &Path, error: ParseError) -> Error {
     let path = path.to_owned();
     match error.kind {
@@ -127,7 +144,7 @@ fn broken(path: &Path, error: ParseError) -> Error {
 }
 
 /// Hands out the letters of all records in batches, such that each window of `k` bases lies in exactly one. White space
-/// is no letter; a zero byte stands between sequences. Returns what letters there were.
+/// is skipped; a zero byte separates sequences. Returns statistics of the letters.
 pub(crate) fn batches(
     records: Records<'_>,
     k: K,
@@ -140,7 +157,7 @@ pub(crate) fn batches(
         while batch.len() + rest.len() > BATCH {
             let (now, later) = rest.split_at(BATCH.saturating_sub(batch.len()).min(rest.len()));
             batch.extend_from_slice(now);
-            // The windows that reach into what comes later begin with bases that both batches have.
+            // Windows across the border of two batches begin with bases that both batches have.
             let overlap = last_bases(&batch, k.get() as usize - 1);
             take(std::mem::replace(&mut batch, fresh()))?;
             batch.extend(overlap.into_iter().rev());
@@ -156,7 +173,7 @@ pub(crate) fn batches(
     Ok(seen)
 }
 
-/// Letters that have been read.
+/// Statistics of letters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     /// Whether there were records, with letters or without.
@@ -180,7 +197,8 @@ impl Seen {
     }
 }
 
-/// The last `count` letters of the last sequence, or fewer if it has fewer, the last one first; line ends are none.
+/// Returns the last `count` letters of the last sequence, or all if it has fewer, the last one first, without line
+/// ends.
 fn last_bases(batch: &[u8], count: usize) -> Vec<u8> {
     let sequence = batch.iter().rev().copied().take_while(|&letter| letter != 0);
     sequence.filter(|&letter| !is_white(letter)).take(count).collect()
@@ -203,7 +221,7 @@ mod tests {
         (count, kmers)
     }
 
-    /// Sequences longer than a batch, with short lines, and as long as batches to the byte.
+    /// Checks sequences longer than a batch, with short lines, and exactly as long as batches.
     #[test]
     fn no_window_is_lost_or_counted_twice() {
         for (len, line) in [(3 * BATCH + 7, 61), (2 * BATCH, usize::MAX), (BATCH - 1, usize::MAX), (BATCH, 1000)] {
@@ -241,7 +259,7 @@ mod tests {
         }
         assert!(read(b"\x1f\x8b\x08\x00damaged").is_err());
     }
-    /// Records without letters, wherever they stand, come out as they went in.
+    /// Checks that records without letters, wherever they are, come out unchanged.
     #[test]
     fn records_may_be_empty() {
         let text = ">a\nACGT\n>b\n>c\r\n\n>\n>d";

@@ -1,4 +1,4 @@
-//! Kinds of files, known by their first bytes, and checksums of tables and indexes.
+//! Kinds of files by their first bytes, and checksums of tables and indexes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,11 +10,11 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::Error;
 use crate::roll::is_white;
 
-/// Bytes that say what a file is.
-pub(crate) const HEAD: usize = 16;
+/// Bytes at the begin of a file that show its kind.
+pub(crate) const HEAD: usize = 1 << 12;
 
-/// Kinds of files that are no sequences: first bytes, a name with its article, what to do where sequences are needed.
-const KINDS: [(&[u8], &str, &str); 22] = [
+/// Kinds of files by first bytes, with a name and its article, and a remedy if sequences are needed.
+const KINDS: [(&[u8], &str, &str); 23] = [
     (b"BAM\x01", "BAM", "pass the output of `samtools fastq` as the standard input"),
     (b"CRAM", "CRAM", "pass the output of `samtools fastq` as the standard input"),
     (b"@HD\t", "SAM", "pass the output of `samtools fastq` as the standard input"),
@@ -34,6 +34,7 @@ const KINDS: [(&[u8], &str, &str); 22] = [
     (b"<", "a page of HTML or XML, as servers send instead of a file", "fetch the file again"),
     (b"DBF", "an index of Deacon", "pass the sequences that it was made of"),
     (b">", "FASTA", ""),
+    (b";", "FASTA", ""),
     (b"@", "FASTQ", ""),
     (b"\x1f\x8b", "a file compressed by gzip", "unpack it once more"),
     (b"\x28\xb5\x2f\xfd", "a file compressed by Zstandard", "unpack it once more"),
@@ -50,20 +51,44 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
         };
         return Some((what, "pass the sequences that it was made of"));
     }
+    if is_sequence_text(head) {
+        let is_lone = |two: &[u8]| two[0] == b'\r' && two[1] != b'\n';
+        if !head.contains(&b'\n') && head.windows(2).any(is_lone) {
+            return Some(("text whose lines end in CR alone", "convert it, as `tr '\\r' '\\n'` does"));
+        }
+        if are_proteins(head) {
+            return Some(("a file of proteins", "pass sequences of DNA or RNA"));
+        }
+    }
     KINDS.into_iter().find(|(magic, ..)| head.starts_with(magic)).map(|(_, what, remedy)| (what, remedy))
 }
 
-/// The mark that records begin with, if these are the first bytes of FASTA or FASTQ.
+/// Whether a text begins with the mark of FASTA or FASTQ, or with a comment of FASTA.
+fn is_sequence_text(head: &[u8]) -> bool {
+    matches!(head.first(), Some(b'>' | b';' | b'@'))
+}
+
+/// Whether FASTA begins with proteins: more than a tenth of the letters are E, F, I, L, P or Q, which are no codes of
+/// bases; among amino acids they are a third.
+fn are_proteins(head: &[u8]) -> bool {
+    let lines = head.split(|&byte| byte == b'\n').filter(|line| !matches!(line.first(), Some(b'>' | b';')));
+    let letters = lines.flatten().filter(|letter| letter.is_ascii_alphabetic());
+    let is_amino = |letter: &u8| b"EFILPQ".contains(&letter.to_ascii_uppercase());
+    let (amino, all) = letters.fold((0, 0), |(amino, all), letter| (amino + u32::from(is_amino(letter)), all + 1));
+    head.first() != Some(&b'@') && amino >= 2 && 10 * amino > all
+}
+
+/// Returns the first byte of FASTA or FASTQ; `None` for other texts.
 pub(crate) fn mark_of(head: &[u8]) -> Option<u8> {
     recognise(head).filter(|(what, _)| what.starts_with("FAST")).and_then(|_| head.first().copied())
 }
 
-/// Whether a text whose first [`HEAD`] bytes these are has nothing in it.
+/// Whether a text with these first [`HEAD`] bytes contains nothing.
 pub(crate) fn is_empty(head: &[u8]) -> bool {
     head.len() < HEAD && head.iter().all(|&byte| is_white(byte))
 }
 
-/// The error for what begins with these bytes and is no FASTA or FASTQ.
+/// Returns the error for a file with this begin that is no FASTA or FASTQ.
 pub(crate) fn no_sequences(path: &Path, head: &[u8]) -> Error {
     let path = path.to_owned();
     match (recognise(head), head.first()) {
@@ -77,15 +102,15 @@ pub(crate) fn no_sequences(path: &Path, head: &[u8]) -> Error {
     }
 }
 
-/// The first bytes of a file.
+/// Reads the first bytes of a file.
 pub(crate) fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Returns what tells a table or an index from others of its kind: the checksums in the headers of our own files, which
-/// are not computed again, or XXH3-64 of all bytes of another file.
+/// Returns a checksum that identifies a table or an index: the checksums in the headers of our own files, which are not
+/// computed again, or XXH3-64 of all bytes of another file.
 ///
 /// # Errors
 /// [`Error::Read`].

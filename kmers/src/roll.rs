@@ -7,7 +7,7 @@ use crate::Error;
 pub struct K(u32);
 
 impl K {
-    /// `k` bases per k-mer.
+    /// Creates a number of bases per k-mer.
     ///
     /// # Errors
     /// [`Error::InvalidK`] unless `k` is 1 to 32.
@@ -15,24 +15,24 @@ impl K {
         if (1..=32).contains(&k) { Ok(K(k)) } else { Err(Error::InvalidK { k }) }
     }
 
-    /// A stand-in for code that only cuts sequences so that each window of `letters` letters stays whole in some piece;
-    /// it may be longer than a k-mer.
+    /// Creates a stand-in for code that only cuts sequences, such that each window of `letters` letters is whole in
+    /// some piece; it may be longer than a k-mer.
     pub(crate) fn of_window(letters: usize) -> K {
         K(letters as u32)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> u32 {
         self.0
     }
 }
 
-/// Not a base: the k-mer ends.
+/// Code of a letter that is no base, and ends the k-mer.
 const BREAK: u8 = 4;
-/// White space within a sequence: nothing.
+/// Code of white space within a sequence, which is skipped.
 const SKIP: u8 = 5;
 
-/// Class of each byte: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above. U is T.
+/// Code of each byte: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above. U is T.
 const CODES: [u8; 256] = {
     let mut codes = [BREAK; 256];
     let mut base = 0;
@@ -50,7 +50,7 @@ const CODES: [u8; 256] = {
     codes
 };
 
-/// Whether a byte is the end of a line, a space or a tab.
+/// Whether a byte is a line end, a space or a tab.
 pub(crate) fn is_white(letter: u8) -> bool {
     CODES[letter as usize] == SKIP
 }
@@ -61,13 +61,13 @@ pub(crate) fn is_base(letter: u8) -> bool {
     CODES[letter as usize] < BREAK
 }
 
-/// The two bits of a base.
+/// Returns the two bits of a base.
 #[inline(always)]
 pub(crate) fn code(base: u8) -> u64 {
     u64::from(CODES[base as usize])
 }
 
-/// The k-mers of letters that come in pieces: a window that moves on by one base at a time.
+/// Window over letters that arrive in pieces; it moves by one base at a time and gives k-mers.
 #[derive(Clone, Copy, Debug)]
 pub struct Roll {
     k: u32,
@@ -79,7 +79,7 @@ pub struct Roll {
 }
 
 impl Roll {
-    /// Before the first letter.
+    /// Creates a window before the first letter.
     pub fn new(k: K) -> Roll {
         let k = k.get();
         Roll { k, mask: !0 >> (64 - 2 * k), shift: 2 * (k - 1), forward: 0, reverse: 0, length: 0 }
@@ -91,7 +91,7 @@ impl Roll {
     }
 
     /// Visits the canonical k-mer of every window that ends within `letters`: A, C, G, T, U in either case. White space
-    /// is skipped; at any other letter a new sequence begins.
+    /// is skipped; any other letter begins a new sequence.
     #[inline(always)]
     pub fn each(&mut self, letters: &[u8], mut visit: impl FnMut(u64)) {
         let Roll { k, mask, shift, mut forward, mut reverse, mut length } = *self;
@@ -114,7 +114,7 @@ impl Roll {
     }
 }
 
-/// The canonical k-mer of `k` letters: A, C, G, T, U in either case.
+/// Returns the canonical k-mer of `k` letters: A, C, G, T, U in either case.
 ///
 /// # Errors
 /// [`Error::NotKmer`] for other letters, or another number of them.
@@ -126,7 +126,7 @@ pub fn canonical(kmer: &[u8], k: K) -> Result<u64, Error> {
     found.ok_or_else(|| Error::NotKmer { kmer: String::from_utf8_lossy(kmer).into(), k: k.get() })
 }
 
-/// The letters of a k-mer.
+/// Returns the letters of a k-mer.
 pub fn letters(kmer: u64, k: K) -> String {
     (0..k.get()).rev().map(|i| char::from(b"ACGT"[(kmer >> (2 * i) & 3) as usize])).collect()
 }
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// Window by window.
+    /// Computes k-mers window by window.
     fn plain(sequence: &[u8], k: usize) -> Vec<u64> {
         let upper = |letter: &u8| if letter & 0xdf == b'U' { b'T' } else { letter.to_ascii_uppercase() };
         let base = |letter: &u8| b"ACGT".iter().position(|base| *base == upper(letter)).map(|b| b as u64);

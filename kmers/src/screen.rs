@@ -109,8 +109,8 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Sets the hits that a read needs to match, and keeps the share of the rule. With 0 all reads match. Default: that of
-    /// [`rule`](Screening::rule).
+    /// Sets the hits that a read needs to match, and keeps the share of the rule. With 0 all reads match. Default: that
+    /// of [`rule`](Screening::rule).
     pub fn min_hits(mut self, min_hits: u64) -> Self {
         self.rule = self.rule.with_hits(min_hits);
         self
@@ -169,8 +169,8 @@ impl<'a> Screening<'a> {
         self.output(COUNTS, path)
     }
 
-    /// Sets the file for the [`summary`](Screening::summary), which appears together with the other outputs. Its time is
-    /// that since `start`. Default: none.
+    /// Sets the file for the [`summary`](Screening::summary), which appears together with the other outputs. Its time
+    /// is that since `start`. Default: none.
     pub fn summary_file(mut self, path: impl Into<PathBuf>, start: Instant) -> Self {
         self.summary = Some((path.into(), start));
         self
@@ -207,8 +207,8 @@ impl<'a> Screening<'a> {
     }
 
     /// Sets the backend; all backends decide alike. Only an index can be asked on a GPU, not a table.
-    /// [`BackendChoice::Auto`] takes a GPU for at least a gigabyte of files and an index that is no larger than they are,
-    /// if CUDA answers and its memory holds the index. Default: [`BackendChoice::Auto`].
+    /// [`BackendChoice::Auto`] takes a GPU for at least a gigabyte of files and an index that is no larger than they
+    /// are, if CUDA answers and its memory holds the index. Default: [`BackendChoice::Auto`].
     pub fn backend(mut self, backend: BackendChoice) -> Self {
         self.place = Executor::Backend(backend);
         self
@@ -226,8 +226,8 @@ impl<'a> Screening<'a> {
     /// # Errors
     /// [`Error::NoInput`]; [`Error::SameFile`] if a file would be read and written; [`Error::WrongEnding`];
     /// [`Error::Read`], [`Error::NotSequence`], [`Error::OtherKind`], [`Error::Write`]; [`Error::OddFiles`],
-    /// [`Error::OddReads`], [`Error::Unpaired`], [`Error::OtherMate`], [`Error::NoMates`] for pairs; [`Error::Threads`] if
-    /// the threads cannot be started; [`Error::Interrupted`]; [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and
+    /// [`Error::OddReads`], [`Error::Unpaired`], [`Error::OtherMate`], [`Error::NoMates`] for pairs; [`Error::Threads`]
+    /// if the threads cannot be started; [`Error::Interrupted`]; [`Error::TableOnDevice`], [`Error::IndexTooLarge`] and
     /// [`Error::Device`] where a GPU is requested.
     pub fn run(&self, files: &[PathBuf]) -> Result<Screened, Error> {
         self.progress.outcome(self.screen(files))

@@ -1,4 +1,4 @@
-//! How to count.
+//! Settings of a count.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -8,7 +8,7 @@ use warpset_gpu::Device;
 use crate::reads::Seen;
 use crate::{Error, K, Progress};
 
-/// How to count; each setter states its default.
+/// Settings of a count; each setter states its default.
 #[derive(Clone, Debug)]
 #[must_use = "settings do nothing until something is counted"]
 pub struct Settings {
@@ -19,14 +19,14 @@ pub struct Settings {
     pub(crate) progress: Progress,
     pub(crate) place: Executor,
     pub(crate) closing: Closing,
-    /// Letters that one count has read.
+    /// Statistics of the letters of one count.
     pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
-/// What counts. All give the same tables.
+/// Choice of a backend. All backends give the same results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// A GPU if CUDA answers, the input is large enough for it to pay, and no limit of memory was set; else the CPU.
+    /// A GPU if CUDA answers, the input is large enough for it to pay, and no memory limit is set; else the CPU.
     #[default]
     Auto,
     /// The CPU.
@@ -35,14 +35,15 @@ pub enum BackendChoice {
     Cuda,
 }
 
-/// Where to count.
+/// Executor of a count.
 #[derive(Clone, Debug)]
 pub(crate) enum Executor {
     Backend(BackendChoice),
     Device(Device),
 }
 
-/// Devices that are being closed, which takes some hundredths of a second: time in which a table can be saved.
+/// Devices that are being closed on their own threads. Closing takes some hundredths of a second, in which a table can
+/// be saved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closing(Arc<Threads>);
 
@@ -50,7 +51,7 @@ pub(crate) struct Closing(Arc<Threads>);
 struct Threads(Mutex<Vec<JoinHandle<()>>>);
 
 impl Closing {
-    /// Drops what is on a device, and with it the device, on a thread of its own.
+    /// Drops a value on a device, and with it the device, on its own thread.
     pub(crate) fn close(&self, on_device: impl Send + 'static) {
         let closing = thread::spawn(move || drop(on_device));
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).push(closing);
@@ -66,7 +67,7 @@ impl Drop for Threads {
 }
 
 impl Settings {
-    /// Settings for k-mers of `k` bases.
+    /// Creates settings for k-mers of `k` bases.
     ///
     /// # Errors
     /// [`Error::InvalidK`] unless `k` is 1 to 32.
@@ -84,40 +85,40 @@ impl Settings {
         })
     }
 
-    /// K-mers of which there are fewer copies are left out. Default: 1.
+    /// Leaves out k-mers with fewer than `least` copies. Default: 1.
     pub fn least(mut self, least: u64) -> Self {
         self.least = least;
         self
     }
 
-    /// Bytes of the host's memory that may be used, about. Default: no limit.
+    /// Limits the memory of the host, approximately, in bytes. Default: no limit.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Threads that parse and count; 0 for all of the machine. Files that are compressed, and pipes, are parsed by one
-    /// thread each. No more are started than one for every 4 KiB of input, and no more than 256 unless the machine has
+    /// Sets the number of threads that parse and count; 0 for all of the machine. Compressed files and pipes are parsed
+    /// by one thread each. At most one thread per 4 KiB of input is started, and at most 256 unless the machine has
     /// more. Default: all of the machine.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Where to show how far reading is. Default: nowhere.
+    /// Sets where progress is shown. Default: nowhere.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = progress;
         self
     }
 
-    /// What counts. Default: [`BackendChoice::Auto`]. A device that was opened for a count is closed on a thread of its own,
-    /// which has ended when all clones of these settings are gone.
+    /// Sets the backend. Default: [`BackendChoice::Auto`]. A device that was opened for a count is closed on its own
+    /// thread, which has ended when all clones of these settings are dropped.
     pub fn backend(mut self, backend: BackendChoice) -> Self {
         self.place = Executor::Backend(backend);
         self
     }
 
-    /// This device counts, instead of one that is opened for it.
+    /// Counts on this device instead of one that is opened for the call.
     pub fn on(mut self, device: &Device) -> Self {
         self.place = Executor::Device(device.clone());
         self

@@ -1,6 +1,6 @@
-//! Signals that end the program: files that it is writing are removed first.
+//! Signals that end the program: the files it is writing are removed first.
 
-/// Waits for interrupts, terminations and hang-ups on a thread, unless they are ignored, as `nohup` does.
+/// Waits for interrupts, terminations and hang-ups on a thread, unless they are ignored, as by `nohup`.
 #[cfg(unix)]
 pub fn watch() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -9,7 +9,7 @@ pub fn watch() {
 
     let ignored = ignored();
     let ends = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    // Without it the system's own handling stays.
+    // Without it the system's own handling remains.
     let Ok(mut signals) = Signals::new(ends) else { return };
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
@@ -20,7 +20,8 @@ pub fn watch() {
     });
 }
 
-/// The signals that the process was started to ignore, a bit for each from 1 on; none where the system does not say.
+/// Returns the signals that the process was started to ignore, one bit each from 1 on; none if the system does not
+/// tell.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Counts of k-mers, saved and loaded.
+//! Tables of k-mer counts, saved and loaded.
 //!
-//! A table is an exact rank-and-select quotient filter with counters, and its file is the filter's. `k` is known from
-//! the number of bits of its keys: 2k of them from k = 17 on. Up to k = 16 keys have 31 bits more, all zero, which
-//! makes the number odd: short k-mers are dense, and a filter of 2k bits, whose remainders have a bit or two then, has
+//! A table is an exact rank-and-select quotient filter with counters, and its file is that of the filter. The number of
+//! bits of its keys gives `k`: keys have 2k bits from k = 17 on. Up to k = 16 they have 31 more bits, all zero, which
+//! makes the number odd. Short k-mers are dense, and a filter of 2k bits, with remainders of a bit or two, would have
 //! no room for all of them and their counters.
 
 use std::fs::File;
@@ -18,12 +18,12 @@ use crate::recognise::{head_of, recognise};
 use crate::roll::{canonical, letters};
 use crate::{Error, K};
 
-/// Bits of a key beyond those of a short k-mer.
+/// Further bits of the key of a short k-mer.
 const SHORT_EXTRA: u32 = 31;
-/// The longest k that takes them.
+/// Largest k with these bits.
 const LAST_SHORT: u32 = 16;
 
-/// Bits of a key of a table of k-mers.
+/// Returns the bits of a key of a table of k-mers.
 pub(crate) fn key_bits(k: K) -> u32 {
     2 * k.get() + if k.get() <= LAST_SHORT { SHORT_EXTRA } else { 0 }
 }
@@ -32,7 +32,7 @@ fn k_of(key_bits: u32) -> Option<K> {
     (1..=32).filter_map(|k| K::new(k).ok()).find(|&k| crate::table::key_bits(k) == key_bits)
 }
 
-/// The filter with 2^`quotient_bits` slots; `None` if there is none.
+/// Returns the builder of a filter with 2^`quotient_bits` slots; `None` if no such filter exists.
 pub(crate) fn builder(k: K, quotient_bits: u32) -> Option<RankSelectBuilder> {
     let remainder_bits = key_bits(k).checked_sub(quotient_bits)?;
     let builder = RankSelectBuilder::with_bits(quotient_bits, remainder_bits).duplicates(Duplicates::Counted);
@@ -40,23 +40,23 @@ pub(crate) fn builder(k: K, quotient_bits: u32) -> Option<RankSelectBuilder> {
     builder.layout().is_ok().then_some(builder)
 }
 
-/// The smallest filter with room for what takes `slots(remainder_bits)` slots.
+/// Returns the builder of the smallest filter with room for `slots(remainder_bits)` slots.
 pub(crate) fn smallest(k: K, slots: impl Fn(u32) -> u64) -> Option<RankSelectBuilder> {
     (1..=48)
         .filter_map(|quotient_bits| builder(k, quotient_bits))
         .find(|builder| builder.layout().is_ok_and(|layout| slots(layout.remainder_bits()) <= layout.limit()))
 }
 
-/// Different k-mers, each with its number of copies, all exact.
+/// Exact numbers of copies of different k-mers.
 #[derive(Clone, Debug)]
 pub struct Table {
     k: K,
     filter: RankSelectQuotientFilter,
-    /// Different k-mers, where they have been counted already.
+    /// Number of different k-mers, if it was counted.
     distinct: Option<u64>,
 }
 
-/// Same k-mers, same counts, in filters of the same size: a table that others were merged into may have a larger one.
+/// Equality of k-mers and counts, in filters of equal size: a table that others were merged into may have a larger one.
 impl PartialEq for Table {
     fn eq(&self, other: &Table) -> bool {
         self.k == other.k && self.filter == other.filter
@@ -69,7 +69,7 @@ impl Table {
         Table { k, filter, distinct: Some(distinct) }
     }
 
-    /// Reads what [`Table::save`] wrote.
+    /// Reads a file of [`Table::save`].
     ///
     /// # Errors
     /// [`Error::Table`] if the file cannot be read or is damaged; [`Error::NotTable`] or [`Error::OtherKind`] if it
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    /// Whether a file begins as tables do; [`Table::load`] says what is wrong with one that is damaged.
+    /// Whether a file begins as tables do; [`Table::load`] reports the fault of a damaged one.
     pub fn is_in(path: impl AsRef<Path>) -> bool {
         let mut head = [0; 12];
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
@@ -95,7 +95,7 @@ impl Table {
         read.is_ok() && head.starts_with(b"WARPSET\0") && number == Structure::RANK_SELECT_QUOTIENT_FILTER.number
     }
 
-    /// A table of no k-mers yet, to merge others into.
+    /// Creates a table without k-mers, to merge others into.
     ///
     /// # Errors
     /// [`Error::Filter`] if there is no memory.
@@ -103,10 +103,10 @@ impl Table {
         Ok(Table::new(k, builder_for(k, &[0; CLASSES])?.build()?, 0))
     }
 
-    /// The table in a filter of canonical k-mers, such as [`Table::filter`] lends.
+    /// Creates the table of a filter of canonical k-mers, such as one that [`Table::filter`] lends.
     ///
     /// # Errors
-    /// [`Error::NotTable`] if the filter is none, see [`Table::k_of`].
+    /// [`Error::NotTable`] if the filter is no table, see [`Table::k_of`].
     pub fn from_filter(filter: RankSelectQuotientFilter) -> Result<Table, Error> {
         match Table::k_of(filter.layout()) {
             Some(k) => Ok(Table { k, filter, distinct: None }),
@@ -114,7 +114,7 @@ impl Table {
         }
     }
 
-    /// Bases per k-mer of a filter with this layout; `None` if no table has it.
+    /// Returns the bases per k-mer of a filter with this layout; `None` if no table has it.
     pub fn k_of(layout: &Layout) -> Option<K> {
         let is_table = layout.is_exact()
             && layout.duplicates() == Duplicates::Counted
@@ -123,7 +123,7 @@ impl Table {
         k_of(layout.fingerprint_bits()).filter(|_| is_table)
     }
 
-    /// Copies what [`Table::save`] writes from memory.
+    /// Copies a table from the bytes of [`Table::save`] in memory.
     ///
     /// # Errors
     /// [`Error::Table`] if the bytes are damaged; [`Error::NotTable`] if they hold another kind of filter.
@@ -131,40 +131,41 @@ impl Table {
         Table::from_filter(RankSelectQuotientFilter::from_bytes(bytes).map_err(|error| Error::Table(Box::new(error)))?)
     }
 
-    /// What [`Table::save`] writes.
+    /// Returns the bytes that [`Table::save`] writes.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.filter.to_bytes()
     }
 
-    /// Writes a file, as [`RankSelectQuotientFilter::save`] does: a regular file at once, a pipe as the bytes come.
+    /// Writes a file, as [`RankSelectQuotientFilter::save`] does: a regular file appears at once, a pipe gets bytes as
+    /// they are made.
     ///
     /// # Errors
-    /// [`Error::Table`] with what the file system says.
+    /// [`Error::Table`] with the error of the file system.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         self.filter.save(path).map_err(|error| Error::Table(Box::new(error)))
     }
 
-    /// Bases per k-mer.
+    /// Returns the bases per k-mer.
     pub fn k(&self) -> K {
         self.k
     }
 
-    /// The filter. Its keys are canonical k-mers in 2 bits per base, A < C < G < T.
+    /// Borrows the filter. Its keys are canonical k-mers in 2 bits per base, A < C < G < T.
     pub fn filter(&self) -> &RankSelectQuotientFilter {
         &self.filter
     }
 
-    /// Different k-mers.
+    /// Returns the number of different k-mers.
     pub fn distinct(&self) -> u64 {
         self.distinct.unwrap_or_else(|| self.filter.distinct())
     }
 
-    /// K-mers, copies included.
+    /// Returns the number of k-mers, copies included.
     pub fn total(&self) -> u64 {
         self.filter.len()
     }
 
-    /// How many copies there are of a k-mer or its reverse complement.
+    /// Returns the number of copies of a k-mer or its reverse complement.
     ///
     /// # Errors
     /// [`Error::NotKmer`] unless `kmer` is [`Table::k`] letters A, C, G or T.
@@ -172,7 +173,7 @@ impl Table {
         Ok(self.filter.count(canonical(kmer, self.k)?))
     }
 
-    /// All k-mers in letters with their copies, in no order.
+    /// Iterates over all k-mers in letters with their copies, in no order.
     ///
     /// # Errors
     /// [`Error::Filter`] if the table came from a damaged file.
@@ -181,20 +182,20 @@ impl Table {
         Ok(self.filter.key_counts()?.map(move |(kmer, copies)| (letters(kmer, k), copies)))
     }
 
-    /// Entry `c` is how many different k-mers there are with `c` copies, the last entry, `most`, how many with that
-    /// many or more.
+    /// Counts different k-mers by their numbers of copies: entry `c` is the number of k-mers with `c` copies; the last
+    /// entry, `most`, counts those with at least as many.
     ///
     /// # Errors
-    /// [`Error::Filter`] if there is no memory for that many entries.
+    /// [`Error::Filter`] if there is no memory for these entries.
     pub fn histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
         Ok(self.filter.count_histogram(most)?)
     }
 
-    /// Adds the copies of another table: the same as if both inputs had been counted at once.
+    /// Adds the copies of another table, as if both inputs had been counted at once.
     ///
     /// # Errors
     /// [`Error::DifferentK`]; [`Error::TooManyKmers`] if no table holds both; [`Error::Filter`] if there is no memory.
-    /// The table is then as it was.
+    /// After an error the table is unchanged.
     pub fn merge(&mut self, other: &Table) -> Result<(), Error> {
         let (left, right) = (self.k, other.k);
         if left != right {
@@ -223,10 +224,10 @@ impl Table {
         Ok(())
     }
 
-    /// Removes k-mers of which there are fewer than `least` copies.
+    /// Removes k-mers with fewer than `least` copies.
     ///
     /// # Errors
-    /// [`Error::Filter`] if there is no memory; the table is then as it was.
+    /// [`Error::Filter`] if there is no memory; the table is then unchanged.
     pub fn keep(&mut self, least: u64) -> Result<(), Error> {
         if least > 1 {
             self.filter.retain_counts(least)?;
@@ -236,7 +237,7 @@ impl Table {
     }
 }
 
-/// The error for a file that does not begin as tables do.
+/// Returns the error for a file that does not begin as tables do.
 fn no_table(path: &Path) -> Error {
     let needed = "a table is needed, which `kmers count` writes".to_owned();
     match head_of(path).ok().and_then(|head| recognise(&head)) {
@@ -259,7 +260,7 @@ mod tests {
         assert!(k_of(32).is_none() && k_of(65).is_none() && k_of(30).is_none());
     }
 
-    /// All short k-mers fit, each with a count of ten digits.
+    /// Checks that all short k-mers fit, each with a count of ten digits.
     #[test]
     fn tables_of_short_kmers_have_room_for_all() {
         use warpset_core::quotient::rank_select::counters;

@@ -1,7 +1,7 @@
-//! Files whose large parts are read by several threads.
+//! Files with large parts that several threads read.
 //!
 //! One thread copies from the page cache at a few gigabytes per second, and takes the page faults of the memory that it
-//! reads into. Several do so side by side.
+//! reads into. Several threads do so side by side.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,11 +9,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 #[cfg(unix)]
 use rayon::prelude::*;
 
-/// Bytes that one thread reads at a time.
+/// Bytes per read of one thread.
 #[cfg(unix)]
 const PART: usize = if cfg!(test) { 1 << 8 } else { 4 << 20 };
 
-/// A file that is read from where it stands. Reads into much memory are divided among threads.
+/// File that is read from its present position. Large reads are divided among threads.
 pub(crate) struct Wide {
     file: File,
     at: u64,
@@ -22,8 +22,10 @@ pub(crate) struct Wide {
 }
 
 impl Wide {
+    /// Takes a file.
+    ///
     /// # Errors
-    /// Errors of asking where the file stands, and how long it is.
+    /// Errors of asking for its position and length.
     pub(crate) fn new(mut file: File) -> io::Result<Wide> {
         let (at, len) = (file.stream_position()?, file.metadata()?.len());
         Ok(Wide { file, at, len })
@@ -32,7 +34,7 @@ impl Wide {
 
 impl Read for Wide {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Elsewhere a file has one place for all that read it.
+        // On other systems all readers of a file share one position.
         #[cfg(unix)]
         {
             use std::os::unix::fs::FileExt;

@@ -1,11 +1,11 @@
-//! Canonical minimizers of DNA: bases, k-mers, hashes and the choice within a window, one copy for every backend.
+//! Canonical minimizers of DNA: bases, k-mers, hashes and the selection within a window, one copy for every backend.
 //!
 //! A *window* is `w` consecutive k-mers, so `k + w - 1` bases. Its *minimizer* is the k-mer with the least [`order`] of
-//! its [hash](Strands); of several with the same one the leftmost if the window is on its *canonical strand*, which it
-//! is if more than half of its bases are G or T, and the rightmost otherwise. The hash of a k-mer is that of its
-//! reverse complement, and of an odd number of bases either the window or its reverse complement is canonical, so that
-//! both strands of DNA choose the same k-mer in every window. With an even number `k + w - 1` this holds except in
-//! windows with exactly as many G and T as A and C *and* several least k-mers: these take the rightmost.
+//! its [hash](Strands). If several have the least order, it is the leftmost of them if the window is on its *canonical
+//! strand*, that is, if more than half of its bases are G or T; else the rightmost. A k-mer and its reverse complement
+//! have one hash, and of a window with an odd number of bases either the window or its reverse complement is canonical.
+//! So both strands of DNA select the same k-mer in every window. With an even number `k + w - 1` this holds except in
+//! windows with exactly as many G and T as A and C *and* several least k-mers: these select the rightmost.
 //!
 //! ```text
 //! base    2 bits, bits 1 and 2 of its letter in ASCII: A 0, C 1, T 2, G 3; its complement is `base ^ 2`
@@ -16,25 +16,25 @@
 //! Sources: Roberts, Hayes, Hunt, Mount, Yorke, "Reducing storage requirements for biological sequence comparison",
 //! Bioinformatics 2004 (minimizers); Mohamadi, Chu, Vandervalk, Birol, "ntHash", Bioinformatics 2016 (the hash); Groot
 //! Koerkamp, Martayan, "SimdMinimizers", SEA 2025 (32 bits of ntHash, its sum over both strands, the strand of a
-//! window, the order by 16 bits). Chosen so that positions and k-mers are those of the crate `simd-minimizers` 3.1, and
-//! with [`DEACON_ROTATION`] of Deacon 0.19. Departure: the hash of a k-mer comes from two prefixes of the sequence
+//! window, the order by 16 bits). Positions and k-mers equal those of the crate `simd-minimizers` 3.1 and, with
+//! [`DEACON_ROTATION`], of Deacon 0.19. Departure: the hash of a k-mer is computed from two prefixes of the sequence
 //! ([`Prefix`]) where that is faster than rolling.
 
-/// Bases per k-mer, at most: its value has 64 bits.
+/// Largest number of bases per k-mer: its value has 64 bits.
 pub const MOST_K: u32 = 32;
-/// K-mers per window, at most.
+/// Largest number of k-mers per window.
 pub const MOST_W: u32 = 64;
-/// Bits by which the hash is rotated per base unless said otherwise: few bits of neighbouring k-mers are related.
+/// Default rotation of the hash, in bits per base. With it few bits of neighbouring k-mers are related.
 pub const ROTATION: u32 = 7;
-/// Bits by which Deacon rotates.
+/// Rotation of Deacon's hash, in bits per base.
 pub const DEACON_ROTATION: u32 = 1;
 
-/// The hash of each base: the lower halves of ntHash's seeds.
+/// Hash of each base: the lower halves of ntHash's seeds.
 const SEEDS: [u32; 4] = [0x95c6_0474, 0x62a0_2b4c, 0x8257_2324, 0x4be2_4456];
-/// The letter of each base.
+/// Letter of each base.
 const LETTERS: [u8; 4] = *b"ACTG";
 
-/// What minimizers are chosen by.
+/// Parameters by which minimizers are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Scheme {
@@ -42,14 +42,15 @@ pub struct Scheme {
     pub k: u32,
     /// K-mers per window, 1 to [`MOST_W`].
     pub w: u32,
-    /// Bits by which the hash is rotated per base, below 32.
+    /// Rotation of the hash in bits per base, below 32.
     pub rotation: u32,
 }
 
 const _: () = assert!(size_of::<Scheme>() == 12);
 
 impl Scheme {
-    /// Windows of `w` k-mers with [`ROTATION`]; `None` outside of 1 to [`MOST_K`] and 1 to [`MOST_W`].
+    /// Creates a scheme with windows of `w` k-mers and [`ROTATION`]; `None` unless `k` is 1 to [`MOST_K`] and `w` 1 to
+    /// [`MOST_W`].
     pub const fn new(k: u32, w: u32) -> Option<Scheme> {
         if k == 0 || k > MOST_K || w == 0 || w > MOST_W {
             return None;
@@ -57,23 +58,23 @@ impl Scheme {
         Some(Scheme { k, w, rotation: ROTATION })
     }
 
-    /// The scheme with hashes rotated by another number of bits, taken modulo 32.
+    /// Returns the scheme with another rotation of hashes, taken modulo 32.
     pub const fn rotated_by(self, rotation: u32) -> Scheme {
         Scheme { rotation: rotation % 32, ..self }
     }
 
-    /// Bases of a window.
+    /// Returns the bases per window.
     #[inline(always)]
     pub const fn window(self) -> u32 {
         self.k + self.w - 1
     }
 
-    /// Whether both strands choose the same k-mers in every window.
+    /// Whether both strands select the same k-mers in every window.
     pub const fn is_strand_symmetric(self) -> bool {
         self.window() % 2 == 1
     }
 
-    /// Whether a window that has `gs_and_ts` letters G or T takes the leftmost of several least k-mers, or the
+    /// Whether a window with `gs_and_ts` letters G or T selects the leftmost of several least k-mers, not the
     /// rightmost.
     #[inline(always)]
     pub const fn takes_leftmost(self, gs_and_ts: u32) -> bool {
@@ -81,7 +82,7 @@ impl Scheme {
     }
 }
 
-/// The two bits of a base; of another letter those of some base.
+/// Returns the code of a base in two bits; of another letter the code of some base.
 #[inline(always)]
 pub const fn code(letter: u8) -> u8 {
     letter >> 1 & 3
@@ -93,40 +94,40 @@ pub const fn is_base(letter: u8) -> bool {
     letter & !0x20 == LETTERS[code(letter) as usize]
 }
 
-/// The letter of a base, upper case.
+/// Returns the letter of a base, in upper case.
 #[inline(always)]
 pub const fn letter(base: u8) -> u8 {
     LETTERS[base as usize & 3]
 }
 
-/// The complement of a base.
+/// Returns the complement of a base.
 #[inline(always)]
 pub const fn complement(base: u8) -> u8 {
     base ^ 2
 }
 
-/// The hash of one base.
+/// Returns the hash of one base.
 #[inline(always)]
 pub const fn seed(base: u8) -> u32 {
     seeds(base).0
 }
 
-/// The hash of a base, and that of its complement: chosen, since a table would lie in a device's memory.
+/// Returns the hash of a base, and that of its complement, by selection: a table would be read from device memory.
 #[inline(always)]
 const fn seeds(base: u8) -> (u32, u32) {
     let (low, high) = if base & 1 == 0 { (SEEDS[0], SEEDS[2]) } else { (SEEDS[1], SEEDS[3]) };
     if base & 2 == 0 { (low, high) } else { (high, low) }
 }
 
-/// A bit in each byte.
+/// One bit per byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The codes of eight letters, two bits each, and a bit for each letter that is no base; the first letter is the lowest
-/// byte. What has no base has some code.
+/// Returns the codes of eight letters, two bits each, and one bit per letter that is no base; the first letter is the
+/// lowest byte. A letter that is no base has an arbitrary code.
 #[inline(always)]
 pub const fn codes_of_eight(letters: u64) -> (u16, u8) {
     let (low, high) = (letters >> 1 & ONES, letters >> 2 & ONES);
-    // The letter that has such a code: bit 0 is set but in T, bit 4 in T alone, and the code is bits 1 and 2.
+    // The letter with this code: bit 0 is set except in T, bit 4 only in T, and bits 1 and 2 are the code.
     let t = high & !low;
     let known = (0x40 * ONES) | t << 4 | (t ^ ONES) | low << 1 | high << 2;
     let differs = (letters ^ known) & !(0x20 * ONES);
@@ -134,25 +135,25 @@ pub const fn codes_of_eight(letters: u64) -> (u16, u8) {
     let codes = low | high << 1;
     let codes = (codes | codes >> 6) & 0x000f_000f_000f_000f;
     let codes = (codes | codes >> 12) & 0x0000_00ff_0000_00ff;
-    // The product brings bit 0 of byte `i` to bit `56 + i`.
+    // The product moves bit 0 of byte `i` to bit `56 + i`.
     ((codes | codes >> 24) as u16, (broken.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8)
 }
 
-/// What is compared of a hash: its upper half.
+/// Returns the upper half of a hash, by which k-mers are compared.
 #[inline(always)]
 pub const fn order(hash: u32) -> u32 {
     hash >> 16
 }
 
-/// The `k` bases of a k-mer complemented and in reverse.
+/// Returns the reverse complement of a k-mer of `k` bases.
 #[inline(always)]
 pub const fn reverse_complement(kmer: u64, k: u32) -> u64 {
     let pairs = if cfg!(target_arch = "nvptx64") {
-        // All bits reversed puts the last base first, and the two bits of each base the wrong way round.
+        // Reversing all bits puts the last base first, and swaps the two bits of each base.
         let turned = kmer.reverse_bits();
         (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555
     } else {
-        // Processors of hosts reverse bytes in one instruction, and no bits.
+        // Host processors reverse bytes in one instruction, but not bits.
         let bytes = kmer.swap_bytes();
         let halves = (bytes & 0x0f0f_0f0f_0f0f_0f0f) << 4 | (bytes >> 4) & 0x0f0f_0f0f_0f0f_0f0f;
         (halves & 0x3333_3333_3333_3333) << 2 | (halves >> 2) & 0x3333_3333_3333_3333
@@ -160,14 +161,14 @@ pub const fn reverse_complement(kmer: u64, k: u32) -> u64 {
     (pairs ^ 0xaaaa_aaaa_aaaa_aaaa) >> (64 - 2 * k)
 }
 
-/// The smaller of a k-mer and its reverse complement: its value in sets, Deacon's too.
+/// Returns the smaller of a k-mer and its reverse complement: its value in sets, also in those of Deacon.
 #[inline(always)]
 pub const fn canonical(kmer: u64, k: u32) -> u64 {
     let other = reverse_complement(kmer, k);
     if kmer < other { kmer } else { other }
 }
 
-/// Hashes of k-mers on both strands while a window of `k` bases moves on.
+/// Hashes of a window of `k` bases on both strands while it moves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Strands {
     forward: u32,
@@ -175,8 +176,8 @@ pub struct Strands {
 }
 
 impl Strands {
-    /// Takes the next base in. After `k` bases, with each base taken [out](Strands::leave) before the `k`-th after it
-    /// comes, [`hash`](Strands::hash) is that of the last `k`.
+    /// Adds the next base. After `k` bases, and if each base [leaves](Strands::leave) before the `k`-th base after it
+    /// enters, [`hash`](Strands::hash) is that of the last `k` bases.
     #[inline(always)]
     pub const fn enter(&mut self, base: u8, scheme: Scheme) {
         let Scheme { k, rotation, .. } = scheme;
@@ -185,7 +186,7 @@ impl Strands {
         self.reverse = self.reverse.rotate_right(rotation) ^ last;
     }
 
-    /// Takes the first base of the k-mer out.
+    /// Removes the first base of the k-mer.
     #[inline(always)]
     pub const fn leave(&mut self, base: u8, scheme: Scheme) {
         let Scheme { k, rotation, .. } = scheme;
@@ -193,14 +194,14 @@ impl Strands {
         self.reverse ^= seed(complement(base));
     }
 
-    /// The hash of the k-mer, which is its reverse complement's too.
+    /// Returns the hash of the k-mer, which equals that of its reverse complement.
     #[inline(always)]
     pub const fn hash(self) -> u32 {
         self.forward.wrapping_add(self.reverse)
     }
 }
 
-/// The hash of one k-mer.
+/// Returns the hash of one k-mer.
 pub const fn hash(kmer: u64, scheme: Scheme) -> u32 {
     let mut strands = Strands { forward: 0, reverse: 0 };
     let mut i = 0;
@@ -211,8 +212,8 @@ pub const fn hash(kmer: u64, scheme: Scheme) -> u32 {
     strands.hash()
 }
 
-/// The hashes of the first bases of a sequence, from two of which follows the hash of the k-mer between them: so all
-/// hashes come from one scan by exclusive or, whose order is free.
+/// Hash of the bases before a position. Two of them give the hash of the k-mer between them, so that all hashes come
+/// from one scan by exclusive or, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
     /// Exclusive or of the seeds, rotated right by `rotation` per position.
@@ -222,21 +223,21 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// What the base at a position adds.
+    /// Returns the term of the base at a position.
     #[inline(always)]
     pub const fn term(base: u8, position: u32, rotation: u32) -> Prefix {
         let turn = position.wrapping_mul(rotation);
         Prefix { forward: seed(base).rotate_right(turn % 32), reverse: seed(complement(base)).rotate_left(turn % 32) }
     }
 
-    /// Both together.
+    /// Combines both by exclusive or.
     #[inline(always)]
     pub const fn with(self, other: Prefix) -> Prefix {
         Prefix { forward: self.forward ^ other.forward, reverse: self.reverse ^ other.reverse }
     }
 
-    /// The hash of the k-mer that begins at `position`, if `self` has all terms before it and `end` those of its bases
-    /// too.
+    /// Returns the hash of the k-mer that begins at `position`; `self` has all terms before it, and `end` those of its
+    /// bases too.
     #[inline(always)]
     pub const fn hash(self, end: Prefix, position: u32, scheme: Scheme) -> u32 {
         let between = self.with(end);
@@ -246,9 +247,9 @@ impl Prefix {
     }
 }
 
-/// Returns the hits that a read of `total` different minimizers needs to match, by Deacon's rule: at least one, at least
-/// `hits`, and at least the least number whose quotient by `total` is not below `share`, in floating point, on every
-/// backend. The number does not fall as `total` grows. A read without minimizers never matches.
+/// Returns the hits that a read of `total` different minimizers needs to match, by Deacon's rule: at least one, at
+/// least `hits`, and at least the least number whose quotient by `total` is not below `share`, in floating point, on
+/// every backend. The number does not fall as `total` grows. A read without minimizers never matches.
 #[inline(always)]
 pub const fn needed_hits(hits: u64, share: f64, total: u64) -> u64 {
     if total == 0 {
@@ -304,7 +305,7 @@ mod tests {
     fn hits_that_are_enough() {
         assert_eq!(needed_hits(2, 0.01, 0), u64::MAX);
         assert_eq!((needed_hits(2, 0.01, 1), needed_hits(2, 0.01, 200), needed_hits(2, 0.01, 201)), (2, 2, 3));
-        // A tenth of thirty is three, though the product is a little more.
+        // A tenth of thirty is three, although the product is a little larger.
         assert_eq!((needed_hits(0, 0.0, 0), needed_hits(0, 0.0, 1), needed_hits(0, 0.0, 9)), (u64::MAX, 1, 1));
         assert_eq!((needed_hits(1, 0.1, 30), needed_hits(1, 0.49, 5), needed_hits(1, 0.0, 5)), (3, 3, 1));
         for share in [0.0, 0.01, 0.1, 0.5, 0.99, 1.0] {
@@ -312,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Base by base.
+    /// Compares with the reverse complement base by base.
     #[test]
     fn reverse_complements() {
         for k in 1..=32 {
@@ -342,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Rolled, from prefixes, and each by itself.
+    /// Compares hashes that are rolled, from prefixes, and of single k-mers.
     #[test]
     fn hashes_of_a_sequence() {
         let bases: [u8; 200] = core::array::from_fn(|i| crate::hash::finalise(i as u64) as u8 & 3);

@@ -1,8 +1,8 @@
-//! Sequence filter: addressing and bit patterns of a Bloom filter whose blocks are chosen by minimizers.
+//! Sequence filter: addressing and bit patterns of a Bloom filter with blocks chosen by minimizers.
 //!
-//! A k-mer is in the filter if all of its s-mers are, `k - s + 1` neighbours, and each s-mer is two bits of one 32-bit
-//! word in a block of 256 bits. The block follows from the minimizer of the s-mer, the least [hash](Span::hash) of its
-//! m-mers, so that neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
+//! A k-mer is found if all of its `k - s + 1` s-mers are. An s-mer is two bits of one 32-bit word in a block of 256
+//! bits. The minimizer of the s-mer, the least [hash](Span::hash) of its m-mers, chooses the block, so that
+//! neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
 //!
 //! ```text
 //! word[i]   u32  the 16 bases from position i on, the first lowest, of which masks keep the first l if l < 16
@@ -14,29 +14,29 @@
 //! hash of the s-mer:  31..29 word of the block, 28..24 a bit in it, 23..19 another
 //! ```
 //!
-//! The product is the same for both strands, needs neither comparison nor selection, and is not linear in the bases.
+//! The product is equal for both strands, needs neither comparison nor selection, and is not linear in the bases.
 //!
 //! Sources: Dortmann, Vieth, Schmidt, "cuSBF: A Minimizer-Aware Bloom Filter for Genomic Sequence Data on Modern GPUs",
 //! arXiv 2606.24417, abstract, and Conchon-Kerjan, Rouze, Robidou, Ingels, Limasset, "Super Bloom: Fast and precise
 //! filter for streaming k-mer queries", bioRxiv 2026.03.17.712354, abstract (blocks by minimizers, with findere);
 //! Robidou, Peterlongo, "findere: fast and precise approximate membership query", SPIRE 2021 (k-mers by their s-mers).
 //! Departures: the minimizer that chooses a block is that of the s-mer, not of the k-mer. So an s-mer is stored once,
-//! where blocks of k-mers store those at their borders twice, and a k-mer at a border is asked for in two blocks, of
-//! which seldom both are overfull. Both bits of an s-mer lie in one word, which is one access.
+//! while blocks of k-mers store s-mers at their borders twice; and a k-mer at a border is looked up in two blocks,
+//! which are seldom both overfull. Both bits of an s-mer lie in one word, which is one access.
 
 use crate::minimizer::{MOST_K, complement};
 
-/// Bases per k-mer, at least.
+/// Least number of bases per k-mer.
 pub const LEAST_K: u32 = 9;
-/// Bases per minimizer, at least.
+/// Least number of bases per minimizer.
 pub const LEAST_M: u32 = 4;
 /// Bits per block.
 pub const BLOCK_BITS: u64 = 256;
 /// 64-bit words per block.
 pub const BLOCK_WORDS: usize = 4;
-/// The most blocks that hashes of 32 bits can choose from: 128 GiB.
+/// Largest number of blocks that a hash of 32 bits can address: 128 GiB.
 pub const MAX_BLOCKS: u64 = 1 << 32;
-/// Bits that an s-mer sets.
+/// Bits set per s-mer.
 pub const BITS_PER_SMER: u32 = 2;
 
 /// Bases per word.
@@ -46,7 +46,7 @@ const B: u32 = 0x85eb_ca77;
 const C: u32 = 0x27d4_eb2f;
 const D: u32 = 0xc2b2_ae3d;
 
-/// The lengths of a filter's k-mers, s-mers and minimizers.
+/// Lengths of k-mers, s-mers and minimizers of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Shape {
@@ -58,7 +58,7 @@ pub struct Shape {
 const _: () = assert!(size_of::<Shape>() == 12);
 
 impl Shape {
-    /// The shape of lengths with `LEAST_M <= m <= s <= k` and `LEAST_K <= k <= 32`; for other lengths `None`.
+    /// Creates a shape with `LEAST_M <= m <= s <= k` and `LEAST_K <= k <= 32`; `None` for other lengths.
     pub const fn new(k: u32, s: u32, m: u32) -> Option<Shape> {
         if k < LEAST_K || k > MOST_K || s > k || m > s || m < LEAST_M {
             return None;
@@ -66,8 +66,9 @@ impl Shape {
         Some(Shape { k, s, m })
     }
 
-    /// Lengths that suit `kmers` different k-mers of `k` bases: s-mers of `k - 4` bases unless so many of these are in
-    /// the filter that others are there by chance, and the minimizers of [`minimizer_for`](Shape::minimizer_for).
+    /// Returns lengths that suit `kmers` different k-mers of `k` bases: s-mers of `k - 4` bases, or longer if s-mers of
+    /// that length would be found by chance in a filter of this size; and minimizers by
+    /// [`minimizer_for`](Shape::minimizer_for).
     pub const fn for_kmers(k: u32, kmers: u64) -> Option<Shape> {
         if k < LEAST_K || k > MOST_K {
             return None;
@@ -78,51 +79,51 @@ impl Shape {
         Shape::new(k, s, Shape::minimizer_for(s, kmers))
     }
 
-    /// The length of minimizers that suits `kmers` different k-mers with s-mers of `s` bases: so short that runs are
-    /// long, but with at least twice as many canonical m-mers as there are k-mers.
+    /// Returns the length of minimizers that suits `kmers` different k-mers with s-mers of `s` bases: the shortest with
+    /// at least twice as many canonical m-mers as k-mers, since short minimizers make long runs.
     pub const fn minimizer_for(s: u32, kmers: u64) -> u32 {
         let half = (u64::BITS - kmers.leading_zeros()).div_ceil(2);
         let m = at_least(if half + 2 < 16 { half + 2 } else { at_least(16, half + 1) }, LEAST_M);
         if m < s { m } else { at_least(s - 1, LEAST_M) }
     }
 
-    /// Bases per k-mer.
+    /// Returns the bases per k-mer.
     #[inline(always)]
     pub const fn k(self) -> u32 {
         self.k
     }
 
-    /// Bases per s-mer, at most those of a k-mer.
+    /// Returns the bases per s-mer, at most those of a k-mer.
     #[inline(always)]
     pub const fn s(self) -> u32 {
         self.s
     }
 
-    /// Bases per minimizer, at most those of an s-mer.
+    /// Returns the bases per minimizer, at most those of an s-mer.
     #[inline(always)]
     pub const fn m(self) -> u32 {
         self.m
     }
 
-    /// M-mers of an s-mer.
+    /// Returns the m-mers per s-mer.
     #[inline(always)]
     pub const fn window(self) -> u32 {
         self.s - self.m + 1
     }
 
-    /// S-mers of a k-mer.
+    /// Returns the s-mers per k-mer.
     #[inline(always)]
     pub const fn smers(self) -> u32 {
         self.k - self.s + 1
     }
 
-    /// How m-mers hash.
+    /// Returns the span by which m-mers are hashed.
     #[inline(always)]
     pub const fn minimizer_span(self) -> Span {
         Span::new(self.m)
     }
 
-    /// How s-mers hash.
+    /// Returns the span by which s-mers are hashed.
     #[inline(always)]
     pub const fn smer_span(self) -> Span {
         Span::new(self.s)
@@ -133,34 +134,34 @@ const fn at_least(value: u32, least: u32) -> u32 {
     if value < least { least } else { value }
 }
 
-/// Sixteen bases at one position: as they are, and their reverse complement.
+/// Sixteen bases at one position, on both strands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Both {
-    /// The bases, the first lowest.
+    /// Bases, the first lowest.
     pub word: u32,
-    /// The reverse complement, whose first base lowest is the complement of the last.
+    /// Reverse complement; its lowest base is the complement of the last one.
     pub other: u32,
 }
 
 impl Both {
-    /// Both strands of sixteen bases, two bits each, the first base in the lowest bits.
+    /// Returns both strands of sixteen bases, two bits each, the first base in the lowest bits.
     #[inline(always)]
     pub const fn of(word: u32) -> Both {
         Both { word, other: reverse_complement(word) }
     }
 }
 
-/// Sixteen bases complemented and in reverse.
+/// Returns the reverse complement of sixteen bases.
 #[inline(always)]
 pub const fn reverse_complement(word: u32) -> u32 {
     const COMPLEMENT: u32 = 0x5555_5555 * complement(0) as u32;
-    // Pairs within nibbles, nibbles within bytes, bytes: what vectors have instructions for.
+    // Pairs within nibbles, nibbles within bytes, then bytes: steps that vectors have instructions for.
     let word = (word & 0x3333_3333) << 2 | word >> 2 & 0x3333_3333;
     let word = (word & 0x0f0f_0f0f) << 4 | word >> 4 & 0x0f0f_0f0f;
     word.swap_bytes() ^ COMPLEMENT
 }
 
-/// A number of neighbouring bases, up to 32, and where the sixteen or fewer first and last of them are.
+/// Stretch of up to 32 bases, and the places of its first and last sixteen or fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     bases: u32,
@@ -172,19 +173,19 @@ impl Span {
         Span { bases }
     }
 
-    /// Positions from the first base to the first of the last sixteen; 0 if there are no more than sixteen.
+    /// Returns the distance of the last sixteen bases from the first one; 0 for at most sixteen bases.
     #[inline(always)]
     pub const fn offset(self) -> u32 {
         self.bases.saturating_sub(WORD)
     }
 
-    /// Bits of a word that hold no base of the span.
+    /// Returns the bits of a word that hold no base of the span.
     #[inline(always)]
     const fn unused(self) -> u32 {
         2 * WORD.saturating_sub(self.bases)
     }
 
-    /// The hash of the bases: `first` are the sixteen from the first on, `last` the sixteen that are
+    /// Returns the hash of the bases: `first` are the sixteen bases from the first one on, `last` the sixteen that are
     /// [`offset`](Span::offset) later.
     #[inline(always)]
     pub const fn hash(self, first: Both, last: Both) -> u32 {
@@ -206,28 +207,28 @@ const fn mix(first: u32, last: u32) -> u32 {
     first.wrapping_mul(A).wrapping_add(last.wrapping_mul(B)).wrapping_add(C)
 }
 
-/// The block, below `blocks`, of s-mers whose m-mers' least hash this is; `blocks` is from 1 to [`MAX_BLOCKS`].
+/// Returns the block, below `blocks`, of s-mers with this least hash of m-mers; `blocks` is from 1 to [`MAX_BLOCKS`].
 #[inline(always)]
 pub const fn block_of(least: u32, blocks: u64) -> u64 {
-    // `x * blocks >> 32` by a factor of 32 bits.
+    // `x * blocks >> 32`, with a factor of 32 bits.
     let (x, last) = (least.wrapping_mul(D) as u64, blocks.wrapping_sub(1) as u32);
     (x * last as u64 + x) >> 32
 }
 
-/// The 32-bit word, below 8, that holds the bits of an s-mer with this hash.
+/// Returns the 32-bit word, below 8, of an s-mer with this hash.
 #[inline(always)]
 pub const fn word_of(hash: u32) -> u32 {
     hash >> 29
 }
 
-/// The bits of an s-mer with this hash in its word.
+/// Returns the bits of an s-mer with this hash in its word.
 #[inline(always)]
 pub const fn mask_of(hash: u32) -> u32 {
     1 << (hash >> 24 & 31) | 1 << (hash >> 19 & 31)
 }
 
-/// The positions, a bit each, from which on `len` bits are all set, `len` from 1 to 32: of the lower half of `bits`
-/// rightly, of its upper half as if zeros followed.
+/// Returns one bit per position, set if the `len` bits from there on are all set, `len` from 1 to 32. Correct for the
+/// lower half of `bits`; the upper half is treated as if zeros followed.
 #[inline(always)]
 pub const fn all_of(bits: u64, len: u32) -> u64 {
     let (mut all, mut have) = (bits, 1);
@@ -238,8 +239,8 @@ pub const fn all_of(bits: u64, len: u32) -> u64 {
     all & all >> (len - have)
 }
 
-/// The positions, a bit each, at which the s-mers of k-mers begin: of the upper half of `kmers`, the positions at which
-/// k-mers of `smers` s-mers begin, 32 before it and 32 of its own.
+/// Returns one bit per position, set if an s-mer of a k-mer begins there. `kmers` has the positions at which k-mers
+/// begin, the 32 positions before these and these; a k-mer has `smers` s-mers.
 #[inline(always)]
 pub const fn smers_of(kmers: u64, smers: u32) -> u32 {
     let (mut any, mut have) = (kmers, 1);
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The two parts of a span of bases in a number, and whatever comes after it.
+    /// Hashes a span of bases given as a number, with arbitrary bits after it.
     fn hash(bases: u64, span: Span, after: u32) -> u32 {
         let at = |position: u32| Both::of((bases as u128 | u128::from(after) << 64).wrapping_shr(2 * position) as u32);
         span.hash(at(0), at(span.offset()))
@@ -323,7 +324,7 @@ mod tests {
                 assert!(block_of(least, blocks) < blocks && u128::from(block_of(least, blocks)) == wanted);
             }
         }
-        // Different ones, past the size at which a number of bits no longer fits 32 bits.
+        // Different blocks, where a number of bits no longer fits into 32 bits.
         assert_ne!(block_of(1, MAX_BLOCKS), block_of(2, MAX_BLOCKS));
     }
 

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, with the numbers.
+//! Errors of operations on sequences.
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
@@ -7,11 +7,11 @@ use warpset_base::words::OutOfMemory;
 use warpset_core::minimizer::{MOST_K, MOST_W};
 use warpset_core::sequence_filter::{LEAST_K, LEAST_M};
 
-/// Why an operation on sequences failed; nothing was changed.
+/// Error of an operation on sequences. The operation has changed nothing.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No k-mer or window has such a length.
+    /// Lengths that no k-mer or window can have.
     #[error("windows of {w} k-mers of {k} bases: choose k from 1 to {MOST_K}, and w from 1 to {MOST_W}")]
     InvalidScheme {
         /// Bases per k-mer.
@@ -19,12 +19,12 @@ pub enum Error {
         /// K-mers per window.
         w: u32,
     },
-    /// More positions than a device takes at a time.
+    /// More positions than a device takes in one call.
     #[error("{positions} positions at once, where {most} are the most: pass the sequences in parts")]
     TooLong {
-        /// How many there are.
+        /// Positions of the call.
         positions: usize,
-        /// How many there may be.
+        /// Largest number of positions.
         most: usize,
     },
     /// Starts of reads that do not ascend from 0.
@@ -33,7 +33,7 @@ pub enum Error {
         /// Words of packed reads.
         words: usize,
     },
-    /// No sequence filter has these lengths.
+    /// Lengths that no sequence filter can have.
     #[error(
         "k-mers of {k} bases, s-mers of {s} and minimizers of {m}: k is from {} to {}, s at most k, and m from {} to s",
         LEAST_K,
@@ -48,67 +48,67 @@ pub enum Error {
         /// Bases per minimizer.
         m: u32,
     },
-    /// A layout without blocks.
+    /// Layout without blocks.
     #[error("a layout without blocks: ask for one at least, or let `builder(kmers)` choose")]
     ZeroCapacity,
-    /// The requested number of bits per k-mer is not a positive finite number.
+    /// Number of bits per k-mer that is not positive and finite.
     #[error("{} bits per k-mer: choose a positive number, such as 16", short(.bits_per_key))]
     InvalidBitsPerKey {
-        /// The number asked for.
+        /// Requested number.
         bits_per_key: f64,
     },
-    /// No filter is so large.
+    /// Filter larger than the largest possible one.
     #[error(
         "a filter of {bytes} bytes: the largest has {limit}; ask for fewer bits per k-mer, or divide the k-mers among several"
     )]
     TooLarge {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
         /// Bytes of the largest filter.
         limit: u64,
     },
-    /// Two filters do not have the same parameters.
+    /// Filters of different parameters.
     #[error("filters with different parameters: {field} {left} and {right}; build both with one layout")]
     Incompatible {
         /// The first parameter that differs.
         field: &'static str,
-        /// Its value in the one that was to be changed.
+        /// Its value in the filter to be changed.
         left: u64,
-        /// Its value in the other one.
+        /// Its value in the other filter.
         right: u64,
     },
-    /// Not one k-mer.
+    /// Letters that are not one k-mer.
     #[error("{kmer:?} is no k-mer of {k} letters A, C, G, T: ask for windows of a sequence by `contains_windows`")]
     NotKmer {
-        /// What was given.
+        /// The letters.
         kmer: String,
         /// Bases per k-mer.
         k: u32,
     },
-    /// A fraction of k-mers that is not from 0 to 1.
+    /// Fraction of k-mers that is not from 0 to 1.
     #[error("a fraction of {} of the k-mers: choose one from 0 to 1 (0.01 is one percent)", short(.fraction))]
     InvalidFraction {
-        /// The fraction asked for.
+        /// Requested fraction.
         fraction: f64,
     },
-    /// The allocator refused.
+    /// Allocation refused by the allocator.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// The bytes are not such a filter, or could not be read or written.
+    /// Bytes that are no such filter, or that could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Memory for answers has another length.
+    /// Memory for answers of another length.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),
-    /// The driver or the device refused.
+    /// Refusal of the driver or the device.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
-    /// The filter that minimizers were looked up in refused.
+    /// Error of the filter in which minimizers were looked up.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Filter(Box<dyn std::error::Error + Send + Sync>),
-    /// A primitive got arguments that it does not take.
+    /// Invalid arguments of a primitive.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),

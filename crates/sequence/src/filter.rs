@@ -1,4 +1,4 @@
-//! Filters that sequences are put into and asked from.
+//! Bloom filters of k-mers that take and answer for whole sequences.
 
 use std::fmt;
 
@@ -36,17 +36,17 @@ pub use view::SequenceFilterView;
 
 use crate::Error;
 
-/// A Bloom filter of k-mers that takes sequences as they are: neighbouring k-mers share a block of memory, so that a
-/// read touches a few cache lines instead of one per k-mer.
+/// Bloom filter of k-mers that takes whole sequences. Neighbouring k-mers share a block of memory, so that a read
+/// touches a few cache lines instead of one per k-mer.
 ///
-/// - **Space and rate**: 16 bits per k-mer unless asked otherwise; then fewer than one foreign k-mer in 100,000 is
-///   found (k = 31). K-mers at the edge of an error, which share s-mers with the filter's own, are found more often.
-/// - **K-mers**: 9 to 32 bases, canonical (both strands are one). No k-mer has a letter other than A, C, G and T in it,
-///   in either case; line ends have to be taken out before.
+/// - **Space and rate**: 16 bits per k-mer by default; then fewer than one foreign k-mer in 100,000 is found (k = 31).
+///   K-mers at the edge of an error share s-mers with inserted ones, and are found more often.
+/// - **K-mers**: 9 to 32 bases, canonical (both strands are one). A k-mer has no letter other than A, C, G and T, in
+///   either case; remove line ends before.
 /// - **Cost**: a few nanoseconds per k-mer; about 6 neighbouring ones share an access to memory.
 /// - **Limits**: nothing can be removed; 128 GiB.
 ///
-/// How k-mers become bits, and sources: [`warpset_core::sequence_filter`].
+/// Mapping of k-mers to bits, and sources: [`warpset_core::sequence_filter`].
 ///
 /// ```
 /// use warpset_sequence::{SequenceFilter, Threshold};
@@ -69,12 +69,12 @@ pub struct SequenceFilter {
 }
 
 impl SequenceFilter {
-    /// Settings for a filter of so many different k-mers.
+    /// Returns settings for a filter of `kmers` different k-mers.
     pub fn builder(kmers: u64) -> Builder {
         Builder::new(kmers)
     }
 
-    /// An empty filter with these parameters.
+    /// Creates an empty filter with these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -83,30 +83,30 @@ impl SequenceFilter {
         Ok(SequenceFilter { layout, words })
     }
 
-    /// The words are those of this layout.
+    /// Creates a filter from the words of `layout`.
     pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>) -> SequenceFilter {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         SequenceFilter { layout, words }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The words, little-endian, block by block: the memory image that every backend shares.
+    /// Borrows the words, little-endian, block by block: the memory image of all backends.
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
 
-    /// A borrow that answers queries.
+    /// Borrows the filter for queries.
     #[inline]
     pub fn view(&self) -> SequenceFilterView<'_> {
         SequenceFilterView::new(self.layout, self.words())
     }
 
-    /// Inserts the k-mers of a sequence: of every window of `k` letters that are all bases. A long one goes to all
-    /// threads of the current rayon pool.
+    /// Inserts the k-mers of a sequence: of each window of `k` letters that are all bases. A long sequence is shared
+    /// among the threads of the current rayon pool.
     pub fn insert(&mut self, letters: &[u8]) {
         insert::insert(&self.layout, self.words.as_mut_slice(), &[letters]);
     }
@@ -120,8 +120,7 @@ impl SequenceFilter {
         Ok(())
     }
 
-    /// Adds all k-mers of `other`, a filter with the same parameters: exactly the filter that both inputs together
-    /// give.
+    /// Adds all k-mers of `other`, a filter with the same parameters. The result equals a filter of both inputs.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs.
@@ -129,12 +128,12 @@ impl SequenceFilter {
         self.merge_view(&other.view())
     }
 
-    /// [`merge`](Self::merge) with a borrowed filter, such as one in saved bytes.
+    /// Does the same as [`merge`](Self::merge) with a borrowed filter, such as one in saved bytes.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs.
     pub fn merge_view(&mut self, other: &SequenceFilterView<'_>) -> Result<(), Error> {
-        /// Words that one task unites.
+        /// Words per task of a union.
         const TASK: usize = 1 << 15;
         self.layout.expect_same(other.layout())?;
         let parts = self.words.as_mut_slice().chunks_mut(TASK).zip(other.words().chunks(TASK));
@@ -158,65 +157,67 @@ impl SequenceFilter {
     }
 }
 
-/// Gives types with a view its queries.
+/// Implements the queries of the view for types that have one.
 macro_rules! queries {
     ($($(#[$attribute:meta])* $of:ty;)*) => {$(
-        /// Queries, those of the view.
+        /// Queries, forwarded to the view.
         $(#[$attribute])*
         impl $of {
-            /// Bytes of memory that the words take.
+            /// Returns the bytes of the words.
             pub fn memory_bytes(&self) -> u64 {
                 self.view().memory_bytes()
             }
 
-            /// Bits of memory per k-mer, were `kmers` in the filter.
+            /// Returns the bits of memory per k-mer if the filter holds `kmers` k-mers.
             pub fn bits_per_key(&self, kmers: u64) -> f64 {
                 self.view().bits_per_key(kmers)
             }
 
-            /// How many bits are set.
+            /// Counts the bits that are set.
             pub fn count_ones(&self) -> u64 {
                 self.view().count_ones()
             }
 
-            /// The fraction of bits that are set.
+            /// Returns the fraction of bits that are set.
             pub fn fill_ratio(&self) -> f64 {
                 self.view().fill_ratio()
             }
 
-            /// The rate of false positives of the filter as it is, from the bits that are set in each block: of k-mers
-            /// that share no s-mer with those in the filter. Takes time in proportion to the filter's size.
+            /// Estimates the false-positive rate of the present filter from the bits set in each block, for k-mers that
+            /// share no s-mer with those in the filter. Takes time proportional to the size of the filter.
             pub fn fpr(&self) -> f64 {
                 self.view().fpr()
             }
 
-            /// The rate of false positives in theory, were `kmers` different k-mers of random sequences in the filter.
+            /// Returns the theoretical false-positive rate after insertion of `kmers` different k-mers of random
+            /// sequences.
             pub fn expected_fpr(&self, kmers: u64) -> f64 {
                 self.layout().expected_fpr(kmers)
             }
 
-            /// The fraction of bits that theory expects to be set, were `kmers` different k-mers of random sequences in
-            /// the filter.
+            /// Returns the theoretical fraction of bits that are set after insertion of `kmers` different k-mers of
+            /// random sequences.
             pub fn predicted_fill(&self, kmers: u64) -> f64 {
                 self.layout().predicted_fill(kmers)
             }
 
-            /// The fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims to
-            /// contain.
+            /// Measures the fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter
+            /// claims to contain.
             pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
                 self.view().measured_fpr(samples, seed)
             }
 
-            /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there
-            /// are windows. Never false for a k-mer that was inserted, on either strand; false where a letter is no
-            /// base.
+            /// Tests each window of `k` letters: one bit per window, set if it is a k-mer that may be in the filter. An
+            /// inserted k-mer is always found, on either strand; a window with a letter that is no base never is.
             ///
-            /// Like all methods for one sequence, this uses the threads of the current rayon pool for a long one.
+            /// Like all methods for one sequence, this one shares a long sequence among the threads of the current
+            /// rayon pool.
             pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
                 self.view().contains_windows(letters)
             }
 
-            /// [`contains_windows`](Self::contains_windows) of many sequences, each with a bitmap of its own.
+            /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
+            /// sequence.
             ///
             /// # Errors
             /// None on the host.
@@ -224,12 +225,12 @@ macro_rules! queries {
                 self.view().contains_windows_bulk(sequences)
             }
 
-            /// How many k-mers the sequence has, and how many of them may be in the filter.
+            /// Counts the k-mers of a sequence, and those that may be in the filter.
             pub fn count(&self, letters: &[u8]) -> Hits {
                 self.view().count(letters)
             }
 
-            /// [`count`](Self::count) of many sequences: one answer per sequence, in their order.
+            /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order.
             ///
             /// # Errors
             /// None on the host.
@@ -242,7 +243,7 @@ macro_rules! queries {
                 self.view().matches(letters, threshold)
             }
 
-            /// [`matches`](Self::matches) of many sequences: one bit per sequence.
+            /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
             ///
             /// # Errors
             /// None on the host.
@@ -254,8 +255,8 @@ macro_rules! queries {
                 self.view().matches_bulk(sequences, threshold)
             }
 
-            /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that
-            /// was inserted.
+            /// Whether one k-mer may be in the filter, in either case and on either strand. An inserted k-mer is always
+            /// found.
             ///
             /// # Errors
             /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.
@@ -271,7 +272,7 @@ queries! {
     MappedSequenceFilter;
 }
 
-/// Same parameters, same bytes.
+/// Equality of parameters and words.
 impl PartialEq for SequenceFilter {
     fn eq(&self, other: &SequenceFilter) -> bool {
         self.layout == other.layout && self.words() == other.words()

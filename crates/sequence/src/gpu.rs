@@ -1,5 +1,5 @@
-//! Sequences in device memory: their minimizers, decisions on reads by them, and [`SequenceFilter`], which is
-//! [`crate::SequenceFilter`] there.
+//! Sequences in device memory: their minimizers, the screening of reads by them, and [`SequenceFilter`], the device
+//! form of [`crate::SequenceFilter`].
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -31,7 +31,7 @@ pub use screener::{Answers, HitCounts, MinimizerFilter, Reads, ScreenOutput, Scr
 
 use crate::{Error, Minimizers, Packed};
 
-/// Positions that a text on a device may have.
+/// Largest number of positions of a text on a device.
 pub const MOST_POSITIONS: usize = u32::MAX as usize - (1 << 16);
 
 /// Sequences in device memory.
@@ -40,17 +40,17 @@ pub enum DeviceText<'a> {
     /// Letters: A, C, G, T in either case. Any other letter is a position without a base, and may stand between
     /// sequences.
     Letters(DeviceSlice<'a, u8>),
-    /// What [`Packed`] has: `bases` and as many `breaks`.
+    /// Packed sequences in the format of [`Packed`]: `bases`, and as many `breaks`.
     Packed {
-        /// 32 positions per word, 2 bits each.
+        /// Bases, 32 positions per word, 2 bits each.
         bases: DeviceSlice<'a, u64>,
-        /// 32 positions per word, a bit each, set where there is no base.
+        /// Positions without a base, 32 per word, one bit each.
         breaks: DeviceSlice<'a, u32>,
     },
 }
 
 impl DeviceText<'_> {
-    /// Number of positions.
+    /// Returns the number of positions.
     pub fn positions(&self) -> usize {
         match self {
             DeviceText::Letters(letters) => letters.len(),
@@ -74,7 +74,7 @@ pub struct DevicePacked {
 }
 
 impl DevicePacked {
-    /// The sequences, to be passed on.
+    /// Borrows the sequences as a text.
     pub fn text(&self) -> DeviceText<'_> {
         DeviceText::Packed { bases: self.bases.as_slice(), breaks: self.breaks.as_slice() }
     }
@@ -84,7 +84,7 @@ impl Packed {
     /// Copies the sequences to a device, and waits.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::Gpu`], such as too little device memory.
     pub fn to_device(&self, device: &Device) -> Result<DevicePacked, Error> {
         let (bases, breaks) = (device.from_slice(self.bases())?, device.from_slice(self.breaks())?);
         Ok(DevicePacked { bases, breaks })
@@ -100,7 +100,7 @@ pub struct DeviceMinimizers {
 }
 
 impl DeviceMinimizers {
-    /// Number of minimizers.
+    /// Returns the number of minimizers.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -110,37 +110,39 @@ impl DeviceMinimizers {
         self.len == 0
     }
 
-    /// The position of each.
+    /// Borrows the position of each minimizer.
     pub fn positions(&self) -> DeviceSlice<'_, u32> {
         self.positions.slice(..self.len)
     }
 
-    /// The canonical k-mer of each.
+    /// Borrows the canonical k-mer of each minimizer.
     pub fn kmers(&self) -> DeviceSlice<'_, u64> {
         self.kmers.slice(..self.len)
     }
 }
 
 impl Minimizers {
-    /// The minimizers of sequences in device memory. Waits for all work on the device.
+    /// Finds the minimizers of sequences in device memory. Waits for all work on the device.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; [`Error::LengthMismatch`] if packed sequences have more bases than breaks, or fewer;
-    /// [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::TooLong`]; [`Error::LengthMismatch`] if the numbers of bases and breaks of packed sequences differ;
+    /// [`Error::Gpu`], such as too little device memory.
     pub fn find_device(&self, text: DeviceText<'_>) -> Result<DeviceMinimizers, Error> {
         text.device().waiting(|stream| self.find_on(stream, text))
     }
 
-    /// The minimizers of sequences in device memory: waits for the stream.
+    /// Finds the minimizers of sequences in device memory. Waits for the stream.
     pub(crate) fn find_on(&self, stream: &Stream, text: DeviceText<'_>) -> Result<DeviceMinimizers, Error> {
-        // Of random bases, two in `w + 1` k-mers are minimizers. Where there are more, they are found again.
+        // Random bases have two minimizers in `w + 1` k-mers. If there are more, the search runs again with larger
+        // outputs.
         let expected = 2 * text.positions() / (self.scheme().w as usize + 1);
         let mut room = (expected + expected / 4 + 256).min(text.positions());
         loop {
             let (mut positions, mut kmers) = (stream.alloc_uninit(room)?, stream.alloc_uninit(room)?);
             let mut count = stream.alloc_zeroed(1)?;
             let (to_positions, to_kmers) = (positions.as_mut_slice(), kmers.as_mut_slice());
-            // SAFETY: the outputs are this call's own; everything lives until the count has come back.
+            // SAFETY: the outputs belong to this call, and are not freed before the stream has been waited for; `text`
+            // is borrowed as long.
             let queued = unsafe { self.find_async(stream, text, to_positions, to_kmers, count.as_mut_slice()) };
             let mut len = [0u64];
             queued.and_then(|()| Ok(stream.download(&count, &mut len)?))?;
@@ -152,13 +154,13 @@ impl Minimizers {
         }
     }
 
-    /// Queues the search for minimizers: their positions and canonical k-mers, ascending by position, and their number,
-    /// which may be more than there is room for; what has no room is left out. An empty slice asks for no positions, or
-    /// no k-mers; if neither is empty, the shorter one counts.
+    /// Queues the search for minimizers. Outputs: positions and canonical k-mers, ascending by position, and the number
+    /// of minimizers, which may exceed the length of the outputs; minimizers beyond that are left out. An empty slice
+    /// requests no positions, or no k-mers. If neither is empty, the shorter one limits both.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; [`Error::LengthMismatch`] if packed sequences have more bases than breaks, or fewer, or
-    /// `count` is empty; memory of another device; [`Error::Gpu`] if there is no memory for the launch.
+    /// [`Error::TooLong`]; [`Error::LengthMismatch`] if the numbers of bases and breaks of packed sequences differ, or
+    /// `count` is empty; [`Error::Gpu`] for memory of another device, or if there is no memory for the launch.
     ///
     /// # Safety
     /// Until `stream` has passed this work, all slices stay allocated; nothing writes the text, and nothing else
@@ -195,8 +197,8 @@ impl Minimizers {
         let mut look_back = LookBack::new(stream, blocks)?;
         let (words, ticket): (_, GlobalMut<u32>) = (look_back.words(), look_back.ticket());
         let (positions, kmers, count) = (positions.global_mut(), kmers.global_mut(), count.global_mut());
-        // SAFETY: the grid covers the positions; there is a look-back word per block; the outputs have room; the rest
-        // is the caller's promise.
+        // SAFETY: the grid covers the positions, and `look_back` has a word per block. `wanted` leaves out empty
+        // outputs, and `room` is at most the length of the others. The caller keeps text and outputs.
         unsafe {
             match text {
                 DeviceText::Letters(letters) => sequence_minimizers_letters {

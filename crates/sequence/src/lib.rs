@@ -15,7 +15,7 @@
 //! # Ok::<(), warpset_sequence::Error>(())
 //! ```
 //!
-//! Which k-mers are minimizers, and what letters and k-mers are as numbers: [`warpset_core::minimizer`].
+//! Definition of minimizers, and codes of letters and k-mers: [`warpset_core::minimizer`].
 
 #![warn(clippy::missing_errors_doc)]
 

@@ -14,15 +14,16 @@ use warpset_core::minimizer::{self, Scheme, canonical, code};
 
 use crate::{Error, Packed};
 
-/// Finds the canonical minimizers of sequences.
+/// Search for the canonical minimizers of sequences.
 ///
-/// A window is `w` consecutive k-mers. Of each window one k-mer is taken, and neighbouring windows mostly take the
-/// same: of random bases two k-mers in `w + 1` are minimizers. Equal stretches of two sequences have equal minimizers,
-/// on either strand if `k + w - 1` is odd. The least k-mer by a hash is taken; of several least ones the leftmost if
-/// more than half of the window's bases are G or T, and otherwise the rightmost ([`warpset_core::minimizer`]).
+/// A *window* is `w` consecutive k-mers. Each window selects one k-mer, and neighbouring windows mostly select the
+/// same: of random bases, two k-mers in `w + 1` are minimizers. Equal stretches of two sequences have equal minimizers,
+/// on either strand if `k + w - 1` is odd. A window selects the k-mer with the least hash. If several are least, it
+/// selects the leftmost if more than half of its bases are G or T, and otherwise the rightmost
+/// ([`warpset_core::minimizer`]).
 ///
-/// Letters are A, C, G, T in either case. No window has another letter in it, so line ends have to be taken out before.
-/// A sequence shorter than a window has no minimizers.
+/// Letters are A, C, G, T in either case. A window has no other letter, so remove line ends before. A sequence shorter
+/// than a window has no minimizers.
 ///
 /// ```
 /// use warpset_sequence::Minimizers;
@@ -39,17 +40,17 @@ pub struct Minimizers {
     scheme: Scheme,
 }
 
-/// A k-mer that some window took.
+/// K-mer that some window selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Minimizer {
-    /// Where the k-mer begins in the sequence.
+    /// Position of the k-mer in the sequence.
     pub position: usize,
     /// The smaller of the k-mer and its reverse complement, 2 bits per base, the first base lowest: A 0, C 1, T 2, G 3.
     pub kmer: u64,
 }
 
 impl Minimizers {
-    /// Windows of `w` k-mers, with the hash that the crate `simd-minimizers` takes unless told otherwise.
+    /// Creates a search with windows of `w` k-mers and the default hash of the crate `simd-minimizers`.
     ///
     /// # Errors
     /// [`Error::InvalidScheme`] unless `k` is from 1 to 32 (a k-mer is a number of 64 bits), and `w` from 1 to 64.
@@ -58,7 +59,7 @@ impl Minimizers {
         Ok(Minimizers { scheme })
     }
 
-    /// The windows and the hash of Deacon, whose indexes have these minimizers.
+    /// Creates a search with the windows and the hash of Deacon, for its indexes.
     ///
     /// # Errors
     /// [`Error::InvalidScheme`] as for [`new`](Minimizers::new).
@@ -71,31 +72,31 @@ impl Minimizers {
         Minimizers { scheme: self.scheme.rotated_by(rotation) }
     }
 
-    /// What minimizers are chosen by.
+    /// Returns the parameters by which minimizers are selected.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The minimizers of a sequence, by their positions. Takes time in proportion to its length.
+    /// Finds the minimizers of a sequence, in the order of positions, in time proportional to its length.
     pub fn find(&self, letters: &[u8]) -> Vec<Minimizer> {
         let mut found = Vec::new();
         self.visit(letters, |position, kmer| found.push(Minimizer { position, kmer }));
         found
     }
 
-    /// Appends the positions of the minimizers, ascending.
+    /// Appends the positions of the minimizers in ascending order.
     pub fn positions_into(&self, letters: &[u8], positions: &mut Vec<usize>) {
         self.visit(letters, |position, _| positions.push(position));
     }
 
-    /// Appends the canonical k-mers of the minimizers, by their positions.
+    /// Appends the canonical k-mers of the minimizers in the order of positions.
     pub fn kmers_into(&self, letters: &[u8], kmers: &mut Vec<u64>) {
         self.visit(letters, |_, kmer| kmers.push(kmer));
     }
 
-    /// Appends the canonical k-mers of the minimizers of many sequences, by their positions, one sequence after the
-    /// other, and for each sequence where in `kmers` its own end. With AVX-512 in half the time that
-    /// [`kmers_into`](Minimizers::kmers_into) takes, or less, as sixteen sequences, or parts of them, go side by side.
+    /// Appends the canonical k-mers of the minimizers of many sequences, sequence by sequence in the order of
+    /// positions, and to `ends` the end of each sequence in `kmers`. With AVX-512 this takes at most half the time of
+    /// [`kmers_into`](Minimizers::kmers_into), because sixteen sequences, or parts of them, are processed side by side.
     ///
     /// ```
     /// use warpset_sequence::Minimizers;
@@ -119,14 +120,15 @@ impl Minimizers {
         }
     }
 
-    /// The minimizers of packed sequences, by their positions, which count on from one sequence to the next.
+    /// Finds the minimizers of packed sequences, in the order of positions, which count on from one sequence to the
+    /// next.
     pub fn find_packed(&self, packed: &Packed) -> Vec<Minimizer> {
         let mut found = Vec::new();
         self.visit_packed(packed, |position, kmer| found.push(Minimizer { position, kmer }));
         found
     }
 
-    /// Appends the canonical k-mers of the minimizers of packed sequences, by their positions.
+    /// Appends the canonical k-mers of the minimizers of packed sequences in the order of positions.
     pub fn kmers_packed_into(&self, packed: &Packed, kmers: &mut Vec<u64>) {
         self.visit_packed(packed, |_, kmer| kmers.push(kmer));
     }
@@ -161,7 +163,7 @@ impl Minimizers {
         self.visit_scalar(letters, visit);
     }
 
-    /// One base at a time.
+    /// Visits the minimizers one base at a time, without vector instructions.
     fn visit_scalar(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
         let k = self.scheme.k;
         let mut first = 0;
@@ -176,7 +178,7 @@ impl Minimizers {
     }
 }
 
-/// A letter per position, zero where there is no base.
+/// Returns one letter per position, zero where there is no base.
 fn unpacked(packed: &Packed) -> Vec<u8> {
     let words = packed.bases().iter().zip(packed.breaks());
     let letters = |(&bases, &breaks): (&u64, &u32)| {
@@ -190,7 +192,7 @@ mod tests {
     use super::lanes::Lanes;
     use super::*;
 
-    /// Every kind of instructions that this processor has, on letters and on packed bases.
+    /// Compares all instruction sets of this processor, on letters and on packed bases.
     #[test]
     fn all_instructions_find_the_same() {
         let letter = |i: u64| match warpset_core::hash::finalise(i) {
@@ -228,8 +230,8 @@ mod tests {
         }
     }
 
-    /// Sequences side by side, of lengths alike and different, with letters that are no bases and repeats, also longer
-    /// ones than a piece, as one after the other.
+    /// Compares the bulk search with one search per sequence: equal and different lengths, letters that are no bases,
+    /// repeats, also longer ones than a piece.
     #[test]
     fn many_sequences_are_as_one_after_the_other() {
         let letter = |i: u64| match warpset_core::hash::finalise(i) {

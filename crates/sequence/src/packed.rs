@@ -7,11 +7,11 @@ use std::mem::MaybeUninit;
 
 use warpset_core::minimizer::codes_of_eight;
 
-/// Sequences, packed: 32 positions per word of 64 bits, the first lowest, 2 bits each: A 0, C 1, T 2, G 3; and a bit
-/// per position beside it, set where there is no base.
+/// Packed sequences: 32 positions per word of 64 bits, the first lowest, 2 bits each: A 0, C 1, T 2, G 3. One more bit
+/// per position is set where there is no base.
 ///
-/// Each sequence begins with a word of its own, and after its last base there is at least one position without a base:
-/// no window has bases of two sequences. A sequence of `n` letters takes `n / 32 + 1` words, rounded down, of 12 bytes.
+/// Each sequence begins with a new word, and at least one position without a base follows it, so that no window has
+/// bases of two sequences. A sequence of `n` letters takes `n / 32 + 1` words, rounded down, of 12 bytes.
 ///
 /// ```
 /// use warpset_sequence::{Minimizers, Packed};
@@ -31,26 +31,26 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Without sequences.
+    /// Creates an empty list of sequences.
     pub fn new() -> Packed {
         Packed::default()
     }
 
-    /// Takes out all sequences, and keeps the memory.
+    /// Removes all sequences and keeps the memory.
     pub fn clear(&mut self) {
         self.bases.clear();
         self.breaks.clear();
     }
 
-    /// Adds a sequence: A, C, G, T in either case; any other letter is a position without a base. Returns its words;
-    /// letter `i` of it is position `32 * words.start + i`.
+    /// Adds a sequence: A, C, G, T in either case; any other letter is a position without a base. Returns its range of
+    /// words: letter `i` is position `32 * words.start + i`.
     pub fn push(&mut self, letters: &[u8]) -> std::ops::Range<usize> {
         let (start, words) = (self.bases.len(), letters.len() / 32 + 1);
         self.bases.reserve(words);
         self.breaks.reserve(words);
         let (bases, breaks) = (self.bases.spare_capacity_mut(), self.breaks.spare_capacity_mut());
         pack_into(letters, &mut bases[..words], &mut breaks[..words]);
-        // SAFETY: there is room for as many words, and all of them have been written.
+        // SAFETY: `reserve` above made room for these words, and `pack_into` has written all of them.
         unsafe {
             self.bases.set_len(start + words);
             self.breaks.set_len(start + words);
@@ -58,7 +58,7 @@ impl Packed {
         start..start + words
     }
 
-    /// Adds the first `len` positions of packed words, those of `breaks` without a base.
+    /// Adds the first `len` positions of packed words, with the positions of `breaks` as those without a base.
     pub(crate) fn push_packed(&mut self, bases: &[u64], breaks: Option<&[u32]>, len: usize) -> std::ops::Range<usize> {
         let (start, words) = (self.bases.len(), len.div_ceil(32));
         self.bases.extend_from_slice(&bases[..words]);
@@ -84,23 +84,23 @@ impl Packed {
         self.bases.is_empty()
     }
 
-    /// Words of 32 positions.
+    /// Returns the number of words of 32 positions.
     pub fn words(&self) -> usize {
         self.bases.len()
     }
 
-    /// The bases, a word per 32 positions.
+    /// Borrows the bases, one word per 32 positions.
     pub fn bases(&self) -> &[u64] {
         &self.bases
     }
 
-    /// A bit per position, set where there is no base.
+    /// Borrows one bit per position, set where there is no base.
     pub fn breaks(&self) -> &[u32] {
         &self.breaks
     }
 }
 
-/// Packs a sequence into its `letters.len() / 32 + 1` words, all of which are written.
+/// Packs a sequence into its `letters.len() / 32 + 1` words, and writes all of them.
 fn pack_into(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [MaybeUninit<u32>]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -113,7 +113,7 @@ fn pack_into(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [Maybe
             fn fast(letters: &[u8], bases: &mut [MaybeUninit<u64>], breaks: &mut [MaybeUninit<u32>], avx2: Avx2) {
                 pack_by(letters, bases, breaks, |letters| avx2.pack(letters));
             }
-            // SAFETY: `avx2` exists only where the processor has the instructions.
+            // SAFETY: a value of `Avx2` exists only if the processor has the instructions.
             return unsafe { fast(letters, bases, breaks, avx2) };
         }
     }
@@ -129,7 +129,7 @@ fn pack_by(
     pack: impl Fn(&[u8; 32]) -> (u64, u32),
 ) {
     let (whole, rest) = letters.as_chunks::<32>();
-    // Zeros are no bases: at least one of them ends the sequence.
+    // Zeros are no bases: at least one of them follows the sequence.
     let mut last = [0; 32];
     last[..rest.len()].copy_from_slice(rest);
     let mut word = 0;
@@ -141,7 +141,7 @@ fn pack_by(
     }
 }
 
-/// The codes of 32 letters, and a bit for each that is no base.
+/// Packs the codes of 32 letters, and one bit per letter that is no base.
 fn pack(letters: &[u8; 32]) -> (u64, u32) {
     let (mut bases, mut breaks) = (0, 0);
     for (i, eight) in letters.as_chunks::<8>().0.iter().enumerate() {
@@ -162,9 +162,9 @@ mod tests {
         let words = letters.len() / 32 + 1;
         let (mut bases, mut breaks) = (vec![MaybeUninit::uninit(); words], vec![MaybeUninit::uninit(); words]);
         pack_by(letters, &mut bases, &mut breaks, pack);
-        // SAFETY: all words have been written.
+        // SAFETY: `pack_by` has written all words.
         let written = |bases: MaybeUninit<u64>| unsafe { bases.assume_init() };
-        // SAFETY: as above.
+        // SAFETY: `pack_by` has written all words.
         let broken = |breaks: MaybeUninit<u32>| unsafe { breaks.assume_init() };
         Packed { bases: bases.into_iter().map(written).collect(), breaks: breaks.into_iter().map(broken).collect() }
     }

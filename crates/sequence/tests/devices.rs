@@ -1,4 +1,4 @@
-//! Minimizers and decisions from the emulator and, where there is a device, from CUDA: those of the host.
+//! Minimizers and screening on the emulator and, where available, on CUDA, compared with the host.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Letters with repeats of few bases, lower case, and letters that are no bases.
+/// Generates letters with repeats of few bases, lower case, and letters that are no bases.
 fn letters(seed: u64, len: usize) -> Vec<u8> {
     let mut next = random(seed);
     let mut letters = Vec::new();
@@ -41,7 +41,7 @@ fn found(device: &Device, text: DeviceText<'_>, minimizers: Minimizers) -> Vec<M
     positions.into_iter().zip(kmers).map(|(position, kmer)| Minimizer { position: position as usize, kmer }).collect()
 }
 
-/// The emulator takes a second for half a million positions.
+/// Returns the schemes to test; few on the emulator, which takes a second for half a million positions.
 fn schemes(device: &Device) -> Vec<Minimizers> {
     let all = [(31, 15), (32, 64), (2, 3), (1, 1), (5, 4), (15, 16), (21, 11), (1, 64), (31, 5)];
     all.iter()
@@ -50,7 +50,7 @@ fn schemes(device: &Device) -> Vec<Minimizers> {
         .collect()
 }
 
-/// Lengths before, at and after the borders of tiles, which are of 1,888 to 2,016 windows.
+/// Checks lengths before, at and after the borders of tiles, which have 1,888 to 2,016 windows.
 #[test]
 fn minimizers_are_those_of_the_host() {
     for device in devices(1) {
@@ -96,7 +96,7 @@ fn what_has_no_room_is_counted() {
                 .waiting(|stream| {
                     let text = DeviceText::Letters(text.as_slice());
                     let to = (positions.as_mut_slice(), kmers.slice_mut(..room), count.as_mut_slice());
-                    // SAFETY: everything lives until the stream has been waited for.
+                    // SAFETY: all arguments live until the stream has been waited for.
                     unsafe { minimizers.find_async(stream, text, to.0, to.1, to.2) }
                 })
                 .unwrap();
@@ -108,7 +108,7 @@ fn what_has_no_room_is_counted() {
     }
 }
 
-/// Reads of a genome with errors, reads of something else, pairs, short and empty ones.
+/// Generates reads of a genome with errors, reads of another one, pairs, short and empty reads.
 fn reads(genome: &[u8], seed: u64, count: usize) -> Vec<Vec<Vec<u8>>> {
     let mut next = random(seed);
     let mut read = |i: usize| {
@@ -130,7 +130,7 @@ fn reads(genome: &[u8], seed: u64, count: usize) -> Vec<Vec<Vec<u8>>> {
     (0..count).map(|i| if i % 4 == 3 { vec![read(i), read(i + 1)] } else { vec![read(i)] }).collect()
 }
 
-/// Units, and what is to be counted of them.
+/// Packs reads and pairs, and counts for each what the device has to count.
 fn batch(units: &[Vec<Vec<u8>>], minimizers: Minimizers, set: &HashSet<u64>) -> (Packed, Vec<u32>, Vec<HitCounts>) {
     let (mut packed, mut starts, mut wanted) = (Packed::new(), Vec::new(), Vec::new());
     for unit in units {
@@ -157,7 +157,7 @@ fn decisions_are_those_of_the_host() {
             let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
             let kmers: HashSet<u64> = kmers.into_iter().collect();
             let mut screener = Screener::new(&device, minimizers).unwrap();
-            // A long one with few different minimizers, among others.
+            // A long one with few different minimizers among the others.
             let mut units = reads(&genome, 5, count);
             units.insert(3, vec![b"ACGTTGCA".repeat(1000), genome.clone()]);
             for units in [&units[..], &units[..1], &[], &[vec![]], &[vec![], vec![b"ACGT".to_vec()]]] {
@@ -177,8 +177,8 @@ fn decisions_are_those_of_the_host() {
     }
 }
 
-/// A batch is packed while the one before is decided; one has many more minimizers than those before it, one is begun
-/// and forgotten.
+/// Packs a batch while the device decides the one before. One batch has many more minimizers than those before it, and
+/// one is begun and not finished.
 #[test]
 fn batches_overlap() {
     for device in devices(6) {
@@ -206,14 +206,14 @@ fn batches_overlap() {
                 };
                 assert_eq!(counts, before.take().unwrap_or_default(), "{i}");
             }
-            // SAFETY: the set is dropped after the screener, and not written.
+            // SAFETY: the screener is dropped before the set, and nothing writes the set.
             unsafe { screener.begin(&set, Reads { packed: &packed, starts: &starts }, ScreenOutput::Counts).unwrap() };
             before = Some(wanted);
         }
         assert!(matches!(screener.finish(&set).unwrap(), Answers::Counts(counts) if counts.len() == 3));
         assert!(matches!(screener.finish(&set).unwrap(), Answers::Decisions([])));
         let (packed, starts, _) = batch(&batches[1], minimizers, &kmers);
-        // SAFETY: as above; dropping the screener waits.
+        // SAFETY: the screener is dropped before the set, which waits, and nothing writes the set.
         unsafe {
             screener
                 .begin(
@@ -248,7 +248,7 @@ fn bad_input_is_an_error() {
         let (mut positions, mut kmers) = (device.alloc_zeroed(1).unwrap(), device.alloc_zeroed(1).unwrap());
         let queued = device.waiting(|stream| {
             let text = DeviceText::Letters(letters.as_slice());
-            // SAFETY: everything lives until the stream has been waited for.
+            // SAFETY: all arguments live until the stream has been waited for.
             unsafe {
                 minimizers.find_async(
                     stream,
@@ -263,7 +263,7 @@ fn bad_input_is_an_error() {
     }
 }
 
-/// Each allocation and launch fails once.
+/// Fails each allocation and launch once.
 #[test]
 fn failures_leave_everything_usable() {
     for device in devices(5) {
@@ -274,7 +274,7 @@ fn failures_leave_everything_usable() {
         let set = StaticSet::<u64>::builder().on(&device).build_from(&kmers).unwrap();
         let units = reads(&genome, 2, 20);
         let (packed, starts, wanted) = batch(&units, minimizers, &kmers.into_iter().collect());
-        // A new one each time, which has to allocate, and then one that has all its memory.
+        // A new screener each time, which has to allocate, and then one with all its memory.
         for (is_new, least) in [(true, 8), (false, 2)] {
             let failures = fail_each(
                 &mut Screener::new(&device, minimizers).unwrap(),

@@ -1,4 +1,4 @@
-//! Minimizers beside their definition, and beside the crate `simd-minimizers`.
+//! Minimizers compared with their definition, and with the crate `simd-minimizers`.
 
 use proptest::prelude::*;
 use simd_minimizers::packed_seq::PackedNSeqVec;
@@ -6,7 +6,7 @@ use simd_minimizers::seq_hash::NtHasher;
 use warpset_core::minimizer::{Scheme, canonical, code, hash, is_base, order};
 use warpset_sequence::{Error, Minimizer, Minimizers};
 
-/// Window by window.
+/// Finds minimizers window by window.
 fn plain(letters: &[u8], scheme: Scheme) -> Vec<Minimizer> {
     let (k, window) = (scheme.k as usize, scheme.window() as usize);
     let kmer = |i: usize| letters[i..i + k].iter().rev().fold(0, |kmer, &base| kmer << 2 | u64::from(code(base)));
@@ -28,7 +28,7 @@ fn plain(letters: &[u8], scheme: Scheme) -> Vec<Minimizer> {
     found
 }
 
-/// What `simd-minimizers` finds.
+/// Finds minimizers by `simd-minimizers`.
 fn peer<const ROTATION: u32>(letters: &[u8], scheme: Scheme) -> Vec<Minimizer> {
     if letters.len() < scheme.window() as usize {
         return Vec::new();
@@ -48,7 +48,7 @@ fn schemes() -> Vec<Minimizers> {
     all.iter().flat_map(|&(k, w)| [Minimizers::new(k, w).unwrap(), Minimizers::deacon(k, w).unwrap()]).collect()
 }
 
-/// Random bases, repeats of few, other letters.
+/// Generates random bases, repeats of few bases, and other letters.
 fn letters() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ACGT]{0,400}",
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// The peer has no other windows than those of an odd number of bases.
+    /// Compares windows of an odd number of bases, the only ones of the peer.
     #[test]
     fn are_those_of_simd_minimizers(letters in letters()) {
         for minimizers in schemes() {
@@ -108,7 +108,7 @@ proptest! {
     }
 }
 
-/// Longer than the blocks that are worked on at once.
+/// Checks sequences longer than a block of windows.
 #[test]
 fn long_sequences() {
     let bases: Vec<u8> = (0..300_000u64).map(|i| b"ACGT"[(warpset_core::hash::finalise(i) & 3) as usize]).collect();

@@ -1,40 +1,40 @@
-//! The canonical k-mers of packed bases, as the fingerprints that an exact quotient filter stores, and what is to be
-//! known of their counts before they are laid out.
+//! Canonical k-mers of packed bases, as the fingerprints of an exact quotient filter, and statistics of their counts
+//! for the layout of the filter.
 //!
 //! ```text
 //! bases   u64  32 positions, 2 bits each, the first position lowest: A 0, C 1, G 2, T 3
 //! breaks  u32  the same 32 positions, a bit each: set where there is no base
 //! ```
 //!
-//! A window of `k` positions without a break is a k-mer. Packed like this a window read as a number has its *last* base
-//! highest, so its complement is the reverse complement's number at once, and the k-mer's own is the window with its
-//! pairs of bits reversed.
+//! A window of `k` positions without a break is a k-mer. In this packing a window, read as a number, has its *last*
+//! base highest. So its complement is the number of the reverse complement, and the number of the k-mer itself is the
+//! window with its pairs of bits reversed.
 //!
-//! A warp takes 32 words, one per lane, and goes over them one by one, 32 windows at a time, so that its lanes write
-//! neighbouring places. It takes these places by one addition to a counter: the order of fingerprints is left to
-//! chance, and the sort that follows makes it one.
+//! A warp takes 32 words, one per lane, and processes them one by one, 32 windows at a time, so that its lanes write
+//! neighbouring places. One addition to a counter reserves these places. The order of fingerprints therefore varies
+//! between runs; the sort that follows makes it unique.
 
 use warpset_core::hash::permute::permute;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
-/// Threads of a block, in all kernels here.
+/// Threads per block in all kernels here.
 pub const BLOCK: u32 = 256;
-/// Words of 32 positions that a block takes at a time.
+/// Words of 32 positions per block and round.
 pub const TILE_WORDS: usize = BLOCK as usize;
-/// How many copies a k-mer has, by the number of bits that tells them apart for counters: 0 for one copy, 1 for two,
-/// and so on.
+/// Number of classes of counts. The class of a count is the number of bits by which counters distinguish it: 0 for one
+/// copy, 1 for two, and so on.
 pub const CLASSES: usize = 66;
 /// Dynamic shared memory of [`kmers_classes`], in bytes.
 pub const CLASSES_SHARED_BYTES: u32 = 4 * CLASSES as u32;
 
-/// The class of a number of copies, below [`CLASSES`].
+/// Returns the class of a number of copies, below [`CLASSES`].
 #[inline(always)]
 pub const fn class_of(copies: u64) -> usize {
     if copies < 2 { 0 } else { 65 - (copies - 2).leading_zeros() as usize }
 }
 
-/// The least number of copies of a class.
+/// Returns the least number of copies of a class.
 pub const fn least_of(class: usize) -> u64 {
     match class {
         0 => 1,
@@ -43,8 +43,8 @@ pub const fn least_of(class: usize) -> u64 {
     }
 }
 
-/// The windows that begin at the 32 positions of the low half of `breaks` and have no break among `k` positions, a bit
-/// each.
+/// Returns one bit for each of the 32 positions in the low half of `breaks`: set if the `k` positions from there on
+/// have no break.
 #[inline(always)]
 pub const fn whole_windows(breaks: u64, k: u32) -> u32 {
     let (mut any, mut len) = (breaks, 1);
@@ -55,12 +55,12 @@ pub const fn whole_windows(breaks: u64, k: u32) -> u32 {
     !(any | any >> (k - len)) as u32
 }
 
-/// The canonical k-mer of a window of packed bases, its first base lowest; bits above the window's are ignored.
+/// Returns the canonical k-mer of a window of packed bases, its first base lowest; bits above the window are ignored.
 #[inline(always)]
 pub const fn canonical(window: u64, k: u32) -> u64 {
     let unused = 64 - 2 * k;
     let reverse = (!window << unused) >> unused;
-    // All bits reversed puts the last base first, and the two bits of each base the wrong way round.
+    // Reversing all bits puts the last base first, and swaps the two bits of each base.
     let turned = window.reverse_bits() >> unused;
     let forward = (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555;
     if forward < reverse { forward } else { reverse }
@@ -73,8 +73,8 @@ kernel! {
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
     /// - `k` is 1 to 32; `bits` is 2 to 64 and at least `2 * k`.
     /// - `bases`, `breaks`: valid for `words + 1` words each, not written while the kernel runs.
-    /// - `out`: valid for as many writes as there are k-mers, at most `32 * words`, from the value of `next` on; no
-    ///   other thread accesses it while the kernel runs.
+    /// - `out`: valid for one write per k-mer, at most `32 * words`, from the value of `next` on; no other thread
+    ///   accesses it while the kernel runs.
     /// - `next`: one word, only accessed atomically while the kernel runs; the kernel adds the number of k-mers.
     #[launch_bounds(256, 4)]
     pub unsafe fn kmers_fingerprints(
@@ -87,15 +87,15 @@ kernel! {
             let word = first + lane as usize;
             let (mut low, mut high, mut broken) = (0, 0, !0u64);
             if word < words {
-                // SAFETY: there are `words + 1` words.
+                // SAFETY: `bases` and `breaks` have `words + 1` words, and the word is below `words`.
                 unsafe {
                     (low, high) = (bases.read_nc(word), bases.read_nc(word + 1));
                     broken = breaks.read_nc(word) as u64 | (breaks.read_nc(word + 1) as u64) << 32;
                 }
             }
             let whole = whole_windows(broken, k);
-            // SAFETY: `first` is the same for the lanes of a warp, so all of them come here; the counter gives each
-            // warp places of its own, as many as it has k-mers.
+            // SAFETY: `first` is equal in all lanes of a warp, so all of them arrive here. The counter gives each warp
+            // its own places, one per k-mer.
             unsafe {
                 let sum = warp::inclusive_scan_add(warp::FULL_MASK, whole.count_ones());
                 let all = warp::shuffle_idx(warp::FULL_MASK, sum, 31);
@@ -110,7 +110,8 @@ kernel! {
                     let low = warp::shuffle_idx(warp::FULL_MASK, low, step);
                     let high = warp::shuffle_idx(warp::FULL_MASK, high, step);
                     if whole >> lane & 1 != 0 {
-                        // For lane 0 the word after it is shifted out, in two steps, since a shift by 64 is none.
+                        // For lane 0 the next word is shifted out entirely, in two steps, since a shift by 64 is
+                        // undefined.
                         let window = low >> (2 * lane) | high << 1 << (63 - 2 * lane);
                         let rank = (whole & warp::lane_mask_lt()).count_ones() as usize;
                         out.write(place + rank, permute(canonical(window, k), bits, spread));
@@ -123,7 +124,7 @@ kernel! {
         }
     }
 
-    /// Adds to `classes[c]` how many of `copies` are of class `c` ([`class_of`]).
+    /// Adds to `classes[c]` the number of `copies` of class `c` ([`class_of`]).
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid of fewer than 2^32 items per block,
@@ -133,8 +134,8 @@ kernel! {
     pub unsafe fn kmers_classes(copies: Global<u64>, n: usize, classes: GlobalMut<u64>) {
         let counts: Shared<u32> = shared::dynamic(0);
         let t = thread::thread_idx_x();
-        // SAFETY: one thread per class at first and at the end, with barriers between; `class_of` stays below
-        // `CLASSES`; `i < n`.
+        // SAFETY: one thread per class clears and adds it, with barriers between; `class_of` is below `CLASSES`; `i <
+        // n`.
         unsafe {
             if t < CLASSES as u32 {
                 counts.set(t, 0);
@@ -153,8 +154,8 @@ kernel! {
         }
     }
 
-    /// Sets bit `i` of `bitmap` exactly if `copies[i]` is at least `least`, for `i` below `n`; bits of the last word
-    /// past `n` are cleared.
+    /// Sets bit `i` of `bitmap` exactly if `copies[i]` is at least `least`, for `i` below `n`; clears the bits of the
+    /// last word past `n`.
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
@@ -165,8 +166,8 @@ kernel! {
         let mut first = (thread::index_1d() & !31) as usize;
         while first < n.next_multiple_of(64) {
             let i = first + lane as usize;
-            // SAFETY: `first` is the same for the lanes of a warp, so all of them vote; the word is the warp's own, and
-            // there.
+            // SAFETY: `first` is equal in all lanes of a warp, so all of them vote. Each warp writes its own words,
+            // which are below `2 * n.div_ceil(64)`.
             unsafe {
                 let frequent = warp::ballot(warp::FULL_MASK, i < n && copies.read_nc(i) >= least);
                 if lane == 0 {
@@ -182,7 +183,7 @@ kernel! {
 mod tests {
     use super::*;
 
-    /// Base by base.
+    /// Computes the canonical k-mer base by base.
     fn plain(window: u64, k: u32) -> u64 {
         let base = |i: u32| window >> (2 * i) & 3;
         let forward = (0..k).fold(0, |kmer, i| kmer << 2 | base(i));

@@ -1,9 +1,9 @@
-//! Sequence filters: insertion and queries straight from sequences ([`warpset_core::sequence_filter`]).
+//! Kernels of sequence filters: insertion and queries straight from sequences ([`warpset_core::sequence_filter`]).
 //!
-//! A lane has one position at a time, and a warp 32 neighbouring ones. So s-mers that share a block are neighbouring
-//! lanes, whose words, one per s-mer, are one sector: the memory system sees a run of s-mers as one access. Least
-//! hashes of windows come from values exchanged between lanes, each time of twice as many m-mers, for four rounds side
-//! by side.
+//! A lane processes one position at a time, a warp 32 neighbouring ones. So s-mers that share a block are neighbouring
+//! lanes, and their words, one per s-mer, lie in one sector: the memory system sees a run of s-mers as one access.
+//! Minima of windows are computed by exchanging values between lanes, each time over twice as many m-mers, for four
+//! rounds side by side.
 
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, mask_of, word_of};
 use warpset_simt::{Global, GlobalMut, atomic, opaque, thread, warp};
@@ -12,51 +12,51 @@ use super::tile::{BLOCK, Letters, OWN_ROUNDS, OWN_WORDS, Packed, Source};
 #[cfg(feature = "bodies")]
 use super::tile::{Tile, further};
 
-/// Rounds that are done side by side; they divide 32.
+/// Rounds side by side; a divisor of 32.
 const ROUNDS: usize = 4;
 
-/// One position's s-mer.
+/// S-mer of one position.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Probe {
-    /// The 32-bit word of the filter.
+    /// Number of its 32-bit word in the filter.
     word: usize,
-    /// The bits in it.
+    /// Its bits in that word.
     mask: u32,
-    /// Whether there is an s-mer.
+    /// Whether an s-mer begins here.
     is_smer: bool,
 }
 
-/// The hash of a span that begins at a lane's position of a word, `first` its first sixteen bases.
+/// Returns the hash of the span that begins at this lane's position of a word; `first` are its first sixteen bases.
 ///
 /// # Safety
-/// As for [`Tile::both`].
+/// The contract of [`Tile::both`].
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn hash(tile: Tile, span: Span, first: Both, word: u32) -> u32 {
     let offset = span.offset();
-    // SAFETY: an offset is at most 16; the rest is the caller's promise.
+    // SAFETY: an offset is at most 16, so that the place is below 64; `word` is valid for `both` by the contract.
     let last = if offset > 0 { unsafe { tile.both(word, warp::lane_id() + offset) } } else { first };
     span.hash(first, last)
 }
 
-/// Visits the s-mers of a warp's 32 words from `first` on, the words in order, four at a time: `visit` gets the number
-/// of the first of them among the 32, and the lane's four s-mers.
+/// Visits the s-mers of a warp's 32 words from `first` on, in order and four words at a time. `visit` gets the number
+/// of the first word among the 32, and this lane's four s-mers.
 ///
 /// # Safety
-/// All lanes of the warp come here after [`Tile::load`]; `first` is at most 218.
+/// All lanes of the warp arrive here after [`Tile::load`]; `first` is at most 218.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit: impl FnMut(u32, [Probe; ROUNDS])) {
     let lane = warp::lane_id();
-    // SAFETY: words are at most 218 + 32, so below 252; all lanes exchange values together.
+    // SAFETY: words are at most 218 + 32, so below 252; all lanes of the warp exchange values together.
     unsafe {
         let mut both = [Both { word: 0, other: 0 }; ROUNDS + 1];
         let mut least = [0; ROUNDS + 1];
         both[ROUNDS] = tile.both(first, lane);
         least[ROUNDS] = hash(tile, shape.minimizer_span(), both[ROUNDS], first);
         let mut next_least = least[ROUNDS];
-        // Unknown to the compiler, which would write the loop out.
+        // Hidden from the compiler, which would unroll the loop.
         let (mut round, end) = (0, opaque(32));
         while round < end {
             both[0] = both[ROUNDS];
@@ -92,7 +92,7 @@ unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit
     }
 }
 
-/// Inserts the s-mers of the block's tile.
+/// Inserts the s-mers of the tile of this block.
 ///
 /// # Safety
 /// The contract of the kernels here.
@@ -100,8 +100,8 @@ unsafe fn each_smer(tile: Tile, first: u32, shape: Shape, blocks: u64, mut visit
 #[inline(always)]
 unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl Source) {
     let (tile, warp) = (Tile::in_shared(), thread::thread_idx_x() / 32);
-    // SAFETY: all threads come here; s-mers of the word that is the next warp's too are left to it; blocks are below
-    // `blocks`.
+    // SAFETY: all threads arrive at each barrier and exchange; the word that the next warp also loads is left to that
+    // warp; `block_of` is below `blocks`.
     unsafe {
         tile.load(source, thread::block_idx_x() as usize * OWN_WORDS, shape);
         each_smer(tile, 1 + warp * OWN_ROUNDS, shape, blocks, |round, probes| {
@@ -114,7 +114,7 @@ unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl 
     }
 }
 
-/// Answers for the positions of the block's tile.
+/// Answers for the positions of the tile of this block.
 ///
 /// # Safety
 /// The contract of the kernels here.
@@ -132,8 +132,8 @@ unsafe fn contains(
 ) {
     let (tile, lane, warp) = (Tile::in_shared(), warp::lane_id(), thread::thread_idx_x() / 32);
     let (first, begin) = (thread::block_idx_x() as usize * OWN_WORDS, 1 + warp * OWN_ROUNDS);
-    // SAFETY: all threads come here; blocks are below `blocks`; a lane writes the word of its own round, if there is
-    // one.
+    // SAFETY: all threads arrive at each barrier and exchange; `block_of` is below `blocks`; each lane writes the word
+    // of its own round, if that is below the number of words.
     unsafe {
         tile.load(source, first, shape);
         let mut own = 0;
@@ -145,7 +145,7 @@ unsafe fn contains(
                 }
             }
             for i in 0..ROUNDS {
-                // No word was read where there is no s-mer, and a mask has bits.
+                // A lane without an s-mer has read no word, so `stored` is 0 there, and a mask is never 0.
                 let hits = warp::ballot(warp::FULL_MASK, stored[i] & probes[i].mask == probes[i].mask);
                 if lane == round + i as u32 {
                     own = hits;
@@ -165,7 +165,7 @@ unsafe fn contains(
 }
 
 kernel! {
-    /// Inserts every k-mer of `n` letters, of which those that are no base end a sequence.
+    /// Inserts every k-mer of `n` letters; letters that are no base end a sequence.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
@@ -177,11 +177,11 @@ kernel! {
         words: GlobalMut<u32>, blocks: u64, shape: Shape, letters: Global<u8>, n: usize, aligned: u32,
     ) {
         let source = Letters { letters, n, aligned: aligned != 0 };
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the caller keeps the contract of this kernel.
         unsafe { insert(words, blocks, shape, source) };
     }
 
-    /// Inserts every k-mer of packed bases, of which those at breaks are none and end a sequence.
+    /// Inserts every k-mer of packed bases; positions of breaks end a sequence.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
@@ -192,12 +192,12 @@ kernel! {
     pub unsafe fn sequence_insert_packed(
         words: GlobalMut<u32>, blocks: u64, shape: Shape, bases: Global<u64>, breaks: Global<u32>, n: usize,
     ) {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the caller keeps the contract of this kernel.
         unsafe { insert(words, blocks, shape, Packed { bases, breaks, words: n }) };
     }
 
-    /// Sets bit `i` of `found` exactly if a k-mer begins at letter `i` and may be in the filter, and bit `i` of
-    /// `kmers`, if `with_kmers` is not 0, if a k-mer begins there; bits past the last letter are cleared.
+    /// Sets bit `i` of `found` exactly if a k-mer begins at letter `i` and may be in the filter. If `with_kmers` is not
+    /// 0, sets bit `i` of `kmers` exactly if a k-mer begins at letter `i`. Clears bits past the last letter.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
@@ -212,11 +212,11 @@ kernel! {
         found: GlobalMut<u32>, kmers: GlobalMut<u32>, with_kmers: u32,
     ) {
         let source = Letters { letters, n, aligned: aligned != 0 };
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the caller keeps the contract of this kernel.
         unsafe { contains(words, blocks, shape, source, n.div_ceil(32), found, kmers, with_kmers) };
     }
 
-    /// [`sequence_contains_letters`] for packed bases.
+    /// Answers as [`sequence_contains_letters`] does, for packed bases.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads per [`OWN_WORDS`] words of 32 positions,
@@ -230,23 +230,25 @@ kernel! {
         found: GlobalMut<u32>, kmers: GlobalMut<u32>, with_kmers: u32,
     ) {
         let source = Packed { bases, breaks, words: n };
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the caller keeps the contract of this kernel.
         unsafe { contains(words, blocks, shape, source, n, found, kmers, with_kmers) };
     }
 
-    /// `words |= other`.
+    /// Computes `words |= other`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - Both are valid for `n` words and do not overlap; nothing else accesses `words`, nothing writes `other`.
+    /// - `words`, `other`: valid for `n` words, and do not overlap; no other thread accesses `words` and nothing writes
+    ///   `other` while the kernel runs.
     pub unsafe fn sequence_or(words: GlobalMut<u64>, other: Global<u64>, n: usize) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n` belongs to this thread.
+            // SAFETY: `i < n`, and no other thread has this `i`.
             unsafe { words.write(i, words.read(i) | other.read_nc(i)) };
         }
     }
 
-    /// Adds the bits of `found` and of `kmers` in each stretch of positions to the two counts of the stretch's read.
+    /// Adds the numbers of set bits of `found` and of `kmers` in each stretch of positions to the two counts of its
+    /// read.
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
@@ -259,7 +261,7 @@ kernel! {
         let lane = warp::lane_id();
         let mut i = (thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize) / 32;
         while i < n {
-            // SAFETY: `i < n` is the same for all lanes of the warp; words are those of positions in the stretch.
+            // SAFETY: `i < n` is equal in all lanes of the warp; the words read are those of positions in the stretch.
             unsafe {
                 let (first, end) = (stretches.read_nc(3 * i) as usize, stretches.read_nc(3 * i + 1) as usize);
                 let (mut hits, mut all) = (0, 0);

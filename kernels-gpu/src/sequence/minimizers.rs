@@ -9,12 +9,13 @@
 //! eights    u32 per 8 positions: their bases, 2 bits each
 //! ```
 //!
-//! The hash of a k-mer comes from two prefixes, so a tile takes one scan, and no thread rolls through the bases of
-//! others. Minima of windows come from those of four windows of a fourth of the length. A tile finds the k-mers that
-//! one of its windows takes and the window before does not; look-back over earlier tiles says where they go, so the
-//! output has no gaps and does not depend on the order of blocks.
+//! The hash of a k-mer is computed from two prefixes, so a tile needs one scan, and no thread rolls through the bases
+//! of others. The minimum of a window is that of four windows of a fourth of its length. A tile collects the k-mers
+//! that one of its windows selects and the window before does not. Look-back over earlier tiles gives their places, so
+//! that the output has no gaps and does not depend on the order of blocks.
 //!
-//! A tile begins with the 32 positions before its first window, of which the last tells what the window before takes.
+//! A tile begins with the 32 positions before its first window; the last of them gives the selection of the window
+//! before.
 
 use warpset_core::minimizer::{MOST_W, Prefix, Scheme, canonical, codes_of_eight};
 use warpset_core::scan::{Count, Sum};
@@ -23,54 +24,54 @@ use warpset_simt::{Global, GlobalMut, thread, warp};
 
 use crate::look_back;
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
-/// Positions of a thread, one per round.
+/// Positions per thread, one per round.
 const ROUNDS: usize = 8;
-/// Positions of a tile.
+/// Positions per tile.
 const TILE: u32 = BLOCK * ROUNDS as u32;
 /// Positions of a tile before its first window.
 const BEFORE: u32 = 32;
-/// Values of an array of the tile, with those after its end that windows of its last k-mers reach.
+/// Values per array of the tile, with those after its end that windows of its last k-mers reach.
 const VALUES: u32 = TILE + MOST_W;
-/// Warps of a block.
+/// Warps per block.
 const WARPS: u32 = BLOCK / 32;
-/// Where the bases of 8 positions are, with a few after the end that are read and not used.
+/// Offset of the bases of groups of 8 positions, with a few groups after the end that are read and not used.
 const EIGHTS_AT: u32 = 12 * VALUES;
-/// Where sums of warps are: three words each at first, then one per round.
+/// Offset of the sums of warps: three words each at first, then one per round.
 const SUMS_AT: u32 = EIGHTS_AT + 4 * (BLOCK + 8);
-/// Where the number of minimizers before the tile is, the tile, and the number of its own.
+/// Offset of the number of minimizers before the tile, the number of the tile, and the number of its own minimizers.
 const SLOTS_AT: u32 = SUMS_AT + 4 * WARPS * ROUNDS as u32;
-/// Bytes of dynamic shared memory of every kernel here.
+/// Dynamic shared memory of every kernel here, in bytes.
 pub const SHARED_BYTES: u32 = SLOTS_AT + 16;
 const _: () = assert!(SLOTS_AT.is_multiple_of(8) && (4 * VALUES).is_multiple_of(16) && WARPS * ROUNDS as u32 == 64);
 
-/// A window without a minimizer.
+/// Selection of a window without a minimizer.
 const NONE: u32 = 0xffff;
 
-/// Windows that a tile answers for, a multiple of 32.
+/// Returns the windows that a tile answers for, a multiple of 32.
 pub const fn tile_windows(scheme: Scheme) -> usize {
     (TILE - BEFORE - scheme.window() + 1) as usize / 32 * 32
 }
 
-/// Where positions come from.
+/// Source of positions.
 #[cfg(feature = "bodies")]
 trait Source: Copy {
-    /// The codes of 8 positions from `first`, a multiple of 8, on, and a bit per position that has no base; none has
-    /// one past the end.
+    /// Returns the codes of the 8 positions from `first`, a multiple of 8, on, and one bit per position without a base;
+    /// positions past the end have none.
     ///
     /// # Safety
-    /// What the kernel's contract says of its input.
+    /// The source is valid as the contract of the kernel states.
     unsafe fn eight(self, first: usize) -> (u16, u8);
 }
 
-/// Letters.
+/// Source of letters.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Letters {
     letters: Global<u8>,
     n: usize,
-    /// Whether they begin at a multiple of 8.
+    /// Whether the address of the letters is a multiple of 8.
     is_aligned: bool,
 }
 
@@ -79,13 +80,13 @@ impl Source for Letters {
     #[inline(always)]
     unsafe fn eight(self, first: usize) -> (u16, u8) {
         if self.is_aligned && first + 8 <= self.n {
-            // SAFETY: 8 bytes at a multiple of 8.
+            // SAFETY: the 8 bytes from `first` on are below `n`, and at a multiple of 8.
             return codes_of_eight(unsafe { self.letters.cast::<u64>().read_nc(first / 8) });
         }
         let mut eight = 0;
         for i in 0..8 {
             if first + i < self.n {
-                // SAFETY: below `n`.
+                // SAFETY: `first + i < n`.
                 eight |= (unsafe { self.letters.read_nc(first + i) } as u64) << (8 * i);
             }
         }
@@ -93,7 +94,7 @@ impl Source for Letters {
     }
 }
 
-/// Packed bases.
+/// Source of packed bases.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Packed {
@@ -110,31 +111,31 @@ impl Source for Packed {
         if word >= self.words {
             return (0, 0xff);
         }
-        // SAFETY: below `words`.
+        // SAFETY: `word` is below `words`.
         let (bases, breaks) = unsafe { (self.bases.read_nc(word), self.breaks.read_nc(word)) };
         ((bases >> (2 * place)) as u16, (breaks >> place) as u8)
     }
 }
 
-/// Where minimizers go.
+/// Destination of minimizers.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Output {
     positions: GlobalMut<u32>,
     kmers: GlobalMut<u64>,
-    /// Bit 0: positions are wanted; bit 1: k-mers are.
+    /// Requested outputs: [`POSITIONS`], [`KMERS`] or both.
     wanted: u32,
-    /// Minimizers there is room for.
+    /// Capacity of the outputs.
     room: usize,
     count: GlobalMut<u64>,
 }
 
-/// Positions are wanted.
+/// Bit of `wanted` that requests positions.
 pub const POSITIONS: u32 = 1;
-/// K-mers are wanted.
+/// Bit of `wanted` that requests k-mers.
 pub const KMERS: u32 = 2;
 
-/// Prefix hashes, and counts of what are no bases (above) and of G and T.
+/// Prefix hashes, with a count of positions without a base (upper half) and of G and T (lower half).
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy, Default)]
 struct Sums {
@@ -150,10 +151,10 @@ impl Sums {
     }
 }
 
-/// The sums of all positions before each of the thread's, and the first position of the thread.
+/// Returns the sums of all positions before each of this thread's positions, and the first position of the thread.
 ///
 /// # Safety
-/// - All threads of the block come here together.
+/// - All threads of the block arrive here together.
 /// - Nothing else accesses `eights` and `sums` until the next barrier.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -166,8 +167,8 @@ unsafe fn sums_before<S: Source>(
 ) -> [Sums; ROUNDS + 1] {
     let t = thread::thread_idx_x();
     let (lane, warp_index) = (warp::lane_id(), t / 32);
-    // SAFETY: each thread writes its own word, each warp its own three; a barrier stands before others read them. All
-    // threads reach all exchanges.
+    // SAFETY: each thread writes its own word, each warp its own three; a barrier precedes reads by others. All threads
+    // arrive at all exchanges.
     unsafe {
         let (codes, breaks) = match first {
             Some(first) => source.eight(first),
@@ -199,7 +200,7 @@ unsafe fn sums_before<S: Source>(
             sums.set(3 * warp_index + 2, through.counted);
         }
         thread::sync_threads();
-        // Exclusive or takes the thread's own out again.
+        // Exclusive or removes the thread's own term.
         let hash = through.hash.with(own.hash);
         let mut all_before = Sums { hash, counted: through.counted - own.counted };
         let mut i = 0;
@@ -215,21 +216,21 @@ unsafe fn sums_before<S: Source>(
     }
 }
 
-/// Four values of each of two arrays, the smaller of each.
+/// Returns the minimum of four values: `own`, and those of `values` at three distances from `i`.
 ///
 /// # Safety
-/// `i` and the three places after it are there, and not written at the same time.
+/// `i + a`, `i + b` and `i + c` are valid places of `values`, which nothing writes meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn least_of_four(values: Shared<u32>, own: u32, i: u32, [a, b, c]: [u32; 3]) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the places are valid and not written, by the contract.
     unsafe { Ord::min(Ord::min(own, values.get(i + a)), Ord::min(values.get(i + b), values.get(i + c))) }
 }
 
-/// One tile.
+/// Finds the minimizers of one tile.
 ///
 /// # Safety
-/// The contract of the kernels; all threads of the block come here.
+/// The contract of the kernels; all threads of the block arrive here.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn minimizers_tile<S: Source>(
@@ -250,9 +251,9 @@ unsafe fn minimizers_tile<S: Source>(
     let (lane, warp_index) = (warp::lane_id(), t / 32);
     let (k, w, window) = (scheme.k, scheme.w, scheme.window());
     let windows = tile_windows(scheme);
-    // SAFETY: places are below the tile's positions and what of `MOST_W` is after them; barriers stand between writes
-    // and reads of other threads; every thread reaches every barrier, vote and exchange; a minimizer's place is the
-    // number of those before it, so places differ.
+    // SAFETY: places are below `VALUES`, the positions of the tile and `MOST_W` more. Barriers separate writes from
+    // reads by other threads, and every thread arrives at every barrier, vote and exchange. The place of a minimizer is
+    // the number of minimizers before it, so places differ.
     unsafe {
         let tile = look_back::ticket(ticket, slots.at(2));
         let start = tile * windows;
@@ -275,7 +276,7 @@ unsafe fn minimizers_tile<S: Source>(
         }
         thread::sync_threads();
 
-        // Rounds of neighbouring positions; 256 positions later, hashes are rotated as far again.
+        // Rounds of neighbouring positions. Rotations of hashes repeat after 256 positions.
         let (mut left, mut right) = ([u32::MAX; ROUNDS], [u32::MAX; ROUNDS]);
         for j in 0..ROUNDS {
             let i = t + BLOCK * j as u32;
@@ -330,7 +331,7 @@ unsafe fn minimizers_tile<S: Source>(
         }
         thread::sync_threads();
 
-        // Ranks in order: rounds, in them warps, in them lanes.
+        // Ranks ascend by rounds, within these by warps, within these by lanes.
         let mut anew = [0; ROUNDS];
         for j in 0..ROUNDS {
             let i = t + BLOCK * j as u32;
@@ -387,13 +388,15 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `(32 * words).div_ceil(tile_windows(scheme))` blocks of [`BLOCK`] threads, at least one,
     ///   [`SHARED_BYTES`] of dynamic shared memory.
-    /// - `scheme` is one that [`Scheme::new`] made; there are fewer than 2^32 positions.
-    /// - `bases`, `breaks`: valid for `words` words each, not written while the kernel runs. A set bit of `breaks` says
-    ///   that there is no base.
+    /// - `scheme` was made by [`Scheme::new`]; there are fewer than 2^32 positions.
+    /// - `bases`, `breaks`: valid for `words` words each, not written while the kernel runs. A set bit of `breaks`
+    ///   marks a position without a base.
     /// - `look_back`: one word per block, zero before the launch, 16-byte aligned, used by this launch alone; `ticket`:
     ///   one word, the same.
-    /// - `positions` and `kmers`, where `wanted` says so: `room` items each, which this launch alone accesses.
-    /// - `count`: one word, which this launch alone accesses: gets the number of minimizers, which may exceed `room`.
+    /// - `positions` and `kmers`, if `wanted` requests them: valid for `room` items each, which this launch alone
+    ///   accesses.
+    /// - `count`: one word, which this launch alone accesses. It gets the number of minimizers, which may exceed
+    ///   `room`.
     #[launch_bounds(256, 4)]
     pub unsafe fn sequence_minimizers_packed(
         bases: Global<u64>, breaks: Global<u32>, words: usize, scheme: Scheme, look_back: GlobalMut<u64>,
@@ -402,23 +405,25 @@ kernel! {
     ) {
         let source = Packed { bases, breaks, words };
         let out = Output { positions, kmers, wanted, room, count };
-        // SAFETY: this kernel's contract.
+        // SAFETY: the caller keeps the contract of this kernel.
         unsafe { minimizers_tile(source, 32 * words, scheme, look_back, ticket, out) }
     }
 
-    /// Finds the minimizers of `n` letters, any but A, C, G and T in either case between sequences: positions and
-    /// canonical k-mers, ascending by position.
+    /// Finds the minimizers of `n` letters: positions and canonical k-mers, ascending by position. Letters other than
+    /// A, C, G and T, in either case, separate sequences.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(tile_windows(scheme))` blocks of [`BLOCK`] threads, at least one, [`SHARED_BYTES`] of
     ///   dynamic shared memory.
-    /// - `scheme` is one that [`Scheme::new`] made; `n` is below 2^32.
+    /// - `scheme` was made by [`Scheme::new`]; `n` is below 2^32.
     /// - `letters`: valid for `n` reads, not written while the kernel runs; at a multiple of 8 if `is_aligned` is not
     ///   0.
     /// - `look_back`: one word per block, zero before the launch, 16-byte aligned, used by this launch alone; `ticket`:
     ///   one word, the same.
-    /// - `positions` and `kmers`, where `wanted` says so: `room` items each, which this launch alone accesses.
-    /// - `count`: one word, which this launch alone accesses: gets the number of minimizers, which may exceed `room`.
+    /// - `positions` and `kmers`, if `wanted` requests them: valid for `room` items each, which this launch alone
+    ///   accesses.
+    /// - `count`: one word, which this launch alone accesses. It gets the number of minimizers, which may exceed
+    ///   `room`.
     #[launch_bounds(256, 4)]
     pub unsafe fn sequence_minimizers_letters(
         letters: Global<u8>, n: usize, is_aligned: u32, scheme: Scheme, look_back: GlobalMut<u64>,
@@ -427,7 +432,7 @@ kernel! {
     ) {
         let source = Letters { letters, n, is_aligned: is_aligned != 0 };
         let out = Output { positions, kmers, wanted, room, count };
-        // SAFETY: this kernel's contract.
+        // SAFETY: the caller keeps the contract of this kernel.
         unsafe { minimizers_tile(source, n, scheme, look_back, ticket, out) }
     }
 }

@@ -1,21 +1,20 @@
-//! Decisions on reads: which of the minimizers of a read differ, how many of those an index has, and whether that is
-//! enough.
+//! Decisions on reads: which minimizers of a read differ, how many of those an index has, and whether that is enough.
 //!
-//! A *unit* is what is decided: a read, or a pair of reads, some words of packed bases. Minimizers of all units lie in
-//! one array, by position. One thread per minimizer puts it into an open-addressing table of the whole batch, whose
-//! slots hold numbers of minimizers: who finds it there already, of its own unit, is a duplicate. So units of any
-//! length cost the same per minimizer, and counts do not depend on the order of threads.
+//! A *unit* is a read or a pair of reads, decided as one: some words of packed bases. Minimizers of all units lie in
+//! one array, ordered by position. One thread per minimizer inserts it into an open-addressing table of the whole
+//! batch, whose slots hold numbers of minimizers. A minimizer that finds an equal one of its unit there is a duplicate.
+//! So units of any length cost the same per minimizer, and counts do not depend on the order of threads.
 
 use warpset_core::hash::mix;
 use warpset_core::minimizer::needed_hits;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
-/// A slot that is free.
+/// Free slot.
 pub const FREE: u32 = u32::MAX;
 
-/// The unit that has a word: the last one that begins at it or before.
+/// Returns the unit of a word: the last one that begins at it or before.
 ///
 /// # Safety
 /// `starts` is valid for `units > 0` words, ascending, the first at most `word`.
@@ -25,7 +24,7 @@ unsafe fn unit_of(starts: Global<u32>, units: u32, word: u32) -> u32 {
     let (mut low, mut high) = (0, units);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        // SAFETY: below `units`.
+        // SAFETY: `middle` is below `units`.
         if unsafe { starts.read_nc(middle as usize) } <= word {
             low = middle;
         } else {
@@ -36,26 +35,27 @@ unsafe fn unit_of(starts: Global<u32>, units: u32, word: u32) -> u32 {
 }
 
 kernel! {
-    /// Counts the different minimizers of each unit, and those of them that are hits: adds 1 to `counts[u]` for the
-    /// first of equal minimizers of unit `u`, and 2^32 more if it is a hit. The minimizers are the first `count` ones,
-    /// of which there may be more than `room`; then those without room are left out.
+    /// Counts the different minimizers of each unit, and the hits among them: adds 1 to `counts[u]` for the first of
+    /// equal minimizers of unit `u`, and 2^32 more if it is a hit. There are `count` minimizers; if these are more than
+    /// `room`, those beyond `room` are left out.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, [`BLOCK`] threads per block, no shared memory.
     /// - `kmers`, `positions`, `hits`: valid for `room` items each, the first `count` of them initialised, not written
     ///   while the kernel runs; `room` is below [`FREE`]. `count`: one word, not written while the kernel runs.
     /// - `starts`: valid for `units` words, not written while the kernel runs: the first word of 32 positions of each
-    ///   unit, ascending, the first one 0. Units without positions begin where the next one does.
+    ///   unit, ascending, the first one 0. A unit without positions has the start of the next one.
     /// - `slots`: `mask + 1` words, a power of two and more than `room`, all [`FREE`] before the launch; `counts`:
     ///   `units` words. Only accessed atomically while the kernel runs.
     pub unsafe fn sequence_distinct(
         kmers: Global<u64>, positions: Global<u32>, hits: Global<u8>, count: Global<u64>, room: usize,
         starts: Global<u32>, units: u32, slots: GlobalMut<u32>, mask: u64, counts: GlobalMut<u64>,
     ) {
-        // SAFETY: one word.
+        // SAFETY: `count` is one word.
         let n = Ord::min(unsafe { count.read_nc(0) } as usize, room);
         for i in thread::grid_stride(n) {
-            // SAFETY: `i` and what slots hold are below `n`; places are at most `mask`; the table has a free slot.
+            // SAFETY: `i` and the contents of slots are below `n`; places are at most `mask`; the table has a free
+            // slot, so each search ends.
             unsafe {
                 let kmer = kmers.read_nc(i);
                 let unit = unit_of(starts, units, positions.read_nc(i) / 32);
@@ -77,8 +77,8 @@ kernel! {
         }
     }
 
-    /// Decides `units` units by their counts: `decisions[u]` gets 1 if at least as many different minimizers are hits
-    /// as [`needed_hits`] says, else 0.
+    /// Decides `units` units by their counts: `decisions[u]` gets 1 if the unit has the hits that [`needed_hits`]
+    /// demands, else 0.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, [`BLOCK`] threads per block, no shared memory.
@@ -88,7 +88,7 @@ kernel! {
         counts: Global<u64>, units: usize, hits: u64, share: f64, decisions: GlobalMut<u8>,
     ) {
         for u in thread::grid_stride(units) {
-            // SAFETY: below `units`.
+            // SAFETY: `unit` is below `units`.
             unsafe {
                 let count = counts.read_nc(u);
                 decisions.write(u, (count >> 32 >= needed_hits(hits, share, count & 0xffff_ffff)) as u8);

@@ -1,5 +1,5 @@
-//! Positions of sequences as the blocks of threads of a sequence filter take them: from letters or from packed bases to
-//! windows of sixteen bases of both strands, in shared memory.
+//! Tiles of positions for the kernels of sequence filters: from letters or packed bases to windows of sixteen bases on
+//! both strands, in shared memory.
 //!
 //! ```text
 //! tile    256 words of 32 positions, a thread each: one before its own, 248 that are its own, and what follows
@@ -13,34 +13,35 @@ use warpset_core::sequence_filter::{Both, Shape, all_of, reverse_complement, sme
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, thread, warp};
 
-/// Threads of a block, in every kernel that takes tiles.
+/// Threads per block in every kernel that uses tiles.
 pub const BLOCK: u32 = 256;
-/// Words of 32 positions that a block takes in.
+/// Words of 32 positions that a block loads.
 const TILE: u32 = BLOCK;
-/// Rounds of a warp that are its own.
+/// Rounds of a warp that no other warp does.
 pub const OWN_ROUNDS: u32 = 31;
 /// Words of 32 positions that a block answers for.
 pub const OWN_WORDS: usize = (BLOCK / 32 * OWN_ROUNDS) as usize;
-/// Bytes of dynamic shared memory.
+/// Dynamic shared memory, in bytes.
 pub const SHARED_BYTES: u32 = 16 * TILE + 4 * TILE + 4 * TILE;
 
-/// Where positions come from.
+/// Source of positions.
 pub trait Source: Copy {
-    /// The bases of word `i`, the first lowest, and a bit per position that is no base; past the end there is none.
+    /// Returns the bases of word `i`, the first lowest, and one bit per position without a base; positions past the end
+    /// have none.
     ///
     /// # Safety
-    /// What the kernel's contract says of its input.
+    /// The source is valid as the contract of the kernel states.
     unsafe fn word(self, i: usize) -> (u64, u32);
 }
 
-/// Letters.
+/// Source of letters.
 #[derive(Clone, Copy)]
 pub struct Letters {
-    /// `n` bytes.
+    /// Letters, `n` bytes.
     pub letters: Global<u8>,
-    /// Their number.
+    /// Number of letters.
     pub n: usize,
-    /// Whether they begin at a multiple of 16.
+    /// Whether the address of the letters is a multiple of 16.
     pub aligned: bool,
 }
 
@@ -52,7 +53,7 @@ impl Source for Letters {
         if self.aligned && first + 32 <= self.n {
             breaks = 0;
             for half in 0..2 {
-                // SAFETY: 32 bytes from `first` on are there, at a multiple of 16.
+                // SAFETY: the 32 bytes from `first` on are below `n`, and at a multiple of 16.
                 let eights = unsafe { self.letters.cast::<u64>().read2_nc(4 * i + 2 * half) };
                 for j in 0..2 {
                     let (codes, broken) = codes_of_eight(eights[j]);
@@ -73,26 +74,26 @@ impl Source for Letters {
     }
 }
 
-/// Packed bases, and a bit per position that says where there is none.
+/// Source of packed bases, with one bit per position without a base.
 #[derive(Clone, Copy)]
 pub struct Packed {
-    /// 32 positions per word, 2 bits each.
+    /// Bases, 32 positions per word, 2 bits each.
     pub bases: Global<u64>,
-    /// 32 positions per word, set where there is no base.
+    /// Positions without a base, 32 per word.
     pub breaks: Global<u32>,
-    /// Words of each.
+    /// Words of either.
     pub words: usize,
 }
 
 impl Source for Packed {
     #[inline(always)]
     unsafe fn word(self, i: usize) -> (u64, u32) {
-        // SAFETY: there are `words` of each.
+        // SAFETY: `i` is below `words`.
         if i < self.words { unsafe { (self.bases.read_nc(i), self.breaks.read_nc(i)) } } else { (0, !0) }
     }
 }
 
-/// A tile in shared memory.
+/// Tile in shared memory.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Tile {
@@ -103,23 +104,23 @@ pub struct Tile {
 
 #[cfg(feature = "bodies")]
 impl Tile {
-    /// The block's shared memory.
+    /// Returns the tile in the shared memory of the block.
     #[inline(always)]
     pub fn in_shared() -> Tile {
         Tile { pairs: shared::dynamic(0), breaks: shared::dynamic(16 * TILE), smers: shared::dynamic(20 * TILE) }
     }
 
-    /// Brings the words from `first` on in, after the one before them: word `i` of the source is word `i + 1 - first`
-    /// here.
+    /// Loads the words from `first` on, preceded by the one before them: word `i` of the source becomes word `i + 1 -
+    /// first` here.
     ///
     /// # Safety
-    /// All threads of the block come here, with [`SHARED_BYTES`] of shared memory that nothing else uses; the contract
-    /// of [`Source::word`].
+    /// All threads of the block arrive here, with [`SHARED_BYTES`] of shared memory that nothing else uses; the
+    /// contract of [`Source::word`].
     #[inline(always)]
     pub unsafe fn load(self, source: impl Source, first: usize, shape: Shape) {
         let t = thread::thread_idx_x();
-        // SAFETY: two pairs and one word per thread, and barriers between writing and reading those of others; the rest
-        // is the caller's promise.
+        // SAFETY: each thread writes its own two pairs and one word, and barriers separate writes from reads by others;
+        // `Source::word` is valid by the contract.
         unsafe {
             let after = first + t as usize;
             let (bases, breaks) = if after > 0 { source.word(after - 1) } else { (0, !0) };
@@ -135,52 +136,53 @@ impl Tile {
         }
     }
 
-    /// Sixteen bases from position `32 * word + place` on; bases past the tile are any.
+    /// Returns the sixteen bases from position `32 * word + place` on; bases past the tile are arbitrary.
     ///
     /// # Safety
     /// After [`load`](Tile::load); `word` is below 252 and `place` below 64.
     #[inline(always)]
     pub unsafe fn both(self, word: u32, place: u32) -> Both {
         let (i, shift) = (2 * word + place / 16, 2 * (place % 16));
-        // SAFETY: `i + 1 < 512`.
+        // SAFETY: `i + 1 < 512`, since `word` is below 252 and `place` below 64.
         let (here, next) = unsafe { (self.pairs.get(i), self.pairs.get(i + 1)) };
         let bases = (here as u32) as u64 | next << 32;
         let others = next >> 32 | here & !0xffff_ffff;
         Both { word: (bases >> shift) as u32, other: ((others << shift) >> 32) as u32 }
     }
 
-    /// The positions of a word at which s-mers of k-mers begin, a bit each; rightly from the second word to the last
-    /// but one.
+    /// Returns one bit per position of a word, set if an s-mer of a k-mer begins there; correct from the second word to
+    /// the last but one.
     ///
     /// # Safety
     /// After [`load`](Tile::load); `word` is below 256.
     #[inline(always)]
     pub unsafe fn smers(self, word: u32) -> u32 {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: `word` is below 256, and `load` has written the word, by the contract.
         unsafe { self.smers.get(word) }
     }
 
-    /// The positions of a word at which k-mers begin, a bit each; of the last word as if breaks followed.
+    /// Returns one bit per position of a word, set if a k-mer begins there; the last word is treated as if breaks
+    /// followed.
     ///
     /// # Safety
     /// After [`load`](Tile::load), or the barrier in it; `word` is below 256.
     #[inline(always)]
     pub unsafe fn kmers(self, word: u32, shape: Shape) -> u32 {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: `word` is below 256, and `load` has written the breaks before its barrier, by the contract.
         let (breaks, next) =
             unsafe { (self.breaks.get(word), if word + 1 < TILE { self.breaks.get(word + 1) } else { !0 }) };
         all_of(!(breaks as u64 | (next as u64) << 32), shape.k()) as u32
     }
 }
 
-/// The value of `this` or `next`, 64 lanes in a row, that is `distance` lanes further, below 32.
+/// Returns the value `distance` lanes further, below 32, where `this` and `next` are 64 lanes in a row.
 ///
 /// # Safety
-/// All lanes of the warp come here.
+/// All lanes of the warp arrive here.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn further(this: u32, next: u32, distance: u32) -> u32 {
     let lane = warp::lane_id();
-    // SAFETY: the caller's promise.
+    // SAFETY: all lanes of the warp arrive here, by the contract.
     unsafe { warp::shuffle_idx(warp::FULL_MASK, if lane < distance { next } else { this }, (lane + distance) % 32) }
 }

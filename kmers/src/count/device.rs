@@ -1,7 +1,7 @@
-//! Counting by a GPU: the host's threads parse and pack, and one brings what they have packed to the device.
+//! Counting on a GPU: host threads parse and pack, and one thread copies the packed parts to the device.
 //!
 //! Opening a device takes longer than parsing some hundred megabytes on several threads. So parsing begins at once, and
-//! what has been packed waits for the device.
+//! packed parts wait for the device.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +15,9 @@ use crate::gpu::{Counter, Packed};
 use crate::pieces::Text;
 use crate::{Error, Settings, Table};
 
-/// Words that are handed over at a time: 3/4 MiB.
+/// Words per packed part: 3/4 MiB.
 const HANDED: usize = if cfg!(test) { 1 << 4 } else { 1 << 16 };
-/// Parts on their way, at most, unless there is a budget: 3 GiB.
+/// Largest number of waiting parts unless there is a budget: 3 GiB.
 const MOST_PARTS: u64 = 1 << 12;
 
 pub(super) fn count(
@@ -26,7 +26,7 @@ pub(super) fn count(
     open: impl FnOnce() -> Result<Device, GpuError> + Send,
 ) -> Result<Table, Error> {
     settings.progress.say("reading");
-    // One that packs, and one that parses what cannot be cut: a feed for one thread leaves that to its only thread.
+    // One thread that packs, and one that parses files that cannot be cut: a feed for one thread leaves these to it.
     let settings = &Settings { threads: settings.threads.max(2), ..settings.clone() };
     let parts = settings.memory.map_or(MOST_PARTS, |memory| memory / 4 / (12 * HANDED as u64)).clamp(1, MOST_PARTS);
     let stop = AtomicBool::new(false);
@@ -46,7 +46,7 @@ pub(super) fn count(
     })
 }
 
-/// Packs all letters on that many threads.
+/// Packs all letters on `threads` threads.
 fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
     thread::scope(|scope| {
         let spawn = |_| scope.spawn(|| pack(feed, &sender, stop));
@@ -56,7 +56,7 @@ fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &
     })
 }
 
-/// One thread's part of it. Ends early where nobody receives any more, which is an error of its own.
+/// Packs letters on one thread. Returns early if the receiver is gone, whose error is reported instead.
 fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
     let (mut packed, mut share, mut more) = (Packed::new(), Cursor::default(), true);
     while more && !stop.load(Ordering::Relaxed) {
@@ -73,7 +73,7 @@ fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Resu
     Ok(())
 }
 
-/// Counts what arrives.
+/// Counts packed parts as they arrive.
 fn on_device(
     settings: &Settings,
     open: impl FnOnce() -> Result<Device, GpuError>,
@@ -95,7 +95,7 @@ fn on_device(
             (parts, words) = (Vec::new(), 0);
         }
     }
-    // After an error of the parsers their error counts, and this only has to end soon.
+    // After an error of a parser, that error is reported, and this loop only has to end soon.
     if !stop.load(Ordering::Relaxed) {
         counter.add(&parts)?;
     }

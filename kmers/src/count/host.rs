@@ -1,9 +1,8 @@
-//! Counting by the CPU: all threads parse letters and roll them into fingerprints by parts, and the parts are counted
-//! in rounds.
+//! Counting on the CPU: all threads parse letters and roll them into fingerprints, grouped by parts, and the parts are
+//! counted in rounds.
 //!
-//! A round ends when the fingerprints since the last one take as much memory as half of what has been counted (at least
-//! 256 MiB), or what the budget leaves. So fingerprints never take memory for all k-mers of the input, and what has
-//! been counted is read again a few times only.
+//! A round ends when its fingerprints take half the memory of all counts so far (at least 256 MiB), or the rest of the
+//! budget. So fingerprints never take memory for all k-mers of the input, and counts are read again only a few times.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +18,9 @@ use crate::pieces::Text;
 use crate::table::key_bits;
 use crate::{Error, Settings, Table};
 
-/// Memory of a round, at least, if the budget has it.
+/// Least memory per round, if the budget allows it.
 const LEAST_ROUND: u64 = 256 << 20;
-/// Memory of a batch and of what else each thread has, about.
+/// Memory per thread for a batch and other buffers, about.
 const THREAD_BYTES: u64 = 2 << 20;
 
 pub(super) fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
@@ -36,23 +35,24 @@ pub(super) fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Er
     counter.finish()
 }
 
-/// What is shared between rounds.
+/// State between rounds.
 struct Counter<'s> {
     settings: &'s Settings,
     cut: Cut,
     parts: Parts,
-    /// Bytes of fingerprints of this round.
+    /// Bytes of fingerprints in this round.
     taken: AtomicU64,
 }
 
 impl Counter<'_> {
-    /// Bytes of fingerprints at which the next round ends, or an error if there is no room for one.
+    /// Returns the bytes of fingerprints at which the next round ends, or an error if the budget has no room for a
+    /// round.
     fn round(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
         let wanted = LEAST_ROUND.max(counted / 2);
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
-        // Each thread has batches, and a chunk of each part whether full or not.
+        // Each thread has batches, and one chunk per part, full or not.
         let of_threads = threads as u64 * (THREAD_BYTES + self.cut.parts() as u64 * CHUNK_BYTES);
         let needed = counted + of_threads + of_threads / 2;
         match allowed.checked_sub(needed) {
@@ -67,7 +67,7 @@ impl Counter<'_> {
         self.taken.load(Ordering::Relaxed) >= round
     }
 
-    /// Counts what the threads have filled, and empties it.
+    /// Counts the fingerprints of all threads, and clears them.
     fn end_round<'f>(&mut self, fillings: impl Iterator<Item = &'f mut Filling>) {
         let mut fillings: Vec<&mut Filling> = fillings.collect();
         let of_part = |part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect();
@@ -76,7 +76,7 @@ impl Counter<'_> {
         self.taken.store(0, Ordering::Relaxed);
     }
 
-    /// Parses and counts by turns.
+    /// Parses and counts in turns on this thread.
     fn count_here(&mut self, feed: &Feed<'_>) -> Result<(), Error> {
         let (mut round, mut filling) = (self.round()?, Filling::new(self.settings.k));
         feed.each(|letters| {
@@ -91,7 +91,7 @@ impl Counter<'_> {
         Ok(())
     }
 
-    /// All threads parse and fill, then all count, by turns.
+    /// Parses and fills on all threads, then counts on all threads, in turns.
     fn count_on<'a>(&mut self, feed: &Feed<'a>, threads: usize) -> Result<(), Error> {
         let k = self.settings.k;
         let mut workers: Vec<(Filling, Cursor<'a>)> =
@@ -106,7 +106,7 @@ impl Counter<'_> {
                 };
                 threads.into_iter().map(join).collect()
             });
-            // At the end no thread finds anything more; at the end of a round some may just not have looked.
+            // At the end no thread finds anything more; at the end of a round, some may just not have looked.
             let at_end = at_ends.into_iter().try_fold(true, |all, at_end| Ok::<bool, Error>(all & at_end?))?;
             self.end_round(workers.iter_mut().map(|(filling, _)| filling));
             if at_end {
@@ -115,7 +115,7 @@ impl Counter<'_> {
         }
     }
 
-    /// One thread's part of a round; says whether there was nothing left for it.
+    /// Fills one thread's share of a round. Returns whether nothing was left for it.
     fn fill_round<'a>(
         &self,
         round: u64,
@@ -127,7 +127,7 @@ impl Counter<'_> {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
                 Err(error) => {
-                    // The round is over for all threads.
+                    // Ends the round for all threads.
                     self.taken.store(u64::MAX / 2, Ordering::Relaxed);
                     return Err(error);
                 }
@@ -136,7 +136,7 @@ impl Counter<'_> {
         Ok(false)
     }
 
-    /// The table of what has been counted.
+    /// Builds the table of all counts.
     fn finish(self) -> Result<Table, Error> {
         let Counter { settings, mut parts, .. } = self;
         let k = settings.k;

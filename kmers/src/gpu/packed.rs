@@ -1,16 +1,16 @@
-//! Bases in two bits each, as the kernels take them ([`warpset_kernels::kmers::letters`]).
+//! Packing of bases in two bits each, in the format of the kernels ([`warpset_kernels::kmers::letters`]).
 
 use crate::roll::{code, is_base, is_white};
 
-/// A bit in each byte.
+/// One bit per byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Sequences, packed: 32 positions per word, with a bit per position beside it that says whether there is a base.
+/// Packed sequences: 32 positions per word, and one more bit per position, set where there is no base.
 #[derive(Clone, Debug)]
 pub struct Packed {
     bases: Vec<u64>,
     breaks: Vec<u32>,
-    /// Positions of the last word that are taken, below 32; the others are breaks.
+    /// Used positions of the last word, below 32; the others are breaks.
     taken: u32,
 }
 
@@ -21,12 +21,12 @@ impl Default for Packed {
 }
 
 impl Packed {
-    /// Without sequences.
+    /// Creates an empty list of sequences.
     pub fn new() -> Packed {
         Packed { bases: Vec::new(), breaks: Vec::new(), taken: 0 }
     }
 
-    /// Adds a sequence: A, C, G, T, U in either case. White space is skipped; any other letter begins a new one.
+    /// Adds a sequence: A, C, G, T, U in either case. White space is skipped; any other letter begins a new sequence.
     pub fn push(&mut self, letters: &[u8]) {
         let (chunks, rest) = letters.as_chunks::<8>();
         for &chunk in chunks {
@@ -44,17 +44,17 @@ impl Packed {
         self.bases.is_empty()
     }
 
-    /// Words of 32 positions.
+    /// Returns the number of words of 32 positions.
     pub fn words(&self) -> usize {
         self.bases.len()
     }
 
-    /// The bases, the first of a word lowest.
+    /// Borrows the bases, the first base of a word lowest.
     pub(crate) fn bases(&self) -> &[u64] {
         &self.bases
     }
 
-    /// A bit for each position, set where there is no base.
+    /// Borrows one bit per position, set where there is no base.
     pub(crate) fn breaks(&self) -> &[u32] {
         &self.breaks
     }
@@ -68,7 +68,7 @@ impl Packed {
         }
     }
 
-    /// Adds up to 8 positions.
+    /// Appends up to 8 positions.
     #[inline]
     fn put(&mut self, codes: u64, breaks: u32, count: u32) {
         if self.taken == 0 {
@@ -76,7 +76,7 @@ impl Packed {
             self.breaks.push(!0);
         }
         let place = self.taken;
-        // The positions that are new are set to breaks before, so that they only have to be taken back.
+        // New positions are breaks already, so only the bits of bases have to be cleared.
         let not_broken = (!breaks as u64 & !(!0 << count)) << place;
         let codes = (codes as u128) << (2 * place);
         if let (Some(bases), Some(broken)) = (self.bases.last_mut(), self.breaks.last_mut()) {
@@ -91,10 +91,10 @@ impl Packed {
     }
 }
 
-/// The codes of eight bases, the first lowest, if all eight letters are bases.
+/// Returns the codes of eight bases, the first lowest, if all eight letters are bases.
 ///
-/// Bits 1 and 2 of the letters A, C, T, G, in this order, count from 0 to 3, in both cases; bit 2 put on bit 1 makes
-/// that the order of the codes. What letter a code stands for then tells whether it was one of the four.
+/// Bits 1 and 2 of the letters A, C, T, G are 0 to 3 in this order, in both cases; bit 2 added to bit 1 by exclusive or
+/// gives the order of the codes. The letter of the code then shows whether the given letter was one of the four.
 #[inline(always)]
 fn codes_of_eight(letters: u64) -> Option<u64> {
     let codes = (letters >> 1 ^ letters >> 2) & (3 * ONES);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::{K, Roll};
 
-    /// All canonical k-mers in their order, read back from the packed positions.
+    /// Returns all canonical k-mers in order, read back from the packed positions.
     fn kmers(packed: &Packed, k: u32) -> Vec<u64> {
         let mut letters = Vec::new();
         for (bases, breaks) in packed.bases().iter().zip(packed.breaks()) {
@@ -157,7 +157,7 @@ mod tests {
                 eight[place] = letter;
                 let each =
                     eight.iter().enumerate().map(|(i, &letter)| is_base(letter).then(|| code(letter) << (2 * i)));
-                // A U is left to the slow path.
+                // U is left to the slow path.
                 let each = each.map(|code| code.filter(|_| letter & 0xdf != b'U'));
                 let wanted = each.collect::<Option<Vec<u64>>>().map(|codes| codes.iter().sum());
                 assert_eq!(codes_of_eight(u64::from_le_bytes(eight)), wanted, "{letter} {place}");

@@ -1,4 +1,4 @@
-//! Tables equal to the host's, from the emulator and, where there is a device, from CUDA.
+//! Tables from the emulator and, where available, from CUDA, equal to those of the host.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Sequences with repeats, lower case, palindromes, letters that are no bases, and fewer letters than a k-mer has.
+/// Generates sequences with repeats, lower case, palindromes, letters that are no bases, and some shorter than a k-mer.
 fn sequences(seed: u64, count: usize, len: u64) -> Vec<Vec<u8>> {
     let mut next = random(seed << 32);
     let mut all: Vec<Vec<u8>> = vec![b"ACGT".repeat(20), vec![b'T'; 100], b"A".to_vec(), b"acgtacgta".to_vec()];
@@ -74,7 +74,7 @@ fn tables_are_those_of_the_host() {
     }
 }
 
-/// Sequences that end at, before and after words, warps' tiles and blocks' tiles.
+/// Checks sequences that end at, before and after the borders of words, warp tiles and block tiles.
 #[test]
 fn windows_at_all_borders() {
     for device in devices(2) {
@@ -158,7 +158,7 @@ fn parts_arrive_one_after_the_other() {
     }
 }
 
-/// Text that cannot be cut, on any number of threads.
+/// Counts text that cannot be cut, on any number of threads.
 #[test]
 fn compressed_text_is_counted_like_plain_text() {
     let text = fasta(&sequences(9, 30, 300));
@@ -194,7 +194,7 @@ fn errors_are_those_of_the_host() {
     }
 }
 
-/// A device whose memory does not suffice says so, in a way that `auto` turns to the CPU for.
+/// Checks the error of a device with too little memory, after which `auto` takes the CPU.
 #[test]
 fn devices_that_are_too_small_say_so() {
     // Other tests share the CUDA device, so that its memory is not limited here.
@@ -208,7 +208,7 @@ fn devices_that_are_too_small_say_so() {
     }
 }
 
-/// Without a device, `auto` counts on the CPU, and `cuda` says what is missing.
+/// Checks that without a device `auto` counts on the CPU, and the error of `cuda` names what is missing.
 #[test]
 fn backends_are_chosen() {
     let text = fasta(&sequences(6, 5, 100));

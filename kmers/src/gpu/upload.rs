@@ -1,4 +1,4 @@
-//! Packed bases on their way to the device.
+//! Upload of packed bases to the device.
 
 use bytemuck::Pod;
 use warpset_gpu::batch::upload_many;
@@ -7,7 +7,7 @@ use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 use super::Packed;
 use crate::Error;
 
-/// The bases and the breaks of all parts one after the other, each with one word more, which is all breaks. Waits.
+/// Uploads the bases and breaks of all parts, one after the other, each with one more word that is all breaks. Waits.
 pub(super) fn upload(
     stream: &Stream,
     parts: &[Packed],
@@ -21,7 +21,7 @@ pub(super) fn upload(
     Ok((bases, breaks))
 }
 
-/// Each part with its place.
+/// Returns each part with its place.
 fn places<'p, 'd, T: Pod>(
     parts: impl Iterator<Item = &'p [T]>,
     mut to: DeviceSliceMut<'d, T>,

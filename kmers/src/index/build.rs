@@ -1,4 +1,4 @@
-//! Indexes of sequences, and of other indexes.
+//! Building of indexes from sequences and other indexes.
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use crate::odd::{is_plain, tidy};
 use crate::pieces::Text;
 use crate::{Error, K, Progress, Settings};
 
-/// Minimizers of a part, at least.
+/// Least number of minimizers per part.
 const PART: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
 
-/// How to make an index; each setter states its default.
+/// Settings of an index to build; each setter states its default.
 ///
 /// ```
 /// use warpset_kmers::{IndexKind, Indexing};
@@ -52,7 +52,7 @@ pub struct Indexing {
 }
 
 impl Indexing {
-    /// Minimizers of windows of `w` k-mers of `k` bases.
+    /// Creates settings for minimizers of windows of `w` k-mers of `k` bases.
     ///
     /// # Errors
     /// [`Error::InvalidWindow`] unless `k` is odd and from 1 to 31, and `w` odd and from 1 to 63.
@@ -63,41 +63,41 @@ impl Indexing {
         Ok(Indexing { k, w, kind, without, bits_per_kmer, threads: 0, progress: Progress::hidden() })
     }
 
-    /// How the index is to answer. [`IndexKind::Sequences`] takes all k-mers, whatever `w` is, and `k` from 9 on.
+    /// Sets the kind of index. [`IndexKind::Sequences`] has all k-mers, regardless of `w`, and needs `k` of at least 9.
     /// Default: [`IndexKind::Exact`].
     pub fn kind(mut self, kind: IndexKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Bits of memory per k-mer of [`IndexKind::Sequences`]; other kinds have a number of their own. Default: 16.
+    /// Sets the bits of memory per k-mer of [`IndexKind::Sequences`]; for other kinds the number is fixed. Default: 16.
     pub fn bits_per_kmer(mut self, bits: f64) -> Self {
         self.bits_per_kmer = bits;
         self
     }
 
-    /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k`, whatever their `w`. For
-    /// [`IndexKind::Sequences`] their k-mers: of sequences, or of tables of the same `k`; the `k - s` k-mers next to
-    /// what stays (four, if k is 31) may be found nevertheless. Default: none.
+    /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k` and any `w`. For
+    /// [`IndexKind::Sequences`], leaves out their k-mers: of sequences, or of tables of the same `k`; the `k - s`
+    /// k-mers next to remaining ones (four, if k is 31) may still be found. Default: none.
     pub fn without(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.without = files.into_iter().collect();
         self
     }
 
-    /// Threads; 0 for all of the machine. Default: all of the machine.
+    /// Sets the number of threads; 0 for all of the machine. Default: all of the machine.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Where to show how far reading is. Default: nowhere.
+    /// Sets where progress is shown. Default: nowhere.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = progress;
         self
     }
 
     /// Indexes files: FASTA and FASTQ, compressed or not, and exact indexes of the same windows, which are united.
-    /// Takes 24 bytes of memory per minimizer, equal ones of different places included, besides the index.
+    /// Besides the index this takes 24 bytes of memory per minimizer, counting equal ones at different places.
     ///
     /// # Errors
     /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
@@ -130,7 +130,7 @@ impl Indexing {
         self.progress.outcome(indexed)
     }
 
-    /// Minimizers, some of them several times. Indexes have the same `w` too if they are `added`.
+    /// Returns minimizers with repetitions. Indexes among the files also need the same `w` if they are `added`.
     fn kmers_of(&self, files: &[PathBuf], added: bool) -> Result<Vec<u64>, Error> {
         let (indexes, sequences): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| begins_as_index(path));
         let mut parts = Vec::new();
@@ -141,7 +141,7 @@ impl Indexing {
         let sequences: Vec<PathBuf> = sequences.into_iter().cloned().collect();
         let found =
             self.each_part(&sequences, (self.k + self.w - 1) as usize, |found: &mut Vec<Vec<u64>>, letters| {
-                // Parts of some megabytes, which need not be moved as more come.
+                // Parts of some megabytes, which are not moved as more of them are added.
                 let is_full = |part: &Vec<u64>| part.len() + letters.len() > part.capacity();
                 if found.last().is_none_or(is_full) {
                     found.push(Vec::with_capacity(PART.max(letters.len())));
@@ -168,9 +168,8 @@ impl Indexing {
         index.members.kmers().ok_or_else(|| Error::OnlyFilter { path: path.to_owned() })
     }
 
-    /// Hands parts of all sequences, letters without white space and with T for U, to the threads of the pool, each with
-    /// what it gathers.
-    /// Every window of the index is whole in one of the parts.
+    /// Hands parts of all sequences, as letters without white space and with T for U, to the threads of the pool, each
+    /// with its own `T`. Each window of the index is whole in one of the parts.
     pub(super) fn each_part<T: Default + Send>(
         &self,
         files: &[PathBuf],
@@ -216,7 +215,7 @@ impl Indexing {
     }
 }
 
-/// One vector of all parts, copied by all threads of the current pool.
+/// Concatenates all parts, copied by all threads of the current pool.
 fn concatenated(mut parts: Vec<Vec<u64>>) -> Result<Vec<u64>, Error> {
     if parts.len() == 1 {
         return Ok(parts.pop().unwrap_or_default());
@@ -229,14 +228,14 @@ fn concatenated(mut parts: Vec<Vec<u64>>) -> Result<Vec<u64>, Error> {
     Ok(all)
 }
 
-/// Sorts k-mers and leaves out equal ones.
+/// Sorts k-mers and removes duplicates.
 fn make_distinct(kmers: &mut Vec<u64>) {
     sort_by_rank(kmers, u64::BITS, |kmer| kmer);
     kmers.dedup();
 }
 
 impl Index {
-    /// The index of canonical k-mers, some of which may be equal.
+    /// Builds an index of canonical k-mers, some of which may be equal.
     pub(crate) fn from_kmers((k, w): (u32, u32), mut kmers: Vec<u64>, kind: IndexKind) -> Result<Index, Error> {
         let (members, len) = match kind {
             IndexKind::Exact => {

@@ -1,4 +1,4 @@
-//! Indexes of Deacon 0.11 to 0.19: version 3 of its exact ones, and version 1 of its binary fuse filters.
+//! Indexes of Deacon 0.11 to 0.19: version 3 of its exact indexes, and version 1 of its binary fuse filters.
 //!
 //! ```text
 //! exact     version 3, k, w: a byte each; number of minimizers, u64; ceil(k / 4) bytes for each, ascending or not
@@ -6,7 +6,7 @@
 //!           filter as `bincode` writes one of the crate `xorf`, with integers of fixed size
 //! ```
 //!
-//! All little-endian. Minimizers are canonical k-mers as [`warpset_core::minimizer`] has them.
+//! All numbers are little-endian. Minimizers are canonical k-mers as in [`warpset_core::minimizer`].
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,14 +23,14 @@ use crate::Error;
 /// Versions of the formats.
 const EXACT: u8 = 3;
 const FILTER: u8 = 1;
-/// Bytes of an exact index before its minimizers, and of a filter before it.
+/// Bytes of an exact index before its minimizers, and of a filter file before the filter.
 const EXACT_HEADER: usize = 11;
 const FILTER_HEADER: usize = 15;
 const FILTER_MAGIC: &[u8] = b"DBF";
-/// Minimizers that one task reads.
+/// Minimizers per task.
 const TASK: u64 = 1 << 17;
 
-/// Whether a file that begins like this is an index of Deacon: `None` if it is not, or why it cannot be read.
+/// Whether a file with this begin is an index of Deacon: `None` if not, or the reason why it cannot be read.
 fn recognise(head: &[u8], len: u64) -> Option<Result<(), String>> {
     if head.starts_with(FILTER_MAGIC) && head.len() >= FILTER_HEADER {
         return Some(match (head[4], head[3]) {
@@ -57,7 +57,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"))
 }
 
-/// The index in a file of Deacon; `None` if it is none.
+/// Loads an index of Deacon; `None` if the file is none.
 pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Result<Option<Index>, Error> {
     let damaged = |reason| Error::NotIndex { path: path.to_owned(), reason };
     match recognise(head, len) {
@@ -90,10 +90,10 @@ fn filter<F: Width>(path: &Path, file: &mut File, bytes: u64) -> Result<BinaryFu
     read.map_err(|error| Error::NotIndex { path: path.to_owned(), reason: error.to_string() })
 }
 
-/// The minimizers of an exact index, each of `bytes` bytes, read by all threads of the current pool.
+/// Reads the minimizers of an exact index, each of `bytes` bytes, on all threads of the current pool.
 ///
-/// If tasks begin with ascending lines, as Deacon writes them, each has the lines up to the next one's for itself. What
-/// does not belong there comes after all tasks.
+/// If tasks begin with ascending lines, as Deacon writes them, each task owns the lines up to the first one of the next
+/// task. Minimizers of other lines are inserted after all tasks.
 fn exact(path: &Path, (k, bytes): (u32, usize), count: u64) -> Result<Lines, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let reader = Minimizers { path, k, bytes };
@@ -129,7 +129,7 @@ fn exact(path: &Path, (k, bytes): (u32, usize), count: u64) -> Result<Lines, Err
     })
 }
 
-/// How minimizers are packed in a file.
+/// Packing of minimizers in a file.
 #[derive(Clone, Copy)]
 struct Minimizers<'a> {
     path: &'a Path,
@@ -147,7 +147,7 @@ impl Minimizers<'_> {
         kmers: &mut Vec<u64>,
     ) -> Result<(), Error> {
         let Minimizers { path, k, bytes } = self;
-        // With room for the 8 bytes from the last one on.
+        // Padded, so that 8 bytes can be read from the last minimizer on.
         packed.resize(len as usize * bytes + 8, 0);
         let mut read = || {
             file.seek(SeekFrom::Start(EXACT_HEADER as u64 + first * bytes as u64))?;
@@ -175,7 +175,7 @@ impl Minimizers<'_> {
     }
 }
 
-/// Writes an exact index as Deacon does, minimizers ascending.
+/// Writes an exact index as Deacon does, with ascending minimizers.
 pub(super) fn write_exact(k: u32, w: u32, kmers: &mut [u64], to: &mut impl Write) -> io::Result<()> {
     kmers.par_sort_unstable();
     to.write_all(&[EXACT, k as u8, w as u8])?;

@@ -1,6 +1,5 @@
-//! Files of indexes: a header that says which windows there are and what follows, whose payload is the filter in front
-//! of an exact index; then the saved set or filter, with its own header and checksum. Byte for byte in
-//! `docs/formats.md`.
+//! Files of indexes: a header with the windows and the kind, whose payload is the filter in front of an exact index;
+//! then the saved set or filter, with its own header and checksum. Byte for byte in `docs/formats.md`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -18,7 +17,7 @@ use crate::recognise::recognise;
 use crate::wide::Wide;
 use crate::{Error, IndexKind};
 
-/// The number of the structure that follows the header, by the kind of index.
+/// Returns the number of the structure after the header for a kind of index.
 fn structure(kind: IndexKind) -> Structure {
     match kind {
         IndexKind::Exact => Structure::STATIC_MAP,
@@ -29,10 +28,10 @@ fn structure(kind: IndexKind) -> Structure {
 }
 
 const KINDS: [IndexKind; 4] = [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32, IndexKind::Sequences];
-/// What is said of headers that contradict each other.
+/// Message for headers that contradict each other.
 const DISAGREE: &str = "its headers and its length do not agree: it is damaged, copy or build it again";
 
-/// What the header says.
+/// Parameters of the header.
 struct Parameters {
     k: u32,
     w: u32,
@@ -45,7 +44,7 @@ impl Parameters {
         Parameters { k: index.k, w: index.w, len: index.len, kind: index.kind() }
     }
 
-    /// Words of the filter in front.
+    /// Returns the words of the filter in front.
     fn front(&self) -> u64 {
         if self.kind == IndexKind::Exact { front::words_for(self.len) } else { 0 }
     }
@@ -58,7 +57,7 @@ impl Parameters {
         Header { checksum, ..header }.to_bytes(Structure::KMERS_INDEX)
     }
 
-    /// Everything but the checksum is checked.
+    /// Parses a header, and checks all of it except the checksum.
     fn parse(head: &HeaderBytes) -> Result<(Parameters, Header), FileError> {
         let header = Header::parse(head, Structure::KMERS_INDEX)?;
         let [k, w, len, number, unused @ ..] = header.fields;
@@ -79,10 +78,10 @@ impl Parameters {
     }
 }
 
-/// A file that may be an index, and how it begins.
+/// Opens a file that may be an index, and reads its head.
 fn open(path: &Path) -> Result<(File, u64, Vec<u8>), Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
-    // Asked before the file is opened, because opening a pipe waits for its other end.
+    // Checked before the file is opened, because opening a pipe waits for its other end.
     let there = fs::metadata(path).map_err(failed)?;
     if !there.is_file() && !there.is_dir() {
         return Err(not_index(path, "it is no regular file".to_owned()));
@@ -97,7 +96,7 @@ fn not_index(path: &Path, reason: impl ToString) -> Error {
     Error::NotIndex { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// The error for what begins like this and is no index.
+/// Returns the error for a file with this begin that is no index.
 fn no_index(path: &Path, head: &[u8]) -> Error {
     match recognise(head) {
         Some((found, _)) if !found.starts_with("an index") => {
@@ -108,7 +107,7 @@ fn no_index(path: &Path, head: &[u8]) -> Error {
     }
 }
 
-/// Whether a file begins as an index does, ours or Deacon's, or another saved structure.
+/// Whether a file begins as an index of ours or of Deacon, or as another saved structure.
 pub(super) fn begins_as_index(path: &Path) -> bool {
     path != Path::new("-")
         && open(path).is_ok_and(|(_, _, head)| {
@@ -118,7 +117,7 @@ pub(super) fn begins_as_index(path: &Path) -> bool {
         })
 }
 
-/// The parameters of a file of ours; `None` if it is none.
+/// Returns the parameters of an index of ours; `None` for other files.
 fn parameters<'h>(path: &Path, head: &'h [u8]) -> Result<Option<(Parameters, Header, &'h HeaderBytes)>, Error> {
     match head.first_chunk() {
         Some(head) if head.starts_with(b"WARPSET\0") => match Parameters::parse(head) {
@@ -170,13 +169,15 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
     }
 }
 
+/// Maps an index of ours, or reads one of Deacon.
+///
 /// # Safety
-/// The conditions of [`Index::map`].
+/// The contract of [`Index::map`].
 pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let (_, _, head) = open(path)?;
     let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
     let Parameters { k, w, len, kind } = parameters;
-    // SAFETY: the caller's promise.
+    // SAFETY: the file does not change while it is mapped, by the contract of this function.
     let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
     let mapped = Mapped::new(file, kind, parameters.front() as usize);
     let bytes = mapped.structure();
@@ -196,23 +197,23 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
 }
 
 impl Index {
-    /// Minimizers that the set says it has.
+    /// Returns the number of minimizers according to the set.
     fn count(&self) -> u64 {
         match &self.members {
             Members::Lines(lines) => lines.len(),
             Members::Static(set) => set.len(),
-            // Indexes that were made of one of Deacon's do not know it.
+            // Indexes made of one of Deacon's do not record it.
             Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => self.len,
         }
     }
 
-    /// Whether a filter of k-mers has the length of k-mers, and windows of one, that the index says.
+    /// Whether a filter of k-mers has the length of k-mers of the index, and windows of one k-mer.
     fn is_of_its_k(&self) -> bool {
         self.members.sequences().is_none_or(|filter| filter.layout().k() == self.k && self.w == 1)
     }
 }
 
-/// Lets `write` write a file, through a buffer.
+/// Writes a file by `write`, through a buffer.
 fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>) -> Result<(), Error> {
     let written = || {
         let mut replacement = Replacement::create(path)?;
@@ -228,7 +229,7 @@ fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::
 
 pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
     if let Members::Lines(lines) = &index.members {
-        // Indexes of Deacon become our own.
+        // Indexes of Deacon are converted to our form.
         let kmers: Vec<u64> = lines.iter().collect();
         return save(&Index::from_kmers((index.k, index.w), kmers, IndexKind::Exact)?, path);
     }

@@ -1,8 +1,8 @@
-//! What most k-mers that an exact index does not have are turned away by, before the index is looked at.
+//! Filter in front of an exact index, which rejects most k-mers that are not there before the index is read.
 //!
-//! A Bloom filter with blocks of one word: four bits of a k-mer in the word that its hash chooses, eight bits of memory
-//! per k-mer. It says yes to one k-mer in twenty that is not there. It is a ninth of a set's size, so that caches hold
-//! much of it, and nearly all lookups of reads that do not match end here.
+//! A Bloom filter with blocks of one word: four bits per k-mer in the word that its hash chooses, eight bits of memory
+//! per k-mer. It accepts one in twenty k-mers that are not there. It has a ninth of the size of a set, so that caches
+//! hold much of it, and nearly all lookups of reads that do not match end here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,28 +10,28 @@ use rayon::prelude::*;
 use warpset_base::words::{AlignedWords, OutOfMemory};
 use warpset_core::hash::mix_spread;
 
-/// K-mers that are looked up together, at most.
+/// Largest number of k-mers per lookup.
 pub(super) const PART: usize = 1 << 10;
-/// How many k-mers ahead memory is asked for.
+/// Distance of prefetches in k-mers.
 const AHEAD: usize = 24;
-/// Where hashes differ from those of other structures.
+/// Seed that separates these hashes from those of other structures.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// K-mers that one task inserts.
+/// K-mers per task of insertion.
 const TASK: usize = 1 << 14;
 
-/// K-mers that passed, and which of those that were asked for they are.
+/// K-mers that passed, with their places among those asked for.
 pub(super) struct Passed {
     pub(super) kmers: [u64; PART],
     pub(super) at: [u16; PART],
 }
 
-/// A borrow of the words of such a filter.
+/// Borrowed words of such a filter.
 #[derive(Clone, Copy)]
 pub(super) struct Front<'a> {
     words: &'a [u64],
 }
 
-/// Words of the filter for that many k-mers: whole cache lines, at least one.
+/// Returns the words of a filter for `kmers` k-mers: whole cache lines, at least one.
 pub(super) const fn words_for(kmers: u64) -> u64 {
     (kmers / 8 + 1).next_multiple_of(8)
 }
@@ -51,21 +51,21 @@ pub(super) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
+        // SAFETY: a prefetch accesses no memory, whatever its address, and every x86-64 processor has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (items, index);
 }
 
-/// A view of words as atomic ones.
+/// Borrows words as atomic ones.
 pub(super) fn shared(words: &mut [u64]) -> &[AtomicU64] {
-    // SAFETY: an atomic integer has the size and alignment of the integer, and the words are borrowed exclusively for
-    // as long as they are shared.
+    // SAFETY: an atomic integer has the size and alignment of the integer, and the exclusive borrow of the words lasts
+    // as long as the shared one.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU64>(), words.len()) }
 }
 
-/// Adds k-mers to the words of a filter, for one of several threads.
+/// Adds k-mers to the words of a filter, on one of several threads.
 fn insert(words: &[AtomicU64], kmers: &[u64]) {
     let ask = |kmer: u64| prefetch(words, word_of(mix_spread(kmer, SPREAD), words.len()));
     kmers.iter().take(AHEAD).for_each(|&kmer| ask(kmer));
@@ -75,14 +75,14 @@ fn insert(words: &[AtomicU64], kmers: &[u64]) {
         }
         let hash = mix_spread(kmer, SPREAD);
         let (word, bits) = (&words[word_of(hash, words.len())], bits_of(hash));
-        // Most of a filter's writes are spared where its bits are dense.
+        // Skips most writes of a dense filter.
         if word.load(Ordering::Relaxed) & bits != bits {
             word.fetch_or(bits, Ordering::Relaxed);
         }
     }
 }
 
-/// The words of a filter of `kmers`, sized for `different` different ones, made on all threads of the current pool.
+/// Builds the words of a filter of `kmers`, sized for `different` different ones, on all threads of the current pool.
 pub(super) fn of(kmers: &[u64], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
     let mut words = AlignedWords::zeroed(words_for(different))?.in_huge_pages();
     let atomic = shared(words.as_mut_slice());
@@ -91,13 +91,13 @@ pub(super) fn of(kmers: &[u64], different: u64) -> Result<AlignedWords<u64>, Out
 }
 
 impl<'a> Front<'a> {
-    /// The filter in words, of which there are some.
+    /// Creates a view of the words of a filter; at least one word.
     pub(super) fn new(words: &'a [u64]) -> Front<'a> {
         debug_assert!(!words.is_empty());
         Front { words }
     }
 
-    /// Which of at most [`PART`] k-mers may be there, and how many they are.
+    /// Selects the k-mers, of at most [`PART`], that may be there. Returns their number.
     pub(super) fn pass(self, kmers: &[u64], passed: &mut Passed) -> usize {
         #[cfg(target_arch = "x86_64")]
         {
@@ -105,14 +105,14 @@ impl<'a> Front<'a> {
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("bmi2")
             {
-                // SAFETY: the processor has these instructions.
+                // SAFETY: the processor has these instructions, detected above.
                 return unsafe { self.pass_avx512(kmers, passed) };
             }
         }
         self.pass_any(kmers, passed)
     }
 
-    /// Eight k-mers at a time.
+    /// Selects eight k-mers at a time.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
     fn pass_avx512(self, kmers: &[u64], passed: &mut Passed) -> usize {
@@ -127,18 +127,18 @@ impl<'a> Front<'a> {
             *hash = mix_spread(kmer, SPREAD);
         }
         let (many, low) = (_mm512_set1_epi64(words.into()), _mm512_set1_epi64(0xffff_ffff));
-        // After the last ones the first word, which is asked for in vain.
+        // The places after the last k-mer are those of the first word, whose prefetch does no harm.
         let mut places = [0u32; ROOM];
         for (hashes, places) in
             hashes.as_chunks::<EIGHT>().0.iter().zip(places.as_chunks_mut::<EIGHT>().0).take(whole.len())
         {
-            // SAFETY: as many values.
+            // SAFETY: `hashes` is an array of eight `u64`, the width of the vector.
             let hash = unsafe { _mm512_loadu_si512(hashes.as_ptr().cast()) };
-            // The upper half of the product by a number of 32 bits.
+            // Upper half of the product by a number of 32 bits.
             let below = _mm512_srli_epi64::<32>(_mm512_mul_epu32(_mm512_and_si512(hash, low), many));
             let above = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), many);
             let place = _mm512_srli_epi64::<32>(_mm512_add_epi64(above, below));
-            // SAFETY: as many values.
+            // SAFETY: `places` is an array of eight `u32`, the width of the vector.
             unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), _mm512_cvtepi64_epi32(place)) };
         }
         places[..AHEAD].iter().for_each(|&place| prefetch(self.words, place as usize));
@@ -150,7 +150,7 @@ impl<'a> Front<'a> {
             }
             let hash: &[u64; EIGHT] = hashes[i * EIGHT..][..EIGHT].try_into().expect("as many hashes");
             let place: &[u32; EIGHT] = places[i * EIGHT..][..EIGHT].try_into().expect("as many places");
-            // SAFETY: as many values; places are below the number of words.
+            // SAFETY: each array has eight items, the width of its vector; places are below the number of words.
             let (kmer, hash, word) = unsafe {
                 let place = _mm256_loadu_si256(place.as_ptr().cast());
                 (
@@ -159,7 +159,7 @@ impl<'a> Front<'a> {
                     _mm512_i32gather_epi64::<8>(place, self.words.as_ptr().cast()),
                 )
             };
-            // As `bits_of`.
+            // Bits as in `bits_of`.
             let bits = [
                 _mm512_sllv_epi64(one, _mm512_and_si512(hash, six)),
                 _mm512_sllv_epi64(one, _mm512_and_si512(_mm512_srli_epi64::<6>(hash), six)),
@@ -170,7 +170,7 @@ impl<'a> Front<'a> {
             let mut passes = _mm512_testn_epi64_mask(_mm512_andnot_si512(word, bits), _mm512_set1_epi64(-1));
             if passes != 0 {
                 let to: &mut [u64; EIGHT] = (&mut passed.kmers[count..count + EIGHT]).try_into().expect("room");
-                // SAFETY: as many values.
+                // SAFETY: `to` is an array of eight `u64`, the width of the vector.
                 unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(passes, kmer)) };
                 while passes != 0 {
                     passed.at[count] = (i * EIGHT + passes.trailing_zeros() as usize) as u16;
@@ -206,7 +206,7 @@ impl<'a> Front<'a> {
                 prefetch(self.words, place(ahead));
             }
             let bits = bits_of(hashes[i]);
-            // `count` does not pass `i`.
+            // `count` never exceeds `i`.
             (passed.kmers[count], passed.at[count]) = (kmer, i as u16);
             count += usize::from(self.words[place(hashes[i])] & bits == bits);
         }

@@ -1,8 +1,7 @@
-//! An exact set of k-mers that is filled as they come: a cache line per lookup.
+//! Exact set of k-mers that is filled as they arrive: one cache line per lookup.
 //!
-//! What is saved by Warpset is a [`StaticSet`](warpset_static::StaticSet), which takes less memory but has to know its
-//! keys, and twice their memory, to be built. This set takes the keys of an index of Deacon as they are read, on all
-//! threads.
+//! Warpset saves a [`StaticSet`](warpset_static::StaticSet), which takes less memory, but needs all keys, and twice
+//! their memory, to be built. This set takes the keys of an index of Deacon while they are read, on all threads.
 //!
 //! ```text
 //! line    8 words of 64 bits, 64 bytes
@@ -10,13 +9,13 @@
 //!         bits 62, 63: two of the line's sixteen marks
 //! ```
 //!
-//! A k-mer belongs to a line and to one of sixteen marks, by its hash. Where its line is full, its mark is set there,
-//! and it goes to the next line, and so on. So a lookup ends at the first line that does not have the k-mer's mark.
+//! The hash of a k-mer gives it a line and one of sixteen marks. If its line is full, the mark is set there, and the
+//! k-mer goes to the next line, and so on. So a lookup ends at the first line without the mark of the k-mer.
 //!
-//! Lines are in the order of Deacon's hash table, in which its files are too: by the lowest bits of `rapidhash` of a
-//! k-mer, as many as the smallest table with a load of at most 7/8 needs. So what is read one after the other fills
-//! lines one after the other, and threads that read different parts of a file have different lines. A file in another
-//! order, such as one of ours, fills the lines at random.
+//! Lines are in the order of Deacon's hash table, and so of its files: by the lowest bits of `rapidhash` of a k-mer, as
+//! many as the smallest table with a load of at most 7/8 has. So a file that is read in sequence fills lines in
+//! sequence, and threads that read different parts of it fill different lines. A file in another order, such as one of
+//! ours, fills lines at random.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,51 +24,51 @@ use warpset_base::words::{AlignedWords, OutOfMemory};
 
 use super::front::{prefetch, shared};
 
-/// Words of a line.
+/// Words per line.
 const LINE: usize = 8;
 /// K-mers per line on average: a load of 7/8.
 const PER_LINE: u64 = 7;
-/// Bits of a k-mer.
+/// Bits per k-mer.
 const KEY_BITS: u32 = 62;
-/// The bits of a word that hold a k-mer, inverted. None of them is set in free ones, as if all bases were G, which is
-/// no canonical k-mer.
+/// Bits of a word that hold a k-mer, inverted. A free word has none of them set, as for a k-mer that is all G, which no
+/// canonical k-mer is.
 const KEY: u64 = (1 << KEY_BITS) - 1;
-/// The fixed seed and the first secret of `rapidhash`, as Deacon 0.11 to 0.19 has them.
+/// Fixed seed and first secret of `rapidhash`, as in Deacon 0.11 to 0.19.
 const SEED: u64 = 0x4227_6556_7d8f_bfd6;
 const SECRET: u64 = 0x2d35_8dcc_aa6c_78a5;
-/// K-mers whose lines are asked for before the first of them is read.
+/// K-mers whose lines are prefetched before the first of them is read.
 const BATCH: usize = 32;
 
-/// An exact set of canonical k-mers of at most 31 bases.
+/// Exact set of canonical k-mers of at most 31 bases.
 pub(crate) struct Lines {
     words: AlignedWords<u64>,
     order: Order,
     len: u64,
 }
 
-/// A set that is being filled by several threads.
+/// Set while several threads fill it.
 pub(crate) struct Filling<'a> {
     words: &'a [AtomicU64],
     order: Order,
     len: AtomicUsize,
 }
 
-/// Where k-mers belong.
+/// Order of k-mers among the lines.
 #[derive(Clone, Copy)]
 struct Order {
     lines: u64,
-    /// Bits of a hash that say where a k-mer is in Deacon's table.
+    /// Bits of a hash that give the place of a k-mer in Deacon's table.
     bits: u32,
 }
 
 impl Order {
-    /// Lines for `kmers` k-mers, in the order in which Deacon's table of that size lists them.
+    /// Returns the order of the lines for `kmers` k-mers, in which Deacon's table of that size lists them.
     fn of(kmers: u64) -> Order {
         let places = (kmers.saturating_mul(8) / 7).max(1).checked_next_power_of_two().unwrap_or(1 << 63);
         Order { lines: kmers / PER_LINE + 1, bits: places.ilog2() }
     }
 
-    /// The line and the mark of a k-mer.
+    /// Returns the line and the mark of a k-mer.
     #[inline(always)]
     fn place(self, kmer: u64) -> (usize, u32) {
         let product = u128::from(kmer ^ SEED) * u128::from(SECRET);
@@ -78,14 +77,14 @@ impl Order {
     }
 }
 
-/// The word of a line and the bit there of a mark.
+/// Returns the word of a line, and the bit in it, of a mark.
 #[inline(always)]
 const fn bit_of(mark: u32) -> (usize, u64) {
     ((mark / 2) as usize, 1 << (KEY_BITS + mark % 2))
 }
 
 impl Lines {
-    /// A set for `most` k-mers, filled by `fill`.
+    /// Creates a set for `most` k-mers, filled by `fill`.
     pub(crate) fn filled<E: From<OutOfMemory>>(
         most: u64,
         fill: impl FnOnce(&Filling<'_>) -> Result<(), E>,
@@ -98,7 +97,7 @@ impl Lines {
         Ok(Lines { words, order, len })
     }
 
-    /// Different k-mers.
+    /// Returns the number of different k-mers.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -107,7 +106,7 @@ impl Lines {
         8 * self.words.as_slice().len() as u64
     }
 
-    /// All k-mers, in no order.
+    /// Iterates over all k-mers, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.words.as_slice().iter().map(|word| !word & KEY).filter(|&kmer| kmer != KEY)
     }
@@ -117,17 +116,19 @@ impl Lines {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2") {
-                // SAFETY: the processor has these instructions.
+                // SAFETY: the processor has these instructions, detected above.
                 return unsafe { self.contains_with_avx512(kmers, found) };
             }
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-                // SAFETY: the processor has these instructions.
+                // SAFETY: the processor has these instructions, detected above.
                 return unsafe { self.contains_with_avx2(kmers, found) };
             }
         }
         self.contains_any(kmers, found);
     }
 
+    /// Looks up k-mers, compiled for AVX-512F and BMI2.
+    ///
     /// # Safety
     /// The processor has AVX-512F and BMI2.
     #[cfg(target_arch = "x86_64")]
@@ -136,6 +137,8 @@ impl Lines {
         self.contains_any(kmers, found);
     }
 
+    /// Looks up k-mers, compiled for AVX2 and BMI2.
+    ///
     /// # Safety
     /// The processor has AVX2 and BMI2.
     #[cfg(target_arch = "x86_64")]
@@ -165,11 +168,11 @@ impl Lines {
         }
     }
 
-    /// Whether a k-mer is in its line, or in one after it that its mark leads to.
+    /// Whether a k-mer is in its line, or in a later one to which its mark leads.
     #[inline(always)]
     fn is_from(&self, mut line: usize, mark: u32, kmer: u64) -> bool {
         let (word, bit) = bit_of(mark);
-        // Damaged marks, which no file can bring, would end after one turn.
+        // The bound ends the search also for damaged marks, which no file can contain.
         for _ in 0..self.order.lines {
             let Some(words) = self.words.as_slice()[line * LINE..].first_chunk::<LINE>() else { return false };
             let mut equal = 0;
@@ -189,7 +192,7 @@ impl Lines {
 }
 
 impl Filling<'_> {
-    /// Adds k-mers, of which the set has room for as many as it was made for; each is below 2^62 and not all ones.
+    /// Adds k-mers, at most as many in all as the set was made for; each is below 2^62 and not all ones.
     pub(crate) fn insert(&self, kmers: &[u64]) {
         let ask = |kmer: u64| prefetch(self.words, self.order.place(kmer).0 * LINE);
         kmers.iter().take(BATCH).for_each(|&kmer| ask(kmer));
@@ -203,20 +206,20 @@ impl Filling<'_> {
         self.len.fetch_add(new, Ordering::Relaxed);
     }
 
-    /// Lines of the set.
+    /// Returns the number of lines.
     pub(crate) fn lines(&self) -> usize {
         self.order.lines as usize
     }
 
-    /// The line in which a k-mer is looked for first.
+    /// Returns the first line of a k-mer.
     pub(crate) fn line_of(&self, kmer: u64) -> usize {
         self.order.place(kmer).0
     }
 
-    /// Adds k-mers whose lines are in `own`, which no other thread uses meanwhile, and leaves the others in `kmers`.
+    /// Adds the k-mers with lines in `own`, which no other thread uses meanwhile, and leaves the others in `kmers`.
     pub(crate) fn insert_own(&self, kmers: &mut Vec<u64>, own: Range<usize>) {
         let (mut new, mut left) = (0, 0);
-        // The line of the k-mer before, and its words that are taken.
+        // Line of the k-mer before, and its number of used words.
         let (mut line, mut taken) = (usize::MAX, 0);
         for i in 0..kmers.len() {
             let kmer = kmers[i];
@@ -253,7 +256,7 @@ impl Filling<'_> {
         self.len.fetch_add(new, Ordering::Relaxed);
     }
 
-    /// Whether a k-mer is new whose line may be full; `None` if its place is not in `own`.
+    /// Whether a k-mer is new, if its line may be full; `None` if its place is not in `own`.
     fn insert_beyond(&self, (mut line, mark): (usize, u32), kmer: u64, own: &Range<usize>) -> Option<bool> {
         let (word, bit) = bit_of(mark);
         while own.contains(&line) {
@@ -274,8 +277,8 @@ impl Filling<'_> {
         None
     }
 
-    /// Whether the k-mer is new. Words of a line are taken in their order and never left, so that two threads with the
-    /// same k-mer meet in the same one.
+    /// Whether the k-mer is new. Words of a line are taken in order and never freed, so that two threads with the same
+    /// k-mer meet in one word.
     fn insert_at(&self, (mut line, mark): (usize, u32), kmer: u64) -> bool {
         let (word, bit) = bit_of(mark);
         for _ in 0..self.order.lines {
@@ -314,8 +317,8 @@ mod tests {
         warpset_core::hash::finalise(i) >> 2
     }
 
-    /// Sets of any size, also with many keys more than they were made for lines, filled by several threads that bring
-    /// the same keys.
+    /// Checks sets of any size, also with many more keys than lines were made for, filled by several threads with the
+    /// same keys.
     #[test]
     fn lines_are_sets() {
         for len in [0u64, 1, 2, 7, 8, 9, 100, 5000, 100_000] {
@@ -343,7 +346,7 @@ mod tests {
         }
     }
 
-    /// K-mers in the order of their lines, by threads that have lines of their own, and what is left by one.
+    /// Fills the set in the order of lines, by threads with their own lines; one thread inserts the rest.
     #[test]
     fn lines_of_their_own() {
         for len in [1u64, 100, 100_000] {
@@ -359,7 +362,7 @@ mod tests {
                         scope.spawn(move || {
                             let mut rest = part.to_vec();
                             filling.insert_own(&mut rest, own);
-                            // K-mers whose line belongs to another thread are left over; there are few.
+                            // K-mers with a line of another thread are left over; there are few.
                             assert!(rest.len() < 50);
                         });
                     }
@@ -375,7 +378,7 @@ mod tests {
         }
     }
 
-    /// The order is that of a file of Deacon.
+    /// Checks the order of lines with a file of Deacon.
     #[test]
     fn lines_are_in_the_order_of_deacons_files() {
         let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
@@ -383,7 +386,7 @@ mod tests {
         let kmers: Vec<u64> = file[11..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let order = Order::of(kmers.len() as u64);
         let lines: Vec<usize> = kmers.iter().map(|&kmer| order.place(kmer).0).collect();
-        // A place of the table may lie in two lines; those of one place stand in the order of their values.
+        // A place of the table may lie in two lines; k-mers of one place are in the order of their values.
         assert!(lines.len() > 100 && lines.windows(2).all(|two| two[0] <= two[1] + 1), "{lines:?}");
         assert!(lines.windows(2).filter(|two| two[0] > two[1]).count() < lines.len() / 20, "{lines:?}");
     }

@@ -1,4 +1,4 @@
-//! What an index holds its minimizers in. A new kind of set or filter is a variant here, and a number in `format`.
+//! Sets and filters that hold the minimizers of an index. A new kind is a variant here, and a number in `format`.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -13,19 +13,20 @@ use warpset_static::{Filter, StaticSet, StaticSetView};
 use super::lines::Lines;
 use super::sequence;
 
-/// How an index answers.
+/// Kind of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexKind {
-    /// Exactly, in 80.4 bits per minimizer: a [`StaticSet`], and a filter in front of it that turns most others away.
+    /// Exact answers, in 80.4 bits per minimizer: a [`StaticSet`], and a filter in front of it that rejects most
+    /// others.
     #[default]
     Exact,
-    /// With a rate of false positives of 2^-16, in 18.1 bits per minimizer: a [`BinaryFuse16`].
+    /// False-positive rate of 2^-16, in 18.1 bits per minimizer: a [`BinaryFuse16`].
     Fuse16,
-    /// With a rate of false positives of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
+    /// False-positive rate of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
     Fuse32,
-    /// All k-mers instead of minimizers, in 16 bits per k-mer unless told otherwise, with a rate of false positives
-    /// from 10^-4 (a genome full of repeats) to 10^-6 (random bases) for k = 31: a [`SequenceFilter`]. Such an index
-    /// has `w` = 1: every k-mer counts, each time that it occurs in a read.
+    /// All k-mers instead of minimizers, in 16 bits per k-mer by default, with a false-positive rate from 10^-4 (a
+    /// genome full of repeats) to 10^-6 (random bases) for k = 31: a [`SequenceFilter`]. Such an index has `w` = 1:
+    /// every k-mer of a read counts, each time that it occurs.
     Sequences,
 }
 
@@ -41,7 +42,7 @@ impl fmt::Display for IndexKind {
 }
 
 pub(crate) enum Members {
-    /// The k-mers of an index that Deacon made.
+    /// K-mers of an index that Deacon made.
     Lines(Lines),
     Static(StaticSet<u64>),
     Fuse16(BinaryFuse16),
@@ -50,16 +51,16 @@ pub(crate) enum Members {
     Mapped(Mapped),
 }
 
-/// Words of a front from which on huge pages pay: what processors have translations of.
+/// Words of a front above which huge pages pay: the reach of a processor's address translations.
 const LEAST_COPIED: usize = 1 << 20;
 
-/// A saved index in a memory-mapped file: a header, then the saved structure, which has been looked at.
+/// Saved index in a memory-mapped file: a header, then the saved structure, whose header has been checked.
 pub(crate) struct Mapped {
     pub(crate) file: MappedWords<u64>,
     pub(crate) kind: IndexKind,
-    /// Words of what turns k-mers away, between the header and the structure.
+    /// Words of the filter in front, between the header and the structure.
     front: usize,
-    /// A copy of these words in huge pages, made once enough k-mers have been asked for to pay for it.
+    /// Copy of these words in huge pages, made after enough lookups to pay for it.
     copy: OnceLock<Option<AlignedWords<u64>>>,
     asked: AtomicU64,
 }
@@ -69,7 +70,7 @@ impl Mapped {
         Mapped { file, kind, front, copy: OnceLock::new(), asked: AtomicU64::new(0) }
     }
 
-    /// The words of [`front`](Mapped::front), or their copy, to look up `kmers` k-mers. A file has pages of 4 KiB, so
+    /// Returns the words of [`front`](Mapped::front), or their copy, for `kmers` lookups. A file has pages of 4 KiB, so
     /// each lookup misses the translation of its address; making the copy takes as long as some lookups per ten words.
     pub(crate) fn front_for(&self, kmers: usize) -> &[u64] {
         if let Some(copy) = self.copy.get() {
@@ -90,18 +91,18 @@ impl Mapped {
         words
     }
 
-    /// The saved structure.
+    /// Borrows the saved structure.
     pub(crate) fn structure(&self) -> &[u8] {
         self.file.bytes().get(HEADER_BYTES + 8 * self.front..).unwrap_or_default()
     }
 
-    /// The words of what turns k-mers away; none of filters.
+    /// Borrows the words of the filter in front; none for filters.
     pub(crate) fn front(&self) -> &[u64] {
         let words: &[u64] = self.file.as_ref();
         words.get(HEADER_BYTES / 8..HEADER_BYTES / 8 + self.front).unwrap_or_default()
     }
 
-    /// The filter of all k-mers, of an index that is one.
+    /// Returns the filter of all k-mers if the index is one.
     fn sequences(&self) -> Option<SequenceFilterView<'_>> {
         let view = || SequenceFilterView::from_bytes_unverified(self.structure()).ok();
         (self.kind == IndexKind::Sequences).then(view).flatten()
@@ -110,7 +111,7 @@ impl Mapped {
     fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
         use warpset_fuse::View;
         let bytes = self.structure();
-        // The same bytes had a view when they were mapped; nothing is found in others.
+        // These bytes had a view when they were mapped; other bytes contain nothing.
         let done = match self.kind {
             IndexKind::Exact => StaticSetView::from_bytes_unverified(bytes)
                 .is_ok_and(|view: StaticSetView<'_, u64>| view.contains_bulk_into(kmers, found).is_ok()),
@@ -153,7 +154,7 @@ impl Members {
         }
     }
 
-    /// Whether each k-mer is there; few enough that it stays on this thread. The slices have the same length.
+    /// Whether each k-mer is there, for numbers that are small enough for one thread. The slices have equal lengths.
     pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
         debug_assert_eq!(kmers.len(), found.len());
         let same_length = "slices of the same length";
@@ -167,7 +168,7 @@ impl Members {
         }
     }
 
-    /// All k-mers; `None` of a filter, which does not have them.
+    /// Returns all k-mers; `None` for a filter, which does not have them.
     pub(crate) fn kmers(&self) -> Option<Vec<u64>> {
         match self {
             Members::Lines(lines) => Some(lines.iter().collect()),
@@ -180,7 +181,7 @@ impl Members {
         }
     }
 
-    /// The filter of all k-mers, of an index that is one.
+    /// Returns the filter of all k-mers if the index is one.
     pub(crate) fn sequences(&self) -> Option<SequenceFilterView<'_>> {
         match self {
             Members::Sequences(filter) => Some(filter.view()),

@@ -1,4 +1,4 @@
-//! Indexes that are sequence filters: of all k-mers of sequences, not of minimizers.
+//! Indexes that are sequence filters: of all k-mers of sequences instead of minimizers.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use super::{Index, Indexing};
 use crate::roll::is_base;
 use crate::{BackendChoice, Error, K, Roll, Settings, Table, count_files};
 
-/// K-mers of which a sample is held, about.
+/// K-mers per sample, about.
 const SAMPLE: usize = 1 << 20;
-/// Where the hashes of a sample differ from those of filters.
+/// Seed that separates the hashes of a sample from those of filters.
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Letters of a batch of packed sequences, at least.
+/// Least number of letters per batch of packed sequences.
 const BATCH: usize = 1 << 24;
 
-/// How many different k-mers there are: counted up to [`SAMPLE`], and beyond that estimated from those whose hashes
-/// begin with as many zeros as it takes to have no more.
+/// Number of different k-mers: exact up to [`SAMPLE`]; beyond that, estimated from k-mers with hashes that begin
+/// with `n` zeros, for the least `n` with at most [`SAMPLE`] of them.
 #[derive(Default)]
 struct Distinct {
     zeros: u32,
     sample: HashSet<u64>,
 }
 
-/// What one thread gathers.
+/// Results of one thread.
 #[derive(Default)]
 struct Gathered {
     /// Sequences, in batches of some megabytes.
@@ -57,10 +57,10 @@ impl Distinct {
 }
 
 impl Indexing {
-    /// The sequence filter of files.
+    /// Builds the sequence filter of files.
     pub(super) fn run_sequences(&self, files: &[PathBuf]) -> Result<Index, Error> {
         let settings = |kmers| SequenceFilter::builder(kmers).k(self.k).bits_per_key(self.bits_per_kmer);
-        // Before anything is read.
+        // Checks the settings before anything is read.
         settings(1).layout()?;
         if let Some(path) = files.iter().find(|path| begins_as_index(path)) {
             return Err(Error::NotKmers { path: path.clone() });
@@ -88,7 +88,7 @@ impl Indexing {
         Ok(Index { k: self.k, w: 1, len, members: Members::Sequences(filter), front: None })
     }
 
-    /// Tables of the k-mers that are to be left out.
+    /// Builds tables of the k-mers that are to be left out.
     fn tables_left_out(&self, k: K) -> Result<Vec<Table>, Error> {
         let (tables, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
             self.without.iter().partition(|path| Table::is_in(path.as_path()));
@@ -109,7 +109,7 @@ impl Indexing {
 }
 
 impl Gathered {
-    /// Takes the k-mers of letters but those that are left out.
+    /// Adds the k-mers of letters, except those that are left out.
     fn take(&mut self, letters: &[u8], k: K, left_out: &[Table]) {
         if left_out.is_empty() {
             return self.take_all(letters, k);
@@ -146,7 +146,7 @@ impl Gathered {
     }
 }
 
-/// Whether a filter says that it has each k-mer, a number as minimizers are.
+/// Whether a filter claims each k-mer, given as by minimizers.
 pub(super) fn contains_into(filter: SequenceFilterView<'_>, kmers: &[u64], found: &mut [bool]) {
     let mut sequences = PackedSequences::new();
     kmers.iter().for_each(|&kmer| sequences.push_packed(&[kmer], filter.layout().k() as usize));

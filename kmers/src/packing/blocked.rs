@@ -1,7 +1,7 @@
-//! Blocked gzip, unpacked by several threads.
+//! Unpacking of blocked gzip by several threads.
 //!
-//! One thread reads members, which say their sizes, and hands out groups of them; others unpack groups; whoever reads
-//! takes them in their order.
+//! One thread reads members, which contain their sizes, and hands out groups of them. Other threads unpack the groups,
+//! and the reader takes these in order.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,26 +10,26 @@ use std::thread;
 
 use super::unpack::Members;
 
-/// Bytes of a group of members, about.
+/// Bytes per group of members, about.
 const GROUP: usize = 1 << 17;
-/// Groups on their way, per thread.
+/// Groups in flight per thread.
 const GROUPS_PER_THREAD: usize = 4;
-/// Bytes of a member's header up to where its size is, if the size is all that is added to it.
+/// Bytes of a member's header up to its size, if the size is the only extra field.
 const HEADER: usize = 18;
 
-/// Whether gzip that begins like this says the sizes of its members.
+/// Whether gzip with this begin contains the sizes of its members.
 pub(super) fn is_blocked(head: &[u8]) -> bool {
     head.len() >= HEADER && head[3] & 4 != 0 && head[10..16] == [6, 0, b'B', b'C', 2, 0]
 }
 
-/// The text of a group, and why there is no more of it.
+/// Text of a group, and the error that ended it.
 type Group = (Vec<u8>, Option<io::Error>);
 
-/// The text, in order.
+/// Text, in order.
 pub(super) struct Unpacked<'a> {
     input: Option<Box<dyn Read + Send + 'a>>,
     jobs: Option<SyncSender<(Vec<u8>, SyncSender<Group>)>>,
-    /// What is being unpacked, in order.
+    /// Groups in flight, in order.
     pending: std::collections::VecDeque<Receiver<Group>>,
     most: usize,
     current: Vec<u8>,
@@ -43,14 +43,14 @@ impl<'a> Unpacked<'a> {
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..threads {
             let receiver = receiver.clone();
-            // They end when nobody sends any more, and hold nothing but groups.
+            // These threads end when the sender is dropped, and hold only groups.
             thread::spawn(move || {
                 loop {
                     let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((packed, sender)) = job else { return };
                     let mut text = Vec::with_capacity(4 * packed.len());
                     let error = Members::new(&packed[..]).read_to_end(&mut text).err();
-                    // Where nobody waits for it any more, it is not needed.
+                    // If the receiver is gone, the text is not needed any more.
                     let _ = sender.send((text, error));
                 }
             });
@@ -66,7 +66,7 @@ impl<'a> Unpacked<'a> {
         }
     }
 
-    /// Hands out groups until enough are on their way.
+    /// Hands out groups until enough are in flight.
     fn hand_out(&mut self) {
         while self.pending.len() < self.most {
             let (Some(input), Some(jobs)) = (&mut self.input, &self.jobs) else { return };
@@ -89,7 +89,7 @@ impl<'a> Unpacked<'a> {
     }
 }
 
-/// Whole members, and whether the input has ended, or why it has before its end.
+/// Reads whole members. Returns them, and whether the input has ended, or the error that ended it early.
 fn read_group(input: &mut impl Read) -> (Vec<u8>, io::Result<bool>) {
     let mut group = Vec::with_capacity(GROUP + (1 << 16));
     while group.len() < GROUP {
@@ -101,7 +101,7 @@ fn read_group(input: &mut impl Read) -> (Vec<u8>, io::Result<bool>) {
         }
         let head = &group[begin..];
         if !is_blocked(head) {
-            // Members of another kind, or a member that is cut: one thread takes all that is left.
+            // Members of another kind, or a truncated member: one thread takes the whole rest.
             let rest = input.read_to_end(&mut group);
             return (group, rest.map(|_| true));
         }

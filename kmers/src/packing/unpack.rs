@@ -1,4 +1,4 @@
-//! The text of files that may be compressed.
+//! Text of files that may be compressed.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -8,21 +8,21 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::blocked;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const BUFFER: usize = 1 << 18;
-/// The largest window of Zstandard that is unpacked: 2 GiB, which `zstd --long=31` takes.
+/// Largest window of Zstandard that is unpacked: 2 GiB, as of `zstd --long=31`.
 const MOST_WINDOW: u64 = 1 << 31;
-/// Bytes that say what a file is, and whether gzip is blocked.
+/// Bytes that show the kind of a file, and whether gzip is blocked.
 const HEAD: u64 = 18;
 
 /// Text, unpacked as it is read.
 pub(crate) type Text<'a> = Box<dyn Read + Send + 'a>;
 
-/// The text of an input: gzip and Zstandard are known by their first bytes. Blocked gzip is unpacked by this many
-/// threads of its own, unless that is one.
+/// Returns the text of an input. Gzip and Zstandard are recognised by their first bytes. Blocked gzip is unpacked by
+/// `threads` further threads, unless that is one.
 pub(crate) fn unpacked<'a>(input: impl Read + Send + 'a, threads: usize) -> io::Result<Text<'a>> {
     let mut input = BufReader::with_capacity(BUFFER, input);
-    // One look is not enough: a pipe may give one byte at a time.
+    // One read is not enough: a pipe may give one byte at a time.
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head)?;
     let is_blocked = threads > 1 && blocked::is_blocked(&head);
@@ -39,7 +39,7 @@ pub(crate) fn unpacked<'a>(input: impl Read + Send + 'a, threads: usize) -> io::
 
 /// Members of gzip, one after the other. Zeros may follow the last one, as tapes and archives add them.
 pub(super) struct Members<R> {
-    /// The input between two members.
+    /// Input between two members.
     input: Option<R>,
     member: Option<GzDecoder<R>>,
     is_padding: bool,
@@ -80,7 +80,7 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// Zstandard's frames, one after the other.
+/// Frames of Zstandard, one after the other.
 struct Frames<R> {
     input: R,
     decoder: FrameDecoder,
@@ -94,7 +94,7 @@ impl<R: BufRead> Frames<R> {
         Frames { input, decoder, is_within: false }
     }
 
-    /// Begins the next frame, or skips one that is to be skipped; says whether there was one.
+    /// Begins the next frame, or skips a skippable one. Returns whether there was one.
     fn begin(&mut self) -> io::Result<bool> {
         if self.input.fill_buf()?.is_empty() {
             return Ok(false);

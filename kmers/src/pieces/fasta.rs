@@ -1,7 +1,7 @@
-//! The lines of FASTA that begin in a range of bytes.
+//! Lines of FASTA that begin in a range of bytes.
 //!
-//! Windows belong to the piece that has the line of their first base. So after its own lines a piece reads on, up to `k
-//! - 1` letters of the same sequence.
+//! Windows belong to the piece that contains the line of their first base. So after its own lines a piece reads
+//! on, up to `k - 1` letters of the same sequence.
 
 use std::io::{self, SeekFrom};
 use std::ops::Range;
@@ -13,10 +13,10 @@ use crate::K;
 use crate::reads::Seen;
 use crate::roll::is_white;
 
-/// Bytes read past a range: mostly all that is left of its last line.
+/// Bytes read past a range: in most cases the rest of its last line.
 const BEYOND: usize = 1 << 9;
 
-/// Where in the text the next byte stands.
+/// State of the parser at the next byte.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Before the first line of the piece, in a line of the piece before.
@@ -27,7 +27,9 @@ enum State {
     Letters,
     /// In the name of a record.
     Name,
-    /// After the lines of the piece; that many letters more, and whether a line begins.
+    /// In a comment, which begins with `;`; after the lines of the piece, with the number of letters still to be read.
+    Comment(Option<usize>),
+    /// After the lines of the piece: letters still to be read, and whether a line begins.
     Beyond(usize, bool),
 }
 
@@ -35,10 +37,10 @@ pub(super) struct Lines<'a> {
     input: Box<dyn Input + 'a>,
     overlap: usize,
     end: u64,
-    /// Letters that windows reach back to, then what was read.
+    /// Letters of windows that began before, then the bytes read.
     text: Vec<u8>,
     kept: usize,
-    /// The place in the file of the first byte that is not read yet.
+    /// Place in the file of the first byte that is not read yet.
     at: u64,
     state: State,
 }
@@ -52,17 +54,18 @@ impl<'a> Lines<'a> {
         Ok(Lines { input, overlap, end: range.end, text: Vec::new(), kept: 0, at, state })
     }
 
-    /// Reads a block more and visits what it has of sequences; says whether there may be more.
-    /// Letters of the piece's own lines are noted in `seen`.
+    /// Reads one more block and visits its parts of sequences. Returns whether there may be more. Adds the letters of
+    /// the piece's own lines to `seen`.
     pub(super) fn step(&mut self, visit: &mut impl FnMut(&[u8]), seen: &mut Seen) -> io::Result<bool> {
         let left = self.end.saturating_sub(self.at).min(BLOCK as u64) as usize;
         let block = BLOCK.min(left + BEYOND);
         self.text.resize(self.kept + block, 0);
         let read = fill(&mut *self.input, &mut self.text[self.kept..])?;
         self.text.truncate(self.kept + read);
-        let text = &self.text[..];
-        let place = |i: usize| self.at + (i - self.kept) as u64;
-        // The next byte, and where the sequence's letters begin.
+        let (at, kept) = (self.at, self.kept);
+        let text = &mut self.text[..];
+        let place = |i: usize| at + (i - kept) as u64;
+        // The next byte, and the begin of the sequence's letters.
         let (mut i, mut begin, mut state, mut is_done) = (self.kept, 0, self.state, read < block);
         while i < text.len() {
             let line = || memchr(b'\n', &text[i..]).map(|at| i + at + 1);
@@ -86,6 +89,17 @@ impl<'a> Lines<'a> {
                     }
                 }
                 State::Line if place(i) >= self.end => state = State::Beyond(self.overlap, true),
+                State::Line if text[i] == b';' => state = State::Comment(None),
+                State::Comment(beyond) => {
+                    let next = line();
+                    let end = next.unwrap_or(text.len());
+                    // White space within a sequence is skipped.
+                    text[i..end].fill(b' ');
+                    i = end;
+                    if next.is_some() {
+                        state = beyond.map_or(State::Line, |letters| State::Beyond(letters, true));
+                    }
+                }
                 State::Line => state = State::Letters,
                 State::Letters => {
                     let begin = i;
@@ -100,6 +114,10 @@ impl<'a> Lines<'a> {
                         visit(&text[begin..i]);
                         return Ok(false);
                     }
+                    if is_line && text[i] == b';' {
+                        state = State::Comment(Some(letters));
+                        continue;
+                    }
                     state = State::Beyond(letters - usize::from(!is_white(text[i])), text[i] == b'\n');
                     i += 1;
                 }
@@ -108,7 +126,7 @@ impl<'a> Lines<'a> {
         match state {
             State::Before => is_done |= place(text.len()) > self.end,
             State::Name => {}
-            State::Line | State::Letters | State::Beyond(..) => visit(&text[begin..]),
+            State::Line | State::Letters | State::Comment(_) | State::Beyond(..) => visit(&text[begin..]),
         }
         let kept = if matches!(state, State::Before | State::Name) { Vec::new() } else { self.last_letters(begin) };
         self.at += read as u64;
@@ -118,7 +136,7 @@ impl<'a> Lines<'a> {
         Ok(!is_done)
     }
 
-    /// The last letters from `begin` on that windows of the next block may begin with, the last one first.
+    /// Returns the last letters from `begin` on with which windows of the next block may begin, the last one first.
     fn last_letters(&self, begin: usize) -> Vec<u8> {
         let letters = self.text[begin..].iter().rev().copied().filter(|&letter| !is_white(letter));
         letters.take(self.overlap).collect()

@@ -1,4 +1,4 @@
-//! The records of FASTQ that begin in a range of bytes.
+//! Records of FASTQ that begin in a range of bytes.
 
 use std::io;
 use std::ops::Range;
@@ -30,7 +30,7 @@ impl<'a> Reads<'a> {
         Ok(Reads { input, text, at, end, len, batch: Batch::default() })
     }
 
-    /// Visits the sequences of about a block; says whether there may be more.
+    /// Visits the sequences of about a block. Returns whether there may be more.
     pub(super) fn step(&mut self, visit: &mut impl FnMut(&[u8]), seen: &mut Seen) -> Result<bool, Error> {
         if self.at >= self.end {
             return Ok(false);

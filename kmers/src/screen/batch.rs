@@ -1,4 +1,4 @@
-//! Batches of whole records, as they stand in their files, with their letters.
+//! Batches of whole records, as stored in their files, with their letters.
 
 use memchr::{memchr, memchr_iter};
 
@@ -6,21 +6,21 @@ use super::lines::{LineEnds, Portable};
 use crate::odd::{OddLetters, is_plain, tidy};
 use crate::roll::is_white;
 
-/// Where a record and its letters are.
+/// Places of a record and its letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
-    /// The bytes as they stand in the file, line end included.
+    /// Bytes of the record in the text, line end included.
     bytes: (usize, usize),
-    /// The letters: in the text, or in the joined lines.
+    /// Letters, in the text or in the joined lines.
     letters: (usize, usize),
     is_joined: bool,
 }
 
-/// Records to be decided: reads, or pairs of reads, whose mates stand one after the other.
+/// Records to be decided: reads, or pairs of reads with adjacent mates.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     text: Vec<u8>,
-    /// Letters of records that have several lines of them or white space among them, or U, without that.
+    /// Tidied letters of records that have several lines, white space or U.
     joined: Vec<u8>,
     records: Vec<Record>,
     is_paired: bool,
@@ -29,19 +29,19 @@ pub(crate) struct Batch {
     odd_of_last: OddLetters,
 }
 
-/// What stands in the text.
+/// Format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Fasta,
     Fastq,
 }
 
-/// Why a text is not sound.
+/// Fault of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Where the record begins.
+    /// Begin of the record.
     pub(crate) at: usize,
-    /// Which of its lines, from 0 on.
+    /// Line of the record, from 0 on.
     pub(crate) line: usize,
     pub(crate) what: What,
 }
@@ -55,10 +55,10 @@ pub(crate) enum What {
 }
 
 impl Format {
-    /// By the first byte of a text.
+    /// Returns the format for the first byte of a text.
     pub(crate) fn of(first: u8) -> Option<Format> {
         match first {
-            b'>' => Some(Format::Fasta),
+            b'>' | b';' => Some(Format::Fasta),
             b'@' => Some(Format::Fastq),
             _ => None,
         }
@@ -66,7 +66,7 @@ impl Format {
 }
 
 impl Batch {
-    /// No records yet, in memory that may have been used before; the text stays what it was, to be written over.
+    /// Removes all records and keeps the memory. The text stays, to be overwritten.
     pub(crate) fn clear(&mut self, is_paired: bool) {
         self.joined.clear();
         self.records.clear();
@@ -74,12 +74,13 @@ impl Batch {
         self.odd = OddLetters::default();
     }
 
-    /// Letters of all records that are no A, C, G, T.
+    /// Returns the numbers of odd letters in all records.
     pub(crate) fn odd_letters(&self) -> OddLetters {
         self.odd
     }
 
-    /// Appends a record; its letters are those of the text, or others in `joined` if they are not only A, C, G, T.
+    /// Appends a record. Its letters are those of the text, or tidied ones in `joined` if there are others than A, C,
+    /// G, T.
     #[inline(always)]
     fn push(&mut self, mut record: Record) {
         self.odd_of_last = OddLetters::default();
@@ -108,7 +109,7 @@ impl Batch {
         }
     }
 
-    /// The text, to be filled before it is parsed.
+    /// Borrows the text, to be filled before it is parsed.
     pub(crate) fn text_mut(&mut self) -> &mut Vec<u8> {
         &mut self.text
     }
@@ -117,54 +118,54 @@ impl Batch {
         &self.text
     }
 
-    /// Takes the text, and puts another one into its place, whatever it has; what is left are places and lengths.
+    /// Takes the text and leaves `other` in its place. Places and lengths stay, letters do not.
     pub(crate) fn replace_text(&mut self, other: Vec<u8>) -> Vec<u8> {
         std::mem::replace(&mut self.text, other)
     }
 
-    /// Records.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// What is decided at a time: reads, or pairs of them.
+    /// Returns the number of units, which are decided one by one: reads, or pairs of reads.
     pub(crate) fn units(&self) -> usize {
         self.records.len() / self.mates()
     }
 
-    /// Records per unit: 1, or 2 mates.
+    /// Returns the records per unit: 1, or 2 mates.
     pub(crate) fn mates(&self) -> usize {
         if self.is_paired { 2 } else { 1 }
     }
 
-    /// The letters of a record, without line ends.
+    /// Returns the letters of a record, without line ends.
     #[inline]
     pub(crate) fn letters(&self, record: usize) -> &[u8] {
         let Record { letters: (begin, end), is_joined, .. } = self.records[record];
         if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] }
     }
 
-    /// How many letters a record has; known without the text, too.
+    /// Returns the number of letters of a record; also without the text.
     #[inline]
     pub(crate) fn letters_len(&self, record: usize) -> usize {
         let Record { letters: (begin, end), .. } = self.records[record];
         end - begin
     }
 
-    /// The letters of each record of a unit.
+    /// Returns the letters of each record of a unit.
     #[inline]
     pub(crate) fn letters_of_unit(&self, unit: usize) -> impl Iterator<Item = &[u8]> {
         let mates = self.mates();
         (unit * mates..(unit + 1) * mates).map(|record| self.letters(record))
     }
 
-    /// Where the bytes of a record are in the text; its line end is missing at most at the end of the text.
+    /// Returns the range of a record in the text. Only at the end of the text its line end may be missing.
     #[inline]
     pub(crate) fn bytes(&self, record: usize) -> (usize, usize) {
         self.records[record].bytes
     }
 
-    /// Whether the text is nothing but the records, one after the other, each with its line end.
+    /// Whether the text consists of the records, one after the other, each with its line end.
     pub(crate) fn is_in_order(&self) -> bool {
         let ends = self.records.first().zip(self.records.last());
         ends.is_some_and(|(first, last)| first.bytes.0 == 0 && last.bytes.1 == self.text.len())
@@ -172,14 +173,14 @@ impl Batch {
             && self.records.is_sorted_by(|one, other| one.bytes.1 == other.bytes.0)
     }
 
-    /// The name of a record: its first line up to the first blank, without the mark.
+    /// Returns the name of a record: its first line up to the first blank, without the mark.
     pub(crate) fn name(&self, record: usize) -> &[u8] {
         let (begin, end) = self.records[record].bytes;
         name_of(&self.text[begin..end])
     }
 
-    /// Appends the records that begin at `at` to those of the batch, `most` of them, and says where the first one
-    /// begins that is not whole. At the end of a file the last one needs no line end.
+    /// Appends the records that begin at `at`, at most `most`. Returns the begin of the first record that is not whole.
+    /// At the end of a file the last record needs no line end.
     pub(crate) fn parse(&mut self, format: Format, at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
         match format {
             Format::Fasta => self.parse_fasta(at, is_end, most),
@@ -188,6 +189,14 @@ impl Batch {
     }
 
     fn parse_fasta(&mut self, mut at: usize, is_end: bool, most: usize) -> Result<usize, Fault> {
+        // Comments before the first record.
+        while self.text.get(at) == Some(&b';') {
+            match memchr(b'\n', &self.text[at..]) {
+                Some(len) => at += len + 1,
+                None if is_end => at = self.text.len(),
+                None => return Ok(at),
+            }
+        }
         for _ in 0..most {
             let Some(record) = fasta(&self.text, at, is_end, &mut self.joined)? else { break };
             at = record.bytes.1;
@@ -217,11 +226,11 @@ impl Batch {
                 batch.parse_fastq_by(lines, at, is_end, most)
             }
             if let Some(lines) = Avx512::detect() {
-                // SAFETY: `lines` exists only where the processor has the instructions.
+                // SAFETY: a value of `Avx512` exists only if the processor has the instructions.
                 return unsafe { by_avx512(self, lines, (at, is_end, most)) };
             }
             if let Some(lines) = Avx2::detect() {
-                // SAFETY: as above.
+                // SAFETY: a value of `Avx2` exists only if the processor has the instructions.
                 return unsafe { by_avx2(self, lines, (at, is_end, most)) };
             }
         }
@@ -253,18 +262,18 @@ impl Batch {
         Ok(at)
     }
 
-    /// Takes the last record away, and says where it began.
+    /// Removes the last record. Returns its begin.
     pub(crate) fn pop(&mut self) -> usize {
         self.odd -= std::mem::take(&mut self.odd_of_last);
         self.records.pop().map_or(0, |record| record.bytes.0)
     }
 
-    /// Appends the records of another batch after each of this one's: pairs of what were single records, as many here
-    /// as there.
+    /// Inserts the records of another batch, equally many, after those of this one, so that single records become
+    /// pairs.
     pub(crate) fn pair_with(&mut self, other: &Batch) {
         debug_assert_eq!(self.records.len(), other.records.len());
         if !self.text.ends_with(b"\n") {
-            // The last record of a file.
+            // The last record of a file may lack its line end.
             self.text.push(b'\n');
             if let Some(last) = self.records.last_mut() {
                 last.bytes.1 += 1;
@@ -285,14 +294,14 @@ impl Batch {
     }
 }
 
-/// The name in the first line of a record.
+/// Returns the name in the first line of a record.
 pub(crate) fn name_of(record: &[u8]) -> &[u8] {
     let line = record.split(|&byte| byte == b'\n' || byte == b'\r').next().unwrap_or_default();
     let name = line.get(1..).unwrap_or_default();
     name.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default()
 }
 
-/// The end of a line, without white space.
+/// Returns the end of a line without white space.
 #[inline(always)]
 fn without_white(text: &[u8], begin: usize, mut end: usize) -> usize {
     while end > begin && is_white(text[end - 1]) {
@@ -301,14 +310,14 @@ fn without_white(text: &[u8], begin: usize, mut end: usize) -> usize {
     end
 }
 
-/// Where the lines of a record of FASTQ end, from its begin on. The next record mostly has the same lengths, which is
-/// seen without looking for the end of one line after the other.
+/// Places of the line ends in a record of FASTQ, relative to its begin. The next record has equal lengths in most
+/// cases, which is checked without searching one line end after the other.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shape {
     name: usize,
     letters: usize,
     separator: usize,
-    /// Bytes of the record; 0 for a record that others are not compared with, as one with white space at line ends.
+    /// Bytes of the record; 0 for a record with white space at line ends, with which others are not compared.
     len: usize,
 }
 
@@ -328,14 +337,14 @@ impl Shape {
             && lines.count(record) == 4
     }
 
-    /// The record of this shape that begins there.
+    /// Returns the record of this shape that begins at `at`.
     #[inline(always)]
     fn at(self, at: usize) -> Record {
         Record { bytes: (at, at + self.len), letters: (at + self.name + 1, at + self.letters), is_joined: false }
     }
 }
 
-/// What a record is whose text ends within its line `line`: a fault at the end of a file.
+/// Returns the result for a record that the text ends within line `line`: a fault at the end of a file, else no record.
 #[cold]
 fn cut(at: usize, line: usize, is_end: bool) -> Result<Option<(Record, Shape)>, Fault> {
     if is_end { Err(Fault { at, line, what: What::End }) } else { Ok(None) }
@@ -397,12 +406,12 @@ fn fasta(text: &[u8], at: usize, is_end: bool, joined: &mut Vec<u8>) -> Result<O
     let name = memchr(b'\n', &text[at..end]).map_or(end, |len| at + len + 1);
     let line = memchr(b'\n', &text[name..end]).map_or(end, |len| name + len);
     let rest = &text[line..end];
-    if rest.iter().all(|&byte| is_white(byte)) {
+    if rest.iter().all(|&byte| is_white(byte)) && text.get(name) != Some(&b';') {
         let letters = (name, without_white(text, name, line));
         return Ok(Some(Record { bytes: (at, end), letters, is_joined: false }));
     }
     let begin = joined.len();
-    let lines = text[name..end].split(|&byte| byte == b'\n');
+    let lines = text[name..end].split(|&byte| byte == b'\n').filter(|line| line.first() != Some(&b';'));
     lines.for_each(|line| joined.extend_from_slice(&line[..without_white(line, 0, line.len())]));
     Ok(Some(Record { bytes: (at, end), letters: (begin, joined.len()), is_joined: true }))
 }
@@ -416,7 +425,7 @@ mod tests {
         batch.text_mut().extend_from_slice(text);
         let found = batch.parse(format, 0, is_end, usize::MAX);
         if format == Format::Fastq {
-            // On any processor.
+            // Any processor must find equal records.
             let mut portable = Batch { text: text.to_vec(), ..Batch::default() };
             assert_eq!(portable.parse_fastq_by(Portable, 0, is_end, usize::MAX), found);
             assert_eq!(portable.records, batch.records);
@@ -440,7 +449,7 @@ mod tests {
             let (records, _) = parsed(Format::Fastq, &[&text[..], end].concat(), true).unwrap();
             assert_eq!(records, all);
         }
-        // Cut anywhere: the records before the cut, and never an error unless it is the end.
+        // Cut anywhere, the text gives the records before the cut, and an error only at its end.
         for len in 1..text.len() {
             let (records, end) = parsed(Format::Fastq, &text[..len], false).unwrap();
             assert!(end <= len && all.starts_with(&records), "{len}");
@@ -448,7 +457,7 @@ mod tests {
         }
     }
 
-    /// Records of the shape of the one before, and others that differ from it in one place.
+    /// Checks records of the shape of the one before, and others that differ from it in one place.
     #[test]
     fn shapes_are_compared_whole() {
         let one = "@name\nACGTACGT\n+\nIIIIIIII\n";
@@ -459,7 +468,7 @@ mod tests {
             one.replace("T\n", "\r\n").replace("I\n", "\r\n"),
             one.replace("IIII\n", "@@+@\n"),
             "@a\nA\n+\nI\n@b\n\n+\n\n@cdef\nA\n+\nI\n".to_owned(),
-            // As long as one, with line ends in the right places and more.
+            // Equal length, with line ends at the right places and more of them.
             "@na\nA\n+\nI\n@b\nA\n+\nI\n@x\n\n+\n\n".to_owned(),
         ];
         for other in &others {

@@ -20,8 +20,8 @@ use crate::{BackendChoice, Error, Index, Table};
 const LEAST_FOR_DEVICE: u64 = 1 << 30;
 
 impl<'a> Screening<'a> {
-    /// Whether [`BackendChoice::Auto`] looks for a GPU for an index of `index_bytes` bytes. A caller that opens a device
-    /// while the index is still being read saves the time of opening it later.
+    /// Whether [`BackendChoice::Auto`] looks for a GPU for an index of `index_bytes` bytes. A caller that opens a
+    /// device while the index is still being read saves the time of opening it later.
     pub fn pays_on_device(index_bytes: u64, files: &[PathBuf]) -> bool {
         let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
         bytes_of(&texts).is_some_and(|bytes| bytes >= LEAST_FOR_DEVICE.max(index_bytes))

@@ -1,55 +1,55 @@
-//! Who decides which reads match: the one place where a rule, and what is looked up, become decisions.
+//! Interface between threads and the ways to decide reads: rules and lookups become decisions only behind it.
 //!
-//! A [`Decider`] is shared by all threads; each of them has a [`Worker`], with buffers of its own, to which it gives
-//! one batch after another. So two threads keep a device busy with one batch while another is on its way.
+//! All threads share a [`Decider`]. Each has its own [`Worker`] with buffers, to which it gives one batch after
+//! another. So two threads keep a device busy with one batch while another is in transfer.
 
 use super::batch::Batch;
 use crate::Error;
 
-/// What came of a read, or of a pair of reads.
+/// Decision on a read, or on a pair of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) matches: bool,
-    /// Different minimizers that the index has, or windows that the table has; unless counts are asked for, it may be
-    /// fewer of them.
+    /// Different minimizers in the index, or windows in the table. Unless counts are requested, it may be fewer of
+    /// them.
     pub(crate) hits: u64,
-    /// All different minimizers, or windows; unless counts are asked for, equal ones may count more than once.
+    /// All different minimizers, or windows. Unless counts are requested, equal ones may count more than once.
     pub(crate) total: u64,
 }
 
-/// Decides by a rule, for several threads.
+/// Way to decide reads by a rule, shared by threads.
 pub(crate) trait Decider: Sync {
-    /// Batches that a worker may hold back before it hands over the first of them.
+    /// Returns the number of batches that a worker may hold back before it hands over the first of them.
     fn most_held(&self) -> usize {
         0
     }
 
-    /// What one thread decides with. Unless `keeps_text`, batches that are handed over need not have their text.
+    /// Creates the worker of one thread. Unless `keeps_text`, the worker may hand over batches without their text.
     ///
     /// # Errors
-    /// If there is no memory for it, or no device.
+    /// Errors of missing memory, or of the device.
     fn worker(&self, keeps_text: bool) -> Result<Box<dyn Worker + '_>, Error>;
 }
 
-/// What is done with a batch, of that number, that has been decided: one decision per [unit](Batch::units).
+/// Receiver of a decided batch with its number: one decision per [unit](Batch::units).
 pub(crate) type Done<'d> = dyn FnMut(u64, &mut Batch, &[Decision]) -> Result<(), Failure> + 'd;
 
-/// Which batch failed, and why.
+/// Number of a batch that failed, and its error.
 pub(crate) type Failure = (u64, Error);
 
 /// Decides batches, one after another, on one thread.
 pub(crate) trait Worker {
-    /// A batch to be filled, in memory that may have been used before.
+    /// Returns a batch to be filled, with reused memory if possible.
     fn empty(&mut self) -> Batch;
 
-    /// Takes the batch with this number, and hands over those that are decided by now, this one or earlier ones, in the
-    /// order in which they came.
+    /// Takes the batch with this number, and hands over the batches that are decided by now, in the order of their
+    /// arrival.
     ///
     /// # Errors
     /// Errors of the device, and those of `done`.
     fn decide(&mut self, number: u64, batch: Batch, done: &mut Done<'_>) -> Result<(), Failure>;
 
-    /// Hands over what it still has.
+    /// Hands over the remaining batches.
     ///
     /// # Errors
     /// The errors of [`decide`](Worker::decide).
@@ -58,13 +58,13 @@ pub(crate) trait Worker {
     }
 }
 
-/// A way to decide a batch at once.
+/// Way to decide a batch at once.
 pub(crate) trait AtOnce {
     /// Puts one decision per [unit](Batch::units) into `decisions`, which is empty.
     fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>);
 }
 
-/// A worker that holds nothing back.
+/// Worker that holds nothing back.
 pub(crate) struct Immediate<D> {
     by: D,
     spare: Batch,

@@ -1,8 +1,8 @@
-//! Decisions by a GPU: the host's threads parse and pack, each with a stream of its own, and get decisions back.
+//! Decisions on a GPU: host threads parse and pack, each with its own stream, and get decisions back.
 //!
-//! A batch of text is as large as a core's cache, so that reading, parsing and packing it takes its bytes from memory
-//! once. Several of them go to the device together, in 3 bits per base, and while it decides them the thread packs the
-//! next ones. Minimizers, lookups, the counting of different ones and the rule are kernels
+//! A batch of text fits into a core's cache, so that reading, parsing and packing load its bytes from memory once.
+//! Several batches go to the device together, in 3 bits per base, and the thread packs the next ones while the device
+//! decides. Finding minimizers, lookups, counting different ones and the rule are kernels
 //! ([`warpset_sequence::gpu::Screener`]).
 
 use warpset_fuse::gpu::{BinaryFuse16, BinaryFuse32};
@@ -18,12 +18,12 @@ use super::rule::Rule;
 use crate::index::Members;
 use crate::{Error, Index, IndexKind};
 
-/// Words of packed bases, 32 positions each, that are sent to the device together: enough to be worth its launches.
+/// Words of packed bases, 32 positions each, per launch: enough to hide its latency.
 const ENOUGH: usize = if cfg!(test) { 1 << 7 } else { 1 << 17 };
-/// Batches that are sent together, at most: where there are few bases in much text.
+/// Most batches per launch, for text with few bases.
 const MOST_TOGETHER: usize = 16;
 
-/// Decides by the minimizers of an index in device memory.
+/// Decider by the minimizers of an index in device memory.
 pub(crate) struct OnDevice<'a> {
     index: &'a Index,
     device: Device,
@@ -33,7 +33,7 @@ pub(crate) struct OnDevice<'a> {
     counts: bool,
 }
 
-/// An index in device memory.
+/// Index in device memory.
 enum There {
     Static(StaticSet<u64>),
     Fuse16(BinaryFuse16),
@@ -111,16 +111,16 @@ impl Decider for OnDevice<'_> {
     }
 }
 
-/// Packs some batches while the device decides those before, on a stream of its own.
+/// Worker that packs some batches while the device decides those before, on its own stream.
 struct Together<'a> {
     by: &'a OnDevice<'a>,
     keeps_text: bool,
     packed: Packed,
     starts: Vec<u32>,
-    /// What has been packed.
+    /// Batches that are packed.
     packing: Vec<(u64, Batch)>,
     screener: Screener,
-    /// What is on the device.
+    /// Batches on the device.
     deciding: Vec<(u64, Batch)>,
     spare: Vec<Batch>,
     decisions: Vec<Decision>,
@@ -160,7 +160,7 @@ impl Worker for Together<'_> {
 }
 
 impl Together<'_> {
-    /// Sends what is packed to the device, which has nothing to do.
+    /// Sends the packed batches to the device, which is idle.
     fn send(&mut self) -> Result<(), Failure> {
         let Together { by, packed, starts, screener, .. } = self;
         let output = match by.counts {
@@ -182,7 +182,7 @@ impl Together<'_> {
         sent.map_err(|error| self.failed(error))
     }
 
-    /// Waits for the device, and hands over what it has decided.
+    /// Waits for the device, and hands over the batches that it has decided.
     fn hand_over(&mut self, done: &mut Done<'_>) -> Result<(), Failure> {
         let Together { by, screener, decisions, .. } = self;
         let answers = match &by.there {
@@ -215,7 +215,7 @@ impl Together<'_> {
         Ok(())
     }
 
-    /// The error of the batches that are on the device.
+    /// Returns the failure of the batches on the device.
     fn failed(&self, error: warpset_sequence::Error) -> Failure {
         (self.deciding.first().map_or(u64::MAX, |(number, _)| *number), error.into())
     }
@@ -243,7 +243,8 @@ mod tests {
         (0..len).map(|_| b"ACGT"[next(4) as usize]).collect()
     }
 
-    /// Reads of two genomes with errors and letters that are no bases, short ones, and of few different bases.
+    /// Generates reads of two genomes with errors and letters that are no bases, short ones, and some of few different
+    /// bases.
     fn reads(genomes: [&[u8]; 2], seed: u64, count: usize) -> Vec<u8> {
         let mut next = random(seed);
         let mut text = Vec::new();
@@ -269,7 +270,7 @@ mod tests {
         text
     }
 
-    /// What a screening writes: reads that match, that do not, and counts where asked for.
+    /// Returns the outputs of a screening: reads that match, reads that do not, and counts if requested.
     fn written(screening: Screening<'_>, folder: &Path, files: &[PathBuf], counts: bool) -> Vec<Vec<u8>> {
         let outputs = ["matched.fq", "unmatched.fq", "counts.txt"].map(|name| folder.join(name));
         let mut screening = screening.matched(&outputs[0]).unmatched(&outputs[1]);
@@ -293,7 +294,7 @@ mod tests {
         for kind in [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32] {
             let index = Indexing::new(31, 15).unwrap().kind(kind).run(std::slice::from_ref(&host)).unwrap();
             index.save(&saved).unwrap();
-            // SAFETY: nothing else knows the file.
+            // SAFETY: only this test accesses the file.
             let mapped = unsafe { Index::map(&saved).unwrap() };
             for device in devices(11) {
                 for (index, rule, prefix, pairing, counts) in [
@@ -312,8 +313,8 @@ mod tests {
         }
     }
 
-    /// Forms of files: FASTA in lines, line ends of two letters, lower case, empty reads, a last record without a line
-    /// end; and no output, for which no text is kept.
+    /// Checks all forms of files: FASTA in lines, CRLF, lower case, empty reads, a last record without a line end; and
+    /// calls without outputs, for which no text is kept.
     #[test]
     fn files_of_any_form_and_no_output() {
         let folder = tempfile::tempdir().unwrap();
@@ -347,7 +348,7 @@ mod tests {
         }
     }
 
-    /// An index of Deacon goes to a device too.
+    /// Checks that an index of Deacon is decided on a device too.
     #[test]
     fn indexes_of_deacon() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,24 +1,24 @@
-//! Ends of lines, 64 or 32 bytes at a time.
+//! Search for line ends, 64 or 32 bytes at a time.
 //!
-//! Lines of reads are short, so a call per line costs as much as the search. These searches are inlined into the loop
-//! over records, which is compiled for the instructions that the processor has: methods of a value that exists only
-//! there, no closures, which would be compiled without those instructions.
+//! Lines of reads are short, so a call per line would cost as much as the search. These searches are inlined into the
+//! loop over records, which is compiled for the instructions of the processor. They are methods of a value that exists
+//! only with these instructions; closures would be compiled without them.
 
 use memchr::memchr;
 
-/// A way to find the ends of lines.
+/// Search for line ends.
 pub(super) trait LineEnds: Copy {
     /// Whether counting line ends is faster than finding them one after the other.
     const COUNTS: bool;
 
-    /// The first line end at `at` or after it.
+    /// Returns the first line end at `at` or after it.
     fn next(self, text: &[u8], at: usize) -> Option<usize>;
 
-    /// How many line ends there are. No step waits for the one before, as the next line does for the end of the last.
+    /// Counts line ends. No step depends on the one before, unlike a search for the next line end.
     fn count(self, text: &[u8]) -> u32;
 }
 
-/// For any processor.
+/// Search for any processor.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 
@@ -46,11 +46,11 @@ pub(super) mod x86 {
 
     use super::{LineEnds, Portable};
 
-    /// Exists only where the processor has AVX2.
+    /// Search by AVX2; a value exists only if the processor has it.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Avx2(());
 
-    /// Exists only where the processor has AVX-512 with instructions on bytes.
+    /// Search by AVX-512 with instructions on bytes; a value exists only if the processor has them.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Avx512(());
 
@@ -75,10 +75,10 @@ pub(super) mod x86 {
     }
 
     impl Avx2 {
-        /// A bit for each of 32 bytes that ends a line.
+        /// Returns one bit per byte, set if it ends a line.
         #[inline(always)]
         fn ends(self, block: &[u8; 32]) -> u32 {
-            // SAFETY: 32 bytes; `self` exists only where the processor has the instructions.
+            // SAFETY: `block` is an array of 32 bytes; `self` exists only if the processor has the instructions.
             unsafe {
                 let block = _mm256_loadu_si256(block.as_ptr().cast());
                 _mm256_movemask_epi8(_mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\n' as i8))) as u32
@@ -87,12 +87,13 @@ pub(super) mod x86 {
     }
 
     impl Avx512 {
-        /// A bit for each of the first 64 bytes from `at` on that ends a line; none past the end, where `at` is not.
+        /// Returns one bit for each of the 64 bytes from `at` on, set if it ends a line; bytes past the end have none.
+        /// `at` is below the length.
         #[inline(always)]
         fn ends(self, text: &[u8], at: usize) -> u64 {
             let left = text.len() - at;
             let there = if left < 64 { !(!0 << left) } else { !0u64 };
-            // SAFETY: no byte past the end is read; `self` exists only where the processor has the instructions.
+            // SAFETY: the mask leaves out bytes past the end; `self` exists only if the processor has the instructions.
             unsafe {
                 let block = _mm512_maskz_loadu_epi8(there, text.as_ptr().add(at).cast());
                 _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\n' as i8))

@@ -1,11 +1,12 @@
-//! Decisions by minimizers, of which an index has some.
+//! Decisions by the minimizers of an index, on the CPU.
 //!
-//! All minimizers of a batch are found first. Then those of all reads are looked up in rounds: the first few of each
-//! read, then more and more of reads that are not decided. So reads that match cost a few lookups, and each round has
-//! enough of them to hide the time that memory takes.
+//! All minimizers of a batch are found first. Then they are looked up in rounds: the first few of each read, then more
+//! and more of the reads that are not decided. So reads that match cost a few lookups, and each round has enough
+//! lookups to hide the latency of memory.
 //!
-//! Long reads are looked at by their beginning first. A read has no more minimizers than windows: hits that would
-//! suffice if each window had one suffice in any case. Only reads without that many hits are looked at to their end.
+//! For long reads only the beginning is processed at first. A read has at most one minimizer per window, so hits that
+//! would suffice with one minimizer per window suffice in any case. Only reads with fewer hits are processed to their
+//! end.
 
 use warpset_sequence::Minimizers;
 
@@ -14,36 +15,36 @@ use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
 use crate::{Error, Index};
 
-/// Minimizers that are looked up together.
+/// Minimizers per lookup call.
 const LOOKUPS: usize = 1 << 12;
-/// Lookups of a read in the first round, at least, and how many times as many there are in each further one.
+/// Least lookups per read in the first round, and their growth per further round.
 const FIRST: usize = 2;
 const MORE: usize = 8;
-/// Hits up to which a new one is compared with all others.
+/// Number of hits up to which a new one is compared with all others.
 const FEW: u64 = 64;
 
-/// Decides by the minimizers of an index.
+/// Decider by the minimizers of an index.
 pub(crate) struct ByMinimizers<'a> {
     pub(crate) index: &'a Index,
     pub(crate) rule: Rule,
-    /// Bases of each read that are looked at.
+    /// Number of bases of each read to look at.
     pub(crate) prefix: usize,
-    /// Whether hits and minimizers are to be counted to the last.
+    /// Whether hits and minimizers are counted completely.
     pub(crate) counts: bool,
 }
 
-/// A read, or a pair, that is being decided.
+/// Read, or pair of reads, that is being decided.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
-    /// Its minimizers. The first `hits` of them are those that the index has, different ones if they are few.
+    /// Range of its minimizers. The first `hits` of them are in the index; while they are few, they are different.
     begin: usize,
     end: usize,
-    /// Where those begin that have not been looked up.
+    /// Begin of the minimizers that have not been looked up.
     at: usize,
     hits: u64,
-    /// Hits that are enough, whatever number of its minimizers are equal.
+    /// Hits that suffice even if none of its minimizers are equal.
     needed: u64,
-    /// Letters of its first read whose minimizers these are; 0 if they are all that it has.
+    /// Letters of its first read that these minimizers are of; 0 if they are all of its minimizers.
     part: usize,
 }
 
@@ -51,10 +52,10 @@ struct Finder<'a> {
     by: &'a ByMinimizers<'a>,
     minimizers: Minimizers,
     kmers: Vec<u64>,
-    /// Where the minimizers of each sequence end.
+    /// End of the minimizers of each sequence.
     ends: Vec<usize>,
     units: Vec<Unit>,
-    /// Units that are not decided, and how many of their minimizers are looked up in this round.
+    /// Undecided units, with the number of their minimizers in this round.
     open: Vec<(usize, usize)>,
     asked: Vec<u64>,
     found: Vec<bool>,
@@ -88,7 +89,7 @@ impl AtOnce for Finder<'_> {
         for unit in &self.units {
             let mut total = (unit.end - unit.begin) as u64;
             if unit.part > 0 {
-                // Decided by its beginning: it matches, whatever the rest has.
+                // Decided by its beginning: it matches, whatever follows.
                 decisions.push(Decision { matches: true, hits: unit.hits, total });
                 continue;
             }
@@ -127,15 +128,15 @@ impl Finder<'_> {
             let total = if part > 0 { windows } else { (end - begin) as u64 };
             let needed = if self.by.counts { u64::MAX } else { self.by.rule.needed(total) };
             self.units.push(Unit { begin, end, at: begin, hits: 0, needed, part });
-            // Fewer minimizers than hits that it needs: it cannot match.
+            // With fewer minimizers than the hits it needs, a unit cannot match.
             if begin < end && (self.by.counts || (end - begin) as u64 >= self.by.rule.hits()) {
                 self.open.push((unit, 0));
             }
         }
     }
 
-    /// The letters of a unit's first read from whose minimizers it may be decided, 0 if all are wanted; and its
-    /// windows.
+    /// Returns the letters of the first read of a unit whose minimizers may decide it, 0 if all are needed; and the
+    /// windows of the unit.
     fn beginning(&self, batch: &Batch, unit: usize) -> (usize, u64) {
         let scheme = self.minimizers.scheme();
         let window = scheme.window() as usize;
@@ -151,7 +152,7 @@ impl Finder<'_> {
         (if is_worth_it { part } else { 0 }, windows)
     }
 
-    /// Finds the other minimizers of units that their beginnings did not decide; says whether there are such units.
+    /// Finds the other minimizers of units that their beginnings did not decide. Returns whether there are such units.
     fn find_rest(&mut self, batch: &Batch) -> bool {
         let overlap = self.minimizers.scheme().window() as usize - 1;
         let (mut texts, mut of_units): (Vec<&[u8]>, _) = (Vec::new(), Vec::new());
@@ -184,7 +185,7 @@ impl Finder<'_> {
         !self.open.is_empty()
     }
 
-    /// Looks up minimizers in rounds, until all units are decided, or all of their minimizers have been looked up.
+    /// Looks up minimizers in rounds, until all units are decided or all of their minimizers have been looked up.
     fn look_up(&mut self) {
         let mut round = 0;
         while !self.open.is_empty() {
@@ -194,14 +195,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Looks up the next minimizers of all units that are not decided.
+    /// Looks up the next minimizers of all undecided units.
     fn ask(&mut self, round: u32) {
         self.asked.clear();
         for (unit, asked) in &mut self.open {
             let unit = &self.units[*unit];
             let first = FIRST.max((unit.needed - unit.hits).saturating_mul(5).min(1 << 20) as usize / 4);
             let rest = unit.end - unit.at;
-            // If there are no more hits among these, the last ones are not enough, and need not be looked up.
+            // Without another hit among these, the last ones cannot suffice, and need not be looked up.
             let spared = (unit.part == 0 && !self.by.counts).then(|| self.by.rule.hits().saturating_sub(unit.hits + 1));
             let worth = rest.saturating_sub(spared.map_or(0, |spared| usize::try_from(spared).unwrap_or(usize::MAX)));
             *asked = first.saturating_mul(MORE.saturating_pow(round)).min(worth.max(1)).min(rest);
@@ -213,7 +214,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Counts what was found, and keeps the units that are still not decided.
+    /// Counts the hits, and keeps the units that are still undecided.
     fn take(&mut self) {
         let mut begin = 0;
         let Finder { by, units, kmers, found, open, .. } = self;
@@ -221,12 +222,12 @@ impl Finder<'_> {
             let unit = &mut units[unit];
             let found = &found[begin..begin + asked];
             begin += asked;
-            // Most reads that do not match have no hit at all, which is seen many answers at a time.
+            // Most reads that do not match have no hit at all, which is checked for many answers at a time.
             let hits = if found.contains(&true) { found } else { &[] };
             for (i, _) in hits.iter().enumerate().filter(|(_, found)| **found) {
                 let (at, hits) = (unit.at + i, unit.begin + unit.hits as usize);
                 if unit.needed > FEW || !kmers[unit.begin..hits].contains(&kmers[at]) {
-                    // What is there has been looked up, and is none of the hits.
+                    // The k-mer at this place has been looked up, and is no hit.
                     kmers.swap(hits, at);
                     unit.hits += 1;
                     if unit.hits >= unit.needed && unit.needed <= FEW {
@@ -239,14 +240,14 @@ impl Finder<'_> {
             if unit.needed > FEW && (is_last || unit.hits >= unit.needed) {
                 unit.hits = different_first(&mut kmers[unit.begin..unit.begin + unit.hits as usize]);
             }
-            // After the beginning of a read, its rest is not known.
+            // After its beginning only, the rest of a read may still have hits.
             let may_match = by.counts || unit.part > 0 || unit.hits + (unit.end - unit.at) as u64 >= by.rule.hits();
             !is_last && unit.hits < unit.needed && may_match
         });
     }
 }
 
-/// Puts one of each kind first, and says how many kinds there are; all stay.
+/// Moves one k-mer of each kind to the front, and returns their number; all k-mers stay.
 fn different_first(kmers: &mut [u64]) -> u64 {
     kmers.sort_unstable();
     let mut kinds = 0;
@@ -259,7 +260,7 @@ fn different_first(kmers: &mut [u64]) -> u64 {
     kinds as u64
 }
 
-/// How many different ones there are.
+/// Counts different k-mers.
 fn distinct(kmers: &[u64], scratch: &mut Vec<u64>) -> u64 {
     scratch.clear();
     scratch.extend_from_slice(kmers);

@@ -1,13 +1,13 @@
-//! When a read matches.
+//! Rule by which reads match.
 
 use warpset_core::minimizer::needed_hits;
 
 use crate::Error;
 
-/// When a read, or a pair of reads, matches: the least number of hits, and their least share of all that was looked up.
+/// Rule by which a read, or a pair of reads, matches: a least number of hits, and their least share of all lookups.
 ///
-/// With an index, minimizers are looked up, and different ones are counted, those of both mates together. With a table
-/// of k-mers it is all windows of k bases.
+/// With an index, different minimizers are looked up, those of both mates together. With a table of k-mers, all windows
+/// of k bases are looked up.
 ///
 /// ```
 /// use warpset_kmers::Rule;
@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// At least `hits` hits, and `share` of what was looked up.
+    /// Requires at least `hits` hits, and `share` of the lookups.
     ///
     /// # Errors
     /// [`Error::InvalidRule`] unless `hits` is at least 1 and `share` from 0 to 1.
@@ -35,28 +35,28 @@ impl Rule {
         }
     }
 
-    /// One hit is enough.
+    /// Rule of one hit.
     pub(crate) const ONE: Rule = Rule { hits: 1, share: 0.0 };
-    /// Deacon's: two hits and 1 %.
+    /// Deacon's rule: two hits and 1 %.
     pub(crate) const DEACON: Rule = Rule { hits: 2, share: 0.01 };
 
-    /// The rule with another number of hits; with none all reads match.
+    /// Returns the rule with another number of hits; with 0 all reads match.
     pub(crate) fn with_hits(self, hits: u64) -> Rule {
         Rule { hits, ..self }
     }
 
-    /// The least number of hits.
+    /// Returns the least number of hits.
     pub fn hits(self) -> u64 {
         self.hits
     }
 
-    /// The least share.
+    /// Returns the least share.
     pub fn share(self) -> f64 {
         self.share
     }
 
-    /// Hits that are enough of `total`: the least integer whose quotient by `total` is not below the share, in floating
-    /// point. It does not fall as `total` grows.
+    /// Returns the hits that suffice for `total` lookups: the least integer whose quotient by `total` is not below the
+    /// share, in floating point. It does not fall as `total` grows.
     #[inline]
     pub(crate) fn needed(self, total: u64) -> u64 {
         if total == 0 {
@@ -65,7 +65,7 @@ impl Rule {
         needed_hits(self.hits, self.share, total)
     }
 
-    /// Whether a read matches with this many hits of `total`. Without anything to look up none does.
+    /// Whether a read with `hits` hits of `total` lookups matches. A read without lookups does not.
     #[inline]
     pub fn matches(self, hits: u64, total: u64) -> bool {
         self.hits == 0 || (total > 0 && hits >= self.needed(total))
@@ -80,7 +80,7 @@ mod tests {
     fn shares_are_least_ones() {
         let rule = |hits, share| Rule::new(hits, share).unwrap();
         assert_eq!(rule(1, 0.49).needed(5), 3);
-        // A tenth of thirty is three, though the product is a little more.
+        // A tenth of thirty is three, although the product is a little larger.
         assert_eq!(rule(1, 0.1).needed(30), 3);
         assert!(!rule(1, 0.0).matches(1, 0) && rule(1, 0.0).matches(1, 1) && rule(1, 1.0).matches(7, 7));
         for share in [0.0, 0.01, 0.1, 0.5, 0.99, 1.0] {

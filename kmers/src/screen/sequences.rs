@@ -1,6 +1,6 @@
-//! Decisions by all k-mers, of which a sequence filter has some, on the CPU and on a GPU.
+//! Decisions by all k-mers of a sequence filter, on the CPU and on a GPU.
 //!
-//! Every window of `k` bases counts, as with a table, so a k-mer that repeats counts each time.
+//! Every window of `k` bases counts, as with a table, so repeated k-mers count each time.
 
 use warpset_gpu::Device;
 use warpset_sequence::{Hits, SequenceFilterView, gpu};
@@ -10,20 +10,20 @@ use super::decide::{AtOnce, Decider, Decision, Done, Failure, Immediate, Worker}
 use super::rule::Rule;
 use crate::{Error, Index};
 
-/// Bytes of text that are sent to the device together: enough to be worth its launches.
+/// Bytes of text per launch: enough to hide its latency.
 const ENOUGH: usize = if cfg!(test) { 1 << 14 } else { 8 << 20 };
-/// Batches that are sent together, at most.
+/// Most batches per launch.
 const MOST_TOGETHER: usize = 16;
 
-/// Decides by a sequence filter in host memory.
+/// Decider by a sequence filter in host memory.
 pub(crate) struct BySequences<'a> {
     pub(crate) filter: SequenceFilterView<'a>,
     pub(crate) rule: Rule,
-    /// Bases of each read that are looked at.
+    /// Number of bases of each read to look at.
     pub(crate) prefix: usize,
 }
 
-/// Decides by a sequence filter in device memory.
+/// Decider by a sequence filter in device memory.
 pub(crate) struct BySequencesOnDevice {
     filter: gpu::SequenceFilter,
     rule: Rule,
@@ -53,13 +53,13 @@ impl BySequencesOnDevice {
     }
 }
 
-/// The letters of all records that are looked at, in their order.
+/// Returns the letters to look at of all records, in order.
 fn letters_of(batch: &Batch, prefix: usize) -> impl Iterator<Item = &[u8]> {
     let letters = (0..batch.len()).map(|record| batch.letters(record));
     letters.map(move |letters| &letters[..letters.len().min(prefix)])
 }
 
-/// The decision for each unit, from the hits of its records.
+/// Appends the decision for each unit, from the hits of its records.
 fn decide(batch: &Batch, hits: &[Hits], rule: Rule, decisions: &mut Vec<Decision>) {
     decisions.extend(hits.chunks_exact(batch.mates()).map(|mates| {
         let (hits, total) = mates.iter().fold((0, 0), |sum, mate| (sum.0 + mate.found, sum.1 + mate.kmers));
@@ -93,7 +93,7 @@ impl Decider for BySequencesOnDevice {
     }
 }
 
-/// Sends several batches to the device together.
+/// Worker that sends several batches to the device together.
 struct Together<'a> {
     by: &'a BySequencesOnDevice,
     held: Vec<(u64, Batch)>,

@@ -1,7 +1,7 @@
-//! What is written: reads in their order, packed by the threads that decided them.
+//! Sinks of reads: texts in order, packed by the threads that decided them.
 //!
-//! Texts arrive in any order, each with its number. Whoever brings the next one appends all that are ready, and packs
-//! what has gathered, about a megabyte at a time; packed bytes are put into order again, and written.
+//! Texts arrive in any order, each with its number. The thread that brings the next one appends all texts that are
+//! ready, and packs the gathered text, about a megabyte at a time. Packed bytes are ordered again, and written.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use warpset_base::file::Replacement;
 use crate::Error;
 use crate::packing::Packing;
 
-/// Bytes of text that are packed together, about.
+/// Bytes of text per packed piece, about.
 const GATHERED: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// Items by their numbers, handed out in order.
+/// Numbered items, handed out in order.
 struct Ordered<T> {
     next: u64,
     waiting: BTreeMap<u64, T>,
@@ -34,7 +34,7 @@ impl<T> Ordered<T> {
     }
 }
 
-/// A file for reads, written by several threads.
+/// File for reads, written by several threads.
 pub(crate) struct Sink {
     path: PathBuf,
     packing: Packing,
@@ -51,10 +51,10 @@ pub(crate) struct Sink {
 struct Gathering {
     texts: Ordered<Vec<u8>>,
     gathered: Vec<u8>,
-    /// How often it was packed.
+    /// Number of packed pieces.
     packed: u64,
     is_empty: bool,
-    /// Whether some thread has failed, so that nobody may wait.
+    /// Whether a thread has failed, so that no other thread may wait.
     has_failed: bool,
 }
 
@@ -63,7 +63,7 @@ struct Writing {
     file: Destination,
 }
 
-/// A file that gets its name at the end, or the standard output.
+/// File that gets its name at the end, or the standard output.
 pub(crate) enum Destination {
     File(Replacement),
     Standard(io::Stdout),
@@ -106,8 +106,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sink {
-    /// Opens a file, which gets its name when it is finished; `-` is the standard output. So many texts may wait for an
-    /// earlier one.
+    /// Opens a file, which gets its name when it is finished; `-` is the standard output. `most_waiting` texts may wait
+    /// for an earlier one.
     pub(crate) fn create(path: &Path, level: u32, most_waiting: usize) -> Result<Sink, Error> {
         let packing = Packing::of_name(path)?;
         let file = Destination::create(path)?;
@@ -128,8 +128,8 @@ impl Sink {
         Error::Write { path: self.path.clone(), source }
     }
 
-    /// Memory for a text, used before if there is such: new memory costs more than what is written into it. It has
-    /// anything in it.
+    /// Returns memory for a text, reused if possible, since new memory costs more than writing it. Its content is
+    /// arbitrary.
     pub(crate) fn spare(&self) -> Vec<u8> {
         lock(&self.spare).pop().unwrap_or_default()
     }
@@ -141,7 +141,7 @@ impl Sink {
         }
     }
 
-    /// Adds the text with this number. Each number comes once, and none is left out.
+    /// Adds the text with this number. Each number is used once, and none is left out.
     pub(crate) fn put(&self, number: u64, text: Vec<u8>) -> Result<(), Error> {
         let mut gathering = lock(&self.gathering);
         while number > gathering.texts.next + self.most_waiting && !gathering.has_failed {
@@ -178,13 +178,13 @@ impl Sink {
         Ok(())
     }
 
-    /// Lets no thread wait for what another one failed to bring.
+    /// Ends all waits for texts of a thread that failed.
     pub(crate) fn give_up(&self) {
         lock(&self.gathering).has_failed = true;
         self.has_moved.notify_all();
     }
 
-    /// Writes what is left; the file gets its name by [`Destination::finish_all`].
+    /// Writes the rest; the file gets its name by [`Destination::finish_all`].
     pub(crate) fn end(self) -> Result<Destination, Error> {
         let (is_empty, last) = {
             let mut gathering = lock(&self.gathering);
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::packing::unpacked;
 
-    /// Texts from several threads come out in order, packed or not, and only when all is written.
+    /// Checks that texts from several threads are written in order, packed or not, and only at the end.
     #[test]
     fn texts_are_written_in_order() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Batches of records from all inputs, in their order, for threads that ask for them.
+//! Source of batches: records of all inputs, in order, for threads that ask for them.
 //!
-//! Plain files are cut where records begin, and whoever gets a part reads and parses it. Compressed files, pipes and
-//! pairs can only be read from their start: one thread per file parses them, ahead of those that ask.
+//! Plain files are cut where records begin, and the thread that gets a part reads and parses it. Compressed files,
+//! pipes and pairs can only be read from their start: one thread per file parses ahead.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,27 +18,27 @@ use crate::pieces::Text;
 use crate::recognise::{HEAD, mark_of};
 use crate::{Error, Progress};
 
-/// Bytes that are read at first where a file is to be cut.
+/// Bytes of the first read in the search for a cut.
 const WINDOW: usize = if cfg!(test) { 16 } else { 1 << 12 };
-/// Batches that are parsed ahead.
+/// Batches parsed ahead.
 const AHEAD: usize = 4;
 
-/// How reads belong together.
+/// Pairing of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pairing {
-    /// Each read is alone.
+    /// Single reads.
     #[default]
     Single,
-    /// Mates follow one another in each file.
+    /// Adjacent mates in each file.
     Interleaved,
-    /// Mates stand in two files, which are named one after the other.
+    /// Mates in two files, which are named one after the other.
     Files,
 }
 
-/// What is read together: a file, or two of mates.
+/// Files that are read together: one, or two of mates.
 type Group<'s> = &'s [PathBuf];
 
-/// Where threads get their batches.
+/// Source of batches for threads.
 pub(crate) struct Source<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     progress: &'e Progress,
@@ -60,7 +60,7 @@ enum Current<'e> {
     Stream(Receiver<Result<Batch, Error>>),
 }
 
-/// A plain file, of which the first `at` bytes have been handed out.
+/// Plain file, of which the first `at` bytes have been handed out.
 struct Plain<'e> {
     path: &'e Path,
     format: Format,
@@ -70,8 +70,8 @@ struct Plain<'e> {
 }
 
 impl<'s, 'e: 's> Source<'s, 'e> {
-    /// Batches of about `bytes` bytes; `threads` may unpack blocked gzip. Mates are paired as `pairing` says, and may
-    /// have any names if it says so.
+    /// Creates a source of batches of about `bytes` bytes; `threads` may unpack blocked gzip. `pairing` has the pairing
+    /// of mates, and whether they may have any names.
     pub(crate) fn new(
         scope: &'s Scope<'s, 'e>,
         files: &'e [PathBuf],
@@ -84,7 +84,7 @@ impl<'s, 'e: 's> Source<'s, 'e> {
         Source { scope, progress, pairing, bytes, threads, state }
     }
 
-    /// Puts the next records into a batch, and says which one it is, from 0 on; `None` if there are no more.
+    /// Puts the next records into a batch. Returns its number, from 0 on; `None` at the end.
     pub(crate) fn next(&self, batch: &mut Batch) -> Result<Option<u64>, Error> {
         let mut locked = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *locked;
@@ -131,7 +131,7 @@ impl<'s, 'e: 's> Source<'s, 'e> {
         self.scope.spawn(move || {
             let send = |batch| sender.send(Ok(batch)).is_ok();
             if let Err(error) = stream::batches(group, pairing, (bytes, threads), progress, send) {
-                // Where nobody receives any more there is another error, which counts.
+                // If the receiver is gone, another error is reported.
                 let _ = sender.send(Err(error));
             }
         });
@@ -140,7 +140,7 @@ impl<'s, 'e: 's> Source<'s, 'e> {
 }
 
 impl<'e> Plain<'e> {
-    /// `None` for what is to be read from its start, which also says what is wrong with a file.
+    /// Opens a plain file. Returns `None` for a file that must be read from its start, where a fault is also reported.
     fn open(path: &'e Path) -> Result<Option<Plain<'e>>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         if path == Path::new("-") || !path.metadata().map_err(failed)?.is_file() {
@@ -155,7 +155,7 @@ impl<'e> Plain<'e> {
     }
 }
 
-/// Where the first record begins from `at` on; `len` if none does.
+/// Returns the begin of the first record from `at` on; `len` if there is none.
 pub(crate) fn cut(file: &mut (impl Read + Seek + ?Sized), format: Format, at: u64, len: u64) -> io::Result<u64> {
     let mut window = WINDOW;
     loop {
@@ -176,10 +176,10 @@ pub(crate) fn cut(file: &mut (impl Read + Seek + ?Sized), format: Format, at: u6
     }
 }
 
-/// The first line that begins a record, after the first line end.
+/// Returns the first line that begins a record, after the first line end.
 ///
 /// A line of qualities may begin with `@` as a record does. But the second line after it begins with `+` only for a
-/// record: after qualities that is the next record's sequence.
+/// record; after qualities that line is the sequence of the next record.
 fn first_record(text: &[u8], format: Format) -> Option<usize> {
     let next_line = |at: usize| memchr(b'\n', text.get(at..)?).map(|len| at + len + 1);
     let mut line = next_line(0)?;
@@ -230,7 +230,7 @@ pub(crate) fn read(
     Err(unsound(text.path(), &fault, lines, name_of(&batch.text()[fault.at..])))
 }
 
-/// The error for a fault in the record that begins after this many lines.
+/// Returns the error for a fault in the record after `lines` lines.
 pub(super) fn unsound(path: &Path, fault: &Fault, lines: u64, name: &[u8]) -> Error {
     let (record, line) = (lines + 1, lines + 1 + fault.line as u64);
     let name = String::from_utf8_lossy(name);
@@ -252,7 +252,7 @@ pub(super) fn unsound(path: &Path, fault: &Fault, lines: u64, name: &[u8]) -> Er
 mod tests {
     use super::*;
 
-    /// Cuts are where records begin, wherever they are asked for.
+    /// Checks that cuts are where records begin, for every place.
     #[test]
     fn cuts_are_where_records_begin() {
         let fastq: String = (0..40).map(|i| format!("@{i}\nAC{}\n+\n@@{}\n", "G".repeat(i), "+".repeat(i))).collect();

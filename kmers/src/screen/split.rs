@@ -12,8 +12,8 @@ pub(super) const COUNTS: usize = 4;
 
 /// Returns the text for each output.
 ///
-/// A whole text that goes to one output is moved if it `may_move`, else copied. A move gives the batch other memory for its
-/// next text, which is not in the cache of this core.
+/// A whole text that goes to one output is moved if it `may_move`, else copied. A move gives the batch other memory for
+/// its next text, which is not in the cache of this core.
 pub(super) fn written(
     batch: &mut Batch,
     decisions: &[Decision],

@@ -1,4 +1,4 @@
-//! Batches of what can only be read from its start, and of pairs.
+//! Batches of pairs, and of files that can only be read from their start.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use crate::packing::{Text, unpacked};
 use crate::recognise::{HEAD, is_empty, mark_of, no_sequences};
 use crate::{Error, Progress};
 
-/// A file that is being read.
+/// File that is being read.
 pub(crate) struct Input<'a> {
     path: &'a Path,
     text: Text<'a>,
     format: Format,
-    /// What has been read and not parsed.
+    /// Bytes that have been read and not parsed.
     rest: Vec<u8>,
     is_end: bool,
-    /// Records so far.
+    /// Number of records so far.
     records: u64,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn batches(
     }
 }
 
-/// Checks that reads of a batch, before which there were so many pairs, have names of mates.
+/// Checks that the reads of a batch, which `pairs` pairs precede, have names of mates.
 fn check_names(batch: &Batch, pairs: u64, path: &Path, mates: &Path) -> Result<(), Error> {
     for unit in 0..batch.units() {
         let [name, other] = [2 * unit, 2 * unit + 1].map(|record| batch.name(record));
@@ -82,7 +82,7 @@ fn check_names(batch: &Batch, pairs: u64, path: &Path, mates: &Path) -> Result<(
     Ok(())
 }
 
-/// Whether names are equal, but for a 1 and a 2 after a mark at their ends.
+/// Whether names are equal, except for a 1 and a 2 after a mark at their ends.
 fn are_mates(name: &[u8], other: &[u8]) -> bool {
     let stem = |name: &[u8]| match name {
         [.., mark, b'1' | b'2'] if b"/._-:".contains(mark) => Some(name.len() - 1),
@@ -92,7 +92,7 @@ fn are_mates(name: &[u8], other: &[u8]) -> bool {
     is_numbered || name == other
 }
 
-/// The error for a file that has fewer reads than that of their mates.
+/// Returns the error for a file with fewer reads than that of their mates.
 fn unpaired(input: &Input<'_>, mates: &Path) -> Error {
     Error::Unpaired { path: input.path.to_owned(), mates: mates.to_owned(), reads: input.records }
 }
@@ -110,13 +110,13 @@ impl<'a> Input<'a> {
         Ok(Input::new(path, text, format, rest))
     }
 
-    /// The records of a text, which begins with `head`, read already.
+    /// Creates the input of a text that begins with `head`, which has been read.
     pub(crate) fn new(path: &'a Path, text: Text<'a>, format: Format, head: Vec<u8>) -> Input<'a> {
         Input { path, text, format, rest: head, is_end: false, records: 0 }
     }
 
-    /// The next records: those of about `bytes`, or `most`, which then are read whatever bytes they have. There are
-    /// fewer than `most` only at the end, and a multiple of `mates`.
+    /// Returns the next records: those of about `bytes`, or `most` records whatever their bytes. There are fewer than
+    /// `most` only at the end, and always a multiple of `mates`.
     pub(crate) fn batch(&mut self, bytes: usize, most: usize, mates: usize) -> Result<Batch, Error> {
         let mut batch = Batch::default();
         batch.clear(mates > 1);
@@ -132,7 +132,7 @@ impl<'a> Input<'a> {
                 break;
             }
             if let Err(source) = self.read(batch.text_mut(), bytes) {
-                // Records that came before it are counted, and may have a fault themselves.
+                // Records before it are counted, and may have a fault themselves.
                 self.parse(&mut batch, at, usize::MAX)?;
                 return Err(self.failed(source, batch.len()));
             }
@@ -149,7 +149,7 @@ impl<'a> Input<'a> {
         Ok(batch)
     }
 
-    /// Parses up to `most` records of a batch, those from `at` on; says where the first one begins that is not whole.
+    /// Parses up to `most` records of a batch from `at` on. Returns the begin of the first record that is not whole.
     fn parse(&self, batch: &mut Batch, at: usize, most: usize) -> Result<usize, Error> {
         batch.parse(self.format, at, self.is_end, most - batch.len()).map_err(|fault| {
             let before = self.records + batch.len() as u64;
@@ -158,7 +158,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads more: as much as there is, and at least `bytes`.
+    /// Reads all that is available, and at least `bytes`.
     fn read(&mut self, text: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
         let (begin, more) = (text.len(), text.len().max(bytes).max(1 << 16));
         text.resize(begin + more, 0);
@@ -178,7 +178,7 @@ impl<'a> Input<'a> {
         read
     }
 
-    /// The error of reading, with how many records came before it.
+    /// Returns the error of reading, with the number of records before it.
     fn failed(&self, source: io::Error, parsed: usize) -> Error {
         let path = self.path.to_owned();
         let records = self.records + parsed as u64;

@@ -99,8 +99,8 @@ fn shown(path: &Path) -> String {
 }
 
 impl Screening<'_> {
-    /// Returns the outcome of [`run`](Screening::run) as a JSON object: files, settings, numbers of reads and bases, and
-    /// `time`.
+    /// Returns the outcome of [`run`](Screening::run) as a JSON object: files, settings, numbers of reads and bases,
+    /// and `time`.
     pub fn summary(&self, files: &[PathBuf], screened: &Screened, time: Duration) -> String {
         let output = |which: usize| self.outputs[which].as_deref().map(shown);
         let (reads, bases) = (screened.matched + screened.unmatched, screened.matched_bases + screened.unmatched_bases);

@@ -1,7 +1,8 @@
 //! Threads of a screening.
 //!
-//! Each thread takes a batch of reads ([`source`](super::source)), decides it ([`decide`](super::decide)), splits its text
-//! ([`split`](super::split)), and hands the texts to the sinks ([`sink`](super::sink)), which restore the order of batches.
+//! Each thread takes a batch of reads ([`source`](super::source)), decides it ([`decide`](super::decide)), splits its
+//! text ([`split`](super::split)), and hands the texts to the sinks ([`sink`](super::sink)), which restore the order of
+//! batches.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

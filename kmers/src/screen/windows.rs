@@ -1,4 +1,4 @@
-//! Decisions by all windows of `k` bases, of which a table of k-mers has some.
+//! Decisions by all windows of `k` bases in a table of k-mers.
 
 use warpset_base::filter::Filter;
 
@@ -7,21 +7,21 @@ use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
 use crate::{Error, Roll, Table};
 
-/// K-mers that are looked up together, about.
+/// K-mers per lookup call, about.
 const LOOKUPS: usize = 1 << 12;
 
-/// Decides by the k-mers of a table.
+/// Decider by the k-mers of a table.
 pub(crate) struct ByWindows<'a> {
     pub(crate) table: &'a Table,
     pub(crate) rule: Rule,
-    /// Bases of each read that are looked at.
+    /// Number of bases of each read to look at.
     pub(crate) prefix: usize,
 }
 
 struct Windows<'a> {
     by: &'a ByWindows<'a>,
     kmers: Vec<u64>,
-    /// Where the k-mers of each unit end.
+    /// End of the k-mers of each unit.
     ends: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Decider for ByWindows<'_> {
 }
 
 impl Windows<'_> {
-    /// Looks up what has gathered.
+    /// Looks up the gathered k-mers.
     fn look_up(&mut self, decisions: &mut Vec<Decision>) {
         let found = self.by.table.filter().contains_bulk(&self.kmers).expect("lookups in host memory do not fail");
         let mut begin = 0;

@@ -1,11 +1,11 @@
-//! Files of indexes that are damaged: errors that say so.
+//! Damaged files of indexes, and their errors.
 
 use std::fs;
 use std::path::Path;
 
 use warpset_kmers::{Error, Index};
 
-/// The error of loading these bytes.
+/// Returns the error of loading these bytes.
 pub fn refused(path: &Path, bytes: &[u8]) -> Error {
     fs::write(path, bytes).unwrap();
     let error = Index::load(path).map(|_| ()).unwrap_err();
@@ -13,8 +13,9 @@ pub fn refused(path: &Path, bytes: &[u8]) -> Error {
     error
 }
 
-/// The saved index at `path` is refused if it ends early, goes on, or has a byte changed anywhere in its first 256 or at
-/// many places after them; a mapped one may answer anything, and does not panic. Leaves a damaged file.
+/// Checks that the saved index at `path` is refused if it ends early, goes on, or has a byte changed anywhere in its
+/// first 256 or at many places after them; a mapped index may answer anything, and does not panic. Leaves a damaged
+/// file.
 pub fn is_refused_when_damaged(path: &Path) {
     let bytes = fs::read(path).unwrap();
     for len in [0, 1, 10, 127, 128, 200, 256, bytes.len() / 2, bytes.len() - 1] {
@@ -25,7 +26,7 @@ pub fn is_refused_when_damaged(path: &Path) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x11;
         refused(path, &damaged);
-        // SAFETY: nobody changes the file while it is mapped.
+        // SAFETY: nothing changes the file while it is mapped.
         if let Ok(mapped) = unsafe { Index::map(path) } {
             mapped.contains_bulk(&[1, 2, 3]);
         }

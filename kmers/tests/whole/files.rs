@@ -1,4 +1,4 @@
-//! A folder of a test, the program, and random sequences.
+//! Folder of a test, the program, and random sequences.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A folder that goes with the test.
+/// Folder that is removed with the test.
 pub struct Files(TempDir);
 
 impl Files {
@@ -23,7 +23,7 @@ impl Files {
         self.path(name)
     }
 
-    /// The names of all files, sorted.
+    /// Returns the names of all files, sorted.
     pub fn names(&self) -> Vec<String> {
         let files = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
@@ -32,7 +32,7 @@ impl Files {
     }
 }
 
-/// A place that Cargo names, asked at run time so that a packed test finds what was packed with it.
+/// Returns a place that Cargo names, asked at run time so that a packed test finds the files packed with it.
 pub fn place(variable: &str, compiled: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| compiled.to_owned())
 }
@@ -42,7 +42,7 @@ pub fn kmers(args: &[&str]) -> Output {
     Command::new(place("CARGO_BIN_EXE_kmers", env!("CARGO_BIN_EXE_kmers"))).args(args).output().unwrap()
 }
 
-/// Numbers below those asked for.
+/// Returns a generator of numbers below its argument.
 pub fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {

@@ -1,4 +1,4 @@
-//! Whole runs, of the library and of the program, on files that are made here.
+//! Whole runs of the library and of the program, on generated files.
 
 #![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of files read alike, of one file or several")]
 

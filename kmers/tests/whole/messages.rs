@@ -1,4 +1,4 @@
-//! The messages of all errors, in one file to review: `tests/messages.txt`.
+//! Messages of all errors, in one file to review: `tests/messages.txt`.
 //!
 //! After a change of wording, `WARPSET_WRITE_MESSAGES=1 cargo test --test whole messages` writes the file again.
 

@@ -1,5 +1,5 @@
-//! Files that the program writes: none replaces what the call reads or writes elsewhere, all appear together or not at
-//! all, and nothing else is left behind.
+//! Files that the program writes: none replaces a file of the call, all appear together or not at all, and nothing else
+//! is left behind.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::files::{Files, bases, place};
 use crate::reads::fastq;
 
-/// The program in the folder of a test.
+/// Returns the program in the folder of a test.
 fn program(files: &Files) -> Command {
     let mut command = Command::new(place("CARGO_BIN_EXE_kmers", env!("CARGO_BIN_EXE_kmers")));
     command.current_dir(files.path("")).stdin(Stdio::null());
@@ -40,7 +40,7 @@ fn refused(files: &Files, args: &[&str]) -> String {
     said
 }
 
-/// A genome, reads, two tables and an index.
+/// Generates a genome, reads, two tables and an index.
 fn prepared() -> Files {
     let files = Files::new();
     let genome = bases(1, 3000);
@@ -55,14 +55,14 @@ fn prepared() -> Files {
     files
 }
 
-/// Names and contents of all files, and whether they are links.
+/// Returns names and contents of all files, and whether they are links.
 fn contents(files: &Files) -> BTreeMap<OsString, (bool, Vec<u8>)> {
     let entries = fs::read_dir(files.path("")).unwrap().map(|entry| entry.unwrap());
     let of = |path: PathBuf| (path.is_symlink(), fs::read(&path).unwrap_or_default());
     entries.map(|entry| (entry.file_name(), of(entry.path()))).collect()
 }
 
-/// Every output of every command, under every kind of name of every file that the call reads.
+/// Checks every output of every command, under every kind of name of every file that the call reads.
 #[test]
 fn no_output_replaces_an_input() {
     let files = prepared();
@@ -126,7 +126,7 @@ fn no_output_replaces_an_input() {
     done(&files, &["screen", "genome.index", "reads.fq", "--matched", "/dev/null", "--unmatched", "/dev/null"]);
 }
 
-/// An output that cannot be opened, written or named leaves none of the others.
+/// Checks that an output that cannot be opened, written or named leaves none of the others.
 #[test]
 fn outputs_appear_together_or_not_at_all() {
     let files = prepared();
@@ -162,7 +162,7 @@ fn has_parts(files: &Files) -> bool {
     files.names().iter().any(|name| name.ends_with(".part"))
 }
 
-/// A run that waits for the end of its input, with outputs begun.
+/// Starts a run that waits for the end of its input, with outputs begun.
 fn waiting(files: &Files, mut command: Command) -> Child {
     command.args([
         "screen",
@@ -187,8 +187,8 @@ fn waiting(files: &Files, mut command: Command) -> Child {
     child
 }
 
-/// Whether this process was started to ignore a signal, as jobs of shells in the background are; programs that it
-/// starts ignore it too.
+/// Whether this process was started to ignore a signal, as background jobs of shells are; its child processes ignore it
+/// too.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -196,7 +196,7 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Interrupted runs leave nothing; files of killed runs are removed by the next one.
+/// Checks that interrupted runs leave nothing, and that the next run removes files of killed ones.
 #[test]
 fn interrupted_runs_leave_nothing() {
     let files = prepared();
@@ -215,7 +215,7 @@ fn interrupted_runs_leave_nothing() {
         assert_eq!(child.wait().unwrap().signal(), Some(number));
         assert!(contents(&files) == before, "{signal}");
     }
-    // As `nohup` starts it, the run goes on.
+    // Started as by `nohup`, the run goes on.
     let mut ignoring = Command::new("sh");
     ignoring
         .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
@@ -235,7 +235,7 @@ fn interrupted_runs_leave_nothing() {
     killed.wait().unwrap();
     assert!(has_parts(&files));
     let mut other = waiting(&files, program(&files));
-    // The parts are those of the run that goes on.
+    // The parts belong to the run that goes on.
     let parts = || files.names().iter().filter(|name| name.ends_with(".part")).count();
     assert_eq!(parts(), 3);
     done(&files, &["screen", "genome.index", "reads.fq", "--unmatched", "out.fq"]);
@@ -245,7 +245,7 @@ fn interrupted_runs_leave_nothing() {
     assert!(!has_parts(&files));
 }
 
-/// Leftovers of a killed run that the next one reads are kept.
+/// Checks that leftovers of a killed run that the next one reads are kept.
 #[test]
 fn leftovers_that_are_read_stay() {
     let files = prepared();
@@ -280,7 +280,7 @@ fn replaced_files_keep_their_permissions() {
     }
 }
 
-/// `-` is the standard input or output in every place, or refused.
+/// Checks that `-` is the standard input or output in every place, or refused.
 #[test]
 fn a_dash_is_a_stream_everywhere() {
     let files = prepared();
@@ -322,7 +322,7 @@ fn a_dash_is_a_stream_everywhere() {
     assert!(files.path("./-").exists());
 }
 
-/// Names that are no text work for all files, and the summary shows what can be shown.
+/// Checks that names that are no text work for all files, and appear in the summary as far as possible.
 #[test]
 fn names_need_not_be_utf8() {
     let files = prepared();
@@ -357,7 +357,7 @@ fn names_need_not_be_utf8() {
     assert!(name("x").as_bytes().contains(&0xff) && path("4").exists());
 }
 
-/// Files are what their names say.
+/// Checks that files are in the form of their names.
 #[test]
 fn endings_are_honoured_or_refused() {
     let files = prepared();
@@ -381,7 +381,7 @@ fn endings_are_honoured_or_refused() {
         flate2::read::MultiGzDecoder::new(File::open(files.path(name)).unwrap()).read_to_string(&mut text).unwrap();
         assert!(!text.is_empty());
     }
-    // A run whose only reader has gone is not a failure, one that loses other outputs is.
+    // A run whose only output lost its reader does not fail; one that also loses other outputs does.
     let gone = |more: &[&str]| {
         let mut command = program(&files);
         command.args(["screen", "genome.index", "reads.fq", "--unmatched", "-"]).args(more);
@@ -390,7 +390,7 @@ fn endings_are_honoured_or_refused() {
     assert!(gone(&[]) && !gone(&["--matched", "lost.fq"]));
 }
 
-/// Writing end of a pipe without a reader.
+/// Returns the writing end of a pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

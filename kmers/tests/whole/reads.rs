@@ -1,4 +1,4 @@
-//! What the tests and the example `accuracy` do with reads that they make.
+//! Helpers of the tests and of the example `accuracy` for generated reads.
 
 /// Turns bases into those of the other strand; other letters stay.
 pub fn reverse_complement(bases: &mut [u8]) {
@@ -14,7 +14,7 @@ pub fn reverse_complement(bases: &mut [u8]) {
     }
 }
 
-/// FASTQ of reads that are numbered.
+/// Returns FASTQ of reads with numbers as names.
 pub fn fastq(reads: &[Vec<u8>]) -> Vec<u8> {
     let mut text = Vec::new();
     for (i, read) in reads.iter().enumerate() {

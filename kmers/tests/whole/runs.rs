@@ -1,4 +1,4 @@
-//! Whole runs, of the library and of the program, on files made here, against a plain map.
+//! Whole runs of the library and of the program, on generated files, compared with a plain map.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::reads::reverse_complement;
 
 type Model = BTreeMap<String, u64>;
 
-/// How often reads to screen are repeated, so that there are several batches.
+/// Repetitions of the reads to screen, so that there are several batches.
 const REPEATED: usize = 500;
 
 /// Adds the canonical k-mers of a sequence, window by window.
@@ -40,7 +40,7 @@ fn listed(table: &Table) -> Model {
     model
 }
 
-/// Sequences with repeats, lower case, palindromes and letters that are no bases.
+/// Generates sequences with repeats, lower case, palindromes and letters that are no bases.
 fn sequences(seed: u64, count: usize, len: u64) -> Vec<Vec<u8>> {
     let mut next = random(seed);
     let mut all: Vec<Vec<u8>> = Vec::new();
@@ -84,7 +84,7 @@ fn fastq(sequences: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    // Two members, as `bgzip` and `cat` make them.
+    // Two members, as `bgzip` and `cat` write them.
     let (first, second) = bytes.split_at(bytes.len() / 3);
     let member = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -149,7 +149,7 @@ fn small_budgets_take_rounds_and_tiny_ones_are_refused() {
     assert!(matches!(refused, Err(Error::OverBudget { needed, allowed, .. }) if needed > allowed), "{refused:?}");
 }
 
-/// Threads without work are not started, and no number ends the process.
+/// Checks that threads without work are not started, and no number ends the process.
 #[test]
 fn any_number_of_threads_and_bytes() {
     let files = Files::new();
@@ -193,7 +193,7 @@ fn merging_is_counting_both() {
     assert!(matches!(of(3).merge(&of(4)), Err(Error::DifferentK { left: 3, right: 4 })));
 }
 
-/// A table of none is the neutral element, and every table comes back from its bytes and its filter.
+/// Checks that an empty table is the neutral element, and that every table can be read from its bytes and its filter.
 #[test]
 fn tables_begin_empty_and_are_made_of_bytes() {
     let sequences = sequences(10, 40, 300);
@@ -222,7 +222,7 @@ fn tables_begin_empty_and_are_made_of_bytes() {
     assert_eq!(canonical(b"ttG", K::new(3).unwrap()).unwrap(), canonical(b"CAA", K::new(3).unwrap()).unwrap());
 }
 
-/// Reading stops where the callback says so, by any thread, in plain and in compressed files.
+/// Checks that a callback stops reading on any thread, in plain and in compressed files.
 #[test]
 fn callbacks_hear_of_all_bytes_and_stop() {
     let files = Files::new();
@@ -270,7 +270,7 @@ fn histograms_count_kmers_by_copies() {
     }
 }
 
-/// Reads come out as they went in, in their order, on any number of threads.
+/// Checks that reads come out unchanged and in order, on any number of threads.
 #[test]
 fn reads_are_split_by_their_hits() {
     let files = Files::new();
@@ -280,7 +280,7 @@ fn reads_are_split_by_their_hits() {
     let pieces = reference.iter().filter(|sequence| sequence.len() > 60).map(|sequence| sequence[20..60].to_vec());
     reads.extend(pieces);
     reads.retain(|read| !read.is_empty());
-    // So many that there are several batches.
+    // Enough for several batches.
     let reads: Vec<Vec<u8>> = std::iter::repeat_n(reads, REPEATED).flatten().collect();
     let table = count_bytes(&fasta(&reference, 60), &Settings::new(k).unwrap()).unwrap();
     let present = model(&reference, k as usize);
@@ -365,7 +365,7 @@ fn bad_input_is_an_error_that_names_it() {
     assert!(matches!(Table::load(&path), Err(Error::NotTable { .. })));
 }
 
-/// What the program prints; it must succeed.
+/// Returns the output of the program, which must succeed.
 fn done(args: &[&str]) -> String {
     let output = kmers(args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -381,7 +381,7 @@ fn the_program_counts_and_screens_whole_genomes() {
     done(&["count", "-k", "31", "--backend", "cpu", "-o", &name("mg1655"), &mg1655]);
     done(&["count", "-k", "31", "--backend", "cpu", "-o", &name("dh1"), &dh1]);
     done(&["merge", "-o", &name("both"), &name("mg1655"), &name("dh1")]);
-    // What `data/README.md` says of both: all k-mers, and different ones.
+    // Numbers of `data/README.md`: all k-mers, and different ones.
     for (table, all, distinct) in [
         ("mg1655", 4_639_645, 4_554_207),
         ("dh1", 4_630_677, 4_538_929),
@@ -393,7 +393,7 @@ fn the_program_counts_and_screens_whole_genomes() {
         let sum = counts.iter().map(|(copies, n)| copies * n).sum::<u64>();
         assert_eq!((sum, counts.iter().map(|count| count.1).sum()), (all, distinct), "{table}");
     }
-    // At least as many windows of one genome are in the other as they have different k-mers in common.
+    // Windows of one genome in the other are at least as many as their common different k-mers.
     let (matched, unmatched) = (name("matched.fa"), name("unmatched.fa"));
     let least = ["--min-hits", "4530537", "--matched", &matched, "--unmatched", &unmatched];
     done(&[&["screen", &name("mg1655"), &dh1][..], &least].concat());
@@ -426,7 +426,7 @@ fn the_program_counts_merges_lists_and_screens() {
     done(&["screen", &name("sum"), &name("a.fa"), "--min-hits", "1000000", "--unmatched", &unmatched]);
     assert_eq!(fs::read(&unmatched).unwrap(), fs::read(files.path("a.fa")).unwrap());
 
-    // A table goes through a pipe as it goes into a file.
+    // A table is written to a pipe as to a file.
     #[cfg(unix)]
     {
         let piped = kmers(&["merge", "-o", "/dev/stdout", &name("a"), &name("b")]);

@@ -1,5 +1,5 @@
-//! Screening by minimizers: against a plain model, against what Deacon decided, in every form of input and output, and
-//! with input that is not sound.
+//! Screening by minimizers, compared with a plain model and with the decisions of Deacon, in every form of input and
+//! output, and with unsound input.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,7 +19,7 @@ fn deacon(name: &str) -> PathBuf {
     Path::new(&place("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))).join("tests/data/deacon").join(name)
 }
 
-/// A genome, and reads of it, of other sequences, with errors, N, repeats, and short ones.
+/// Generates a genome, and reads of it and of other sequences, with errors, N, repeats, and short ones.
 fn genome_and_reads(seed: u64, count: usize) -> (Vec<u8>, Vec<Read1>) {
     let mut next = random(seed);
     let mut bases = |len: u64| -> Vec<u8> { (0..len).map(|_| b"ACGT"[next(4) as usize]).collect() };
@@ -79,7 +79,7 @@ fn gunzip(path: &Path) -> Vec<u8> {
     text
 }
 
-/// Hits, minimizers and whether it matches, as the rule says it.
+/// Returns hits, minimizers, and whether a read matches by the rule.
 fn model(index: &Index, letters: &[&[u8]], rule: Rule, prefix: usize) -> (u64, u64, bool) {
     let minimizers = Minimizers::deacon(index.k().get(), index.w()).unwrap();
     let of = |letters: &&[u8]| minimizers.find(&letters[..letters.len().min(prefix)]);
@@ -91,8 +91,8 @@ fn model(index: &Index, letters: &[&[u8]], rule: Rule, prefix: usize) -> (u64, u
     (hits, total, matches)
 }
 
-/// Every kind of index, read and mapped, saved and as Deacon has it, holds the minimizers of its sequences; exact ones
-/// no others.
+/// Checks that every kind of index, read and mapped, saved for us and for Deacon, has the minimizers of its sequences;
+/// exact ones no others.
 #[test]
 fn indexes_come_back_from_their_files() {
     let files = Files::new();
@@ -108,7 +108,7 @@ fn indexes_come_back_from_their_files() {
             let index = Indexing::new(k, w).unwrap().kind(kind).threads(2).run(&[fasta.clone()]).unwrap();
             index.save(files.path("index")).unwrap();
             index.save_for_deacon(files.path("deacon")).unwrap();
-            // SAFETY: nobody changes the file while it is mapped.
+            // SAFETY: nothing changes the file while it is mapped.
             let mapped = unsafe { Index::map(files.path("index")).unwrap() };
             mapped.save(files.path("again")).unwrap();
             assert!(fs::read(files.path("again")).unwrap() == fs::read(files.path("index")).unwrap());
@@ -133,7 +133,7 @@ fn indexes_come_back_from_their_files() {
     }
 }
 
-/// Indexes are united, and minimizers are left out.
+/// Checks the union of indexes, and minimizers that are left out.
 #[test]
 fn indexes_are_united_and_taken_apart() {
     let files = Files::new();
@@ -165,7 +165,7 @@ fn indexes_are_united_and_taken_apart() {
     assert!(matches!(indexing.run(&[files.path("filter")]), Err(Error::OnlyFilter { .. })));
 }
 
-/// What Deacon 0.19.1 counted and decided for each read and pair, by its own indexes.
+/// Compares with the counts and decisions of Deacon 0.19.1 for each read and pair, by its own indexes.
 #[test]
 fn decisions_are_those_of_deacon() {
     let files = Files::new();
@@ -191,7 +191,7 @@ fn decisions_are_those_of_deacon() {
         // Lookups end early, decisions stay.
         assert_eq!(screening.run(&[deacon("reads.fq")]).unwrap(), counted);
     }
-    // The index that Deacon made is the one that we make.
+    // The index that Deacon made equals ours.
     let ours = Indexing::new(31, 15).unwrap().run(&[deacon("genome.fa")]).unwrap();
     let theirs = Index::load(deacon("k31w15.idx")).unwrap();
     let saved = [ours, theirs].map(|index| {
@@ -201,7 +201,7 @@ fn decisions_are_those_of_deacon() {
     assert!(saved[0] == saved[1]);
 }
 
-/// Reads come out as they went in, in their order, whatever the rule, the form of input and output, and the threads.
+/// Checks that reads come out unchanged and in order, for all rules, forms of input and output, and numbers of threads.
 #[test]
 fn reads_are_split_by_the_rule() {
     let files = Files::new();
@@ -231,7 +231,7 @@ fn reads_are_split_by_the_rule() {
         let (text, form) = (&plain[i % 4], forms[i % 4]);
         files.write("reads", text);
         files.write("reads.gz", gzip(text));
-        // What we packed is read again, by several threads.
+        // Our packed output is read again, by several threads.
         Screening::by_index(&index)
             .rule(rule)
             .min_hits(0)
@@ -265,7 +265,7 @@ fn reads_are_split_by_the_rule() {
     }
 }
 
-/// Mates match together, from two files or from one, and are written together or apart.
+/// Checks that mates match together, from two files or from one, and are written together or apart.
 #[test]
 fn mates_match_together() {
     let files = Files::new();
@@ -313,8 +313,8 @@ fn mates_match_together() {
     assert!(matches!(said(screening.matched_mates(files.path("x")), &[first]), Error::NoMates { .. }));
 }
 
-/// Whatever is wrong with the input: an error that names it, and neither an output nor a part of one; what stood under
-/// its name stays.
+/// Checks that every fault of the input gives an error that names it, and no output or part of one; existing files of
+/// that name stay.
 #[test]
 fn bad_input_is_an_error_and_leaves_nothing() {
     let files = Files::new();
@@ -381,8 +381,8 @@ fn bad_input_is_an_error_and_leaves_nothing() {
     }
 }
 
-/// Files that are no index, or damaged anywhere: errors, never panics, and nothing like the size they claim is
-/// allocated.
+/// Checks that files that are no index, or damaged anywhere, give errors without panics, and that no memory of the size
+/// they claim is allocated.
 #[test]
 fn damaged_indexes_are_errors() {
     let files = Files::new();
@@ -428,7 +428,7 @@ fn damaged_indexes_are_errors() {
     }
 }
 
-/// The program, with every option.
+/// Runs the program with every option.
 #[test]
 fn the_program_indexes_and_screens() {
     let files = Files::new();
@@ -481,7 +481,7 @@ fn the_program_indexes_and_screens() {
         assert_eq!(summary[field], value, "{field}");
     }
     assert_eq!((&summary["reads_matched"], &summary["paired"]), (&(2 * matched).into(), &true.into()));
-    // Tables of k-mers go on to work, with the same options.
+    // Tables of k-mers work with the same options.
     done(&["count", "-k", "21", "--backend", "cpu", "-o", &name("table"), &genome]);
     done(&["screen", &name("table"), &reads_file, "--min-share", "0.5", "--matched", &name("yes.fq")]);
     done(&["info", &name("table")]);

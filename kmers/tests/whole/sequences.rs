@@ -1,4 +1,5 @@
-//! Indexes of all k-mers: sequence filters, against a plain set of k-mers, from every file, and by the program.
+//! Indexes of all k-mers, which are sequence filters, compared with a plain set of k-mers, from every file, and by the
+//! program.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,7 +16,7 @@ fn fasta(sequences: &[&[u8]]) -> Vec<u8> {
     sequences.iter().flat_map(|letters| [b">x\n", *letters, b"\n"].concat()).collect()
 }
 
-/// Reads of a genome, of both strands, and in between of another one, of any length.
+/// Generates reads of a genome, of both strands, and some of another one, of any length.
 fn reads_of(seed: u64, genomes: [&[u8]; 2], count: usize) -> Vec<Vec<u8>> {
     let mut next = random(seed);
     let read = |_| {
@@ -40,7 +41,7 @@ fn kmers_of(k: u32, letters: &[u8]) -> Vec<u64> {
     kmers
 }
 
-/// Hits, k-mers, and whether they match, as they are written for each read.
+/// Returns hits, k-mers, and whether they match, as written for each read.
 fn counted(screening: Screening<'_>, files: &Files, reads: &[PathBuf]) -> Vec<(u64, u64, bool)> {
     screening.counts(files.path("counts")).run(reads).unwrap();
     let lines = fs::read_to_string(files.path("counts")).unwrap();
@@ -48,15 +49,15 @@ fn counted(screening: Screening<'_>, files: &Files, reads: &[PathBuf]) -> Vec<(u
     fields.map(|fields: Vec<u64>| (fields[0], fields[1], fields[2] == 1)).collect()
 }
 
-/// All k-mers of a genome are found, hardly any others, and reads are decided as a plain set decides them; by an index
-/// as it was made, loaded and mapped.
+/// Checks that all k-mers of a genome are found, hardly any others, and that reads are decided as by a plain set; by an
+/// index after building, loading and mapping.
 #[test]
 fn reads_are_decided_as_by_a_set() {
     let files = Files::new();
     for (k, seed) in [(31, 1), (21, 2), (15, 3)] {
         let (genome, other) = (bases(seed, 60_000), bases(seed + 10, 60_000));
         let reads = reads_of(seed + 20, [&genome, &other], 3000);
-        // Two records, whose k-mers do not go on from one to the other.
+        // Two records, whose k-mers do not continue from one to the other.
         let file = files.write("genome.fa", fasta(&[&genome[..20_000], &genome[20_000..]]));
         let reads_file = files.write("reads.fq", fastq(&reads));
         let set: HashSet<u64> =
@@ -65,7 +66,7 @@ fn reads_are_decided_as_by_a_set() {
         assert_eq!((index.len(), index.w(), index.k().get()), (set.len() as u64, 1, k));
         index.save(files.path("index")).unwrap();
         let loaded = Index::load(files.path("index")).unwrap();
-        // SAFETY: nobody changes the file while it is mapped.
+        // SAFETY: nothing changes the file while it is mapped.
         let mapped = unsafe { Index::map(files.path("index")).unwrap() };
         mapped.save(files.path("again")).unwrap();
         assert!(fs::read(files.path("again")).unwrap() == fs::read(files.path("index")).unwrap());
@@ -80,7 +81,7 @@ fn reads_are_decided_as_by_a_set() {
                 let kmers = kmers_of(k, read);
                 let there = kmers.iter().filter(|kmer| set.contains(kmer)).count() as u64;
                 assert_eq!(total, kmers.len() as u64);
-                // Never fewer.
+                // Never fewer hits than those of the set.
                 assert!(hits >= there && hits <= total);
                 foreign += total - there;
                 found += hits - there;
@@ -100,12 +101,12 @@ fn reads_are_decided_as_by_a_set() {
                 .map(|pair| pair.iter().map(|read| kmers_of(k, &read[..read.len().min(90)]).len() as u64).sum::<u64>());
             assert!(pairs.iter().map(|&(_, total, _)| total).eq(wanted));
         }
-        // Theory, and what windows beside equal stretches add.
+        // Theory, and the windows beside equal stretches.
         assert!(found as f64 <= 1e-4 * foreign as f64 + 10.0, "{k}: {found} of {foreign}");
     }
 }
 
-/// Numbers of k-mers, as minimizers have them, can be asked for.
+/// Checks lookups of single k-mers, given as by minimizers.
 #[test]
 fn single_kmers_are_found() {
     let files = Files::new();
@@ -120,7 +121,7 @@ fn single_kmers_are_found() {
     assert!(index.contains_bulk(&others).into_iter().filter(|&found| found).count() < 3);
 }
 
-/// K-mers of other sequences, or of a table, are left out, but for a few at their edges.
+/// Checks that k-mers of other sequences, or of a table, are left out, except for a few at their edges.
 #[test]
 fn kmers_are_left_out() {
     let files = Files::new();
@@ -150,7 +151,7 @@ fn kmers_are_left_out() {
     assert!(matches!(minimizers, Err(Error::NotKmers { .. })));
     let other_k = Indexing::new(21, 15).unwrap().kind(IndexKind::Sequences).without([files.path("table")]);
     assert!(matches!(other_k.run(&[both_file.clone()]), Err(Error::DifferentK { left: 31, right: 21 })));
-    // What cannot be: too short k-mers, no bits, minimizers of a filter.
+    // Impossible settings: k-mers too short, no bits, minimizers of a filter.
     let short = Indexing::new(7, 15).unwrap().kind(IndexKind::Sequences).run(&[both_file.clone()]);
     assert!(matches!(short, Err(Error::Sequence(_))), "{short:?}");
     assert!(matches!(indexing.clone().bits_per_kmer(0.0).run(&[both_file.clone()]), Err(Error::Sequence(_))));
@@ -162,7 +163,7 @@ fn kmers_are_left_out() {
     assert!(matches!(taken_apart, Err(Error::OnlyFilter { .. })), "{taken_apart:?}");
 }
 
-/// Files that are damaged anywhere are errors.
+/// Checks that files that are damaged anywhere give errors.
 #[test]
 fn damaged_files_are_errors() {
     let files = Files::new();
@@ -177,11 +178,11 @@ fn damaged_files_are_errors() {
     Indexing::new(21, 15).unwrap().kind(IndexKind::Sequences).run(&[file]).unwrap().save(&path).unwrap();
     let other = fs::read(&path).unwrap();
     damage::refused(&path, &[&bytes[..128], &other[128..]].concat());
-    // SAFETY: nobody changes the file while it is mapped.
+    // SAFETY: nothing changes the file while it is mapped.
     assert!(unsafe { Index::map(&path) }.is_err());
 }
 
-/// Devices decide as the CPU does.
+/// Checks that devices decide as the CPU does.
 #[test]
 fn devices_decide_alike() {
     let files = Files::new();
@@ -190,7 +191,7 @@ fn devices_decide_alike() {
     let file = files.write("genome.fa", fasta(&[&genome]));
     let index = Indexing::new(31, 15).unwrap().kind(IndexKind::Sequences).run(&[file]).unwrap();
     index.save(files.path("index")).unwrap();
-    // SAFETY: nobody changes the file while it is mapped.
+    // SAFETY: nothing changes the file while it is mapped.
     let mapped = unsafe { Index::map(files.path("index")).unwrap() };
     for device in devices(14) {
         for index in [&index, &mapped] {

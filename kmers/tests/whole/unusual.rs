@@ -1,10 +1,12 @@
-//! Input that is empty or unusual: samples without reads, white space, U, padding after gzip, files of other kinds,
+//! Empty or unusual input: samples without reads, white space, U, comments, padding after gzip, files of other kinds,
 //! mates of other names.
 
 use std::fs;
 use std::io::Write;
 
-use warpset_kmers::{Error, Index, Indexing, OddLetters, Pairing, Progress, Screening, Settings, Table, count_files};
+use warpset_kmers::{
+    Error, Index, Indexing, OddLetters, Pairing, Progress, Screening, Settings, Table, count_files, count_sequences,
+};
 
 use crate::files::{Files, bases, kmers};
 use crate::reads::fastq;
@@ -15,7 +17,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// An index of a genome, the genome, and reads that match.
+/// Returns an index of a genome, the genome, and reads that match.
 fn prepared(files: &Files) -> (Index, Vec<u8>, Vec<Vec<u8>>) {
     let genome = bases(3, 2000);
     let path = files.write("genome.fa", [b">g\n", &genome[..], b"\n"].concat());
@@ -23,7 +25,7 @@ fn prepared(files: &Files) -> (Index, Vec<u8>, Vec<Vec<u8>>) {
     (Indexing::new(31, 15).unwrap().run(&[path]).unwrap(), genome, reads)
 }
 
-/// Files without reads, of every form, alone, among others and in pairs, are samples of no reads.
+/// Checks that files without reads, of every form, alone, among others and in pairs, are samples of no reads.
 #[test]
 fn files_without_reads_are_samples() {
     let files = Files::new();
@@ -68,11 +70,11 @@ fn files_without_reads_are_samples() {
     }
 }
 
-/// Records without letters are none: a file whose lines end in CR alone is one name.
+/// Checks that records without letters are not taken for a sample without reads.
 #[test]
 fn records_without_letters_are_no_empty_sample() {
     let files = Files::new();
-    for text in [">a\n", ">a\rACGTACGT\r", "@a\n\n+\n\n"] {
+    for text in [">a\n", ";ACGTACGT\n>a\n;ACGTACGT\n", "@a\n\n+\n\n"] {
         for path in [files.write("a", text), files.write("a.gz", gzip(text.as_bytes()))] {
             for threads in [1, 3] {
                 let counted = count_files(&[path.clone()], &Settings::new(3).unwrap().threads(threads));
@@ -82,7 +84,7 @@ fn records_without_letters_are_no_empty_sample() {
     }
 }
 
-/// White space at line ends, and U for T, change no answer, in any form of file, for all commands.
+/// Checks that white space at line ends, and U for T, change no answer, in any form of file, for all commands.
 #[test]
 fn white_space_and_uracil_change_nothing() {
     let files = Files::new();
@@ -125,7 +127,7 @@ fn white_space_and_uracil_change_nothing() {
                     }
                 }
             }
-            // Reads are written as they came.
+            // Reads are written unchanged.
             let all = files.path("all");
             Screening::by_index(&index).matched(&all).run(&[files.path("r.fq")]).unwrap();
             assert!(fs::read(all).unwrap() == fastq);
@@ -133,7 +135,42 @@ fn white_space_and_uracil_change_nothing() {
     }
 }
 
-/// Blanks after letters and not after qualities, or the other way round.
+/// Checks that lines of FASTA that begin with `;` are comments: before the first record, after a name, and between
+/// letters.
+#[test]
+fn comments_change_nothing() {
+    let files = Files::new();
+    let (index, genome, reads) = prepared(&files);
+    let settings = |threads| Settings::new(21).unwrap().threads(threads);
+    let plain: Vec<u8> = reads.iter().flat_map(|read| [&b">r\n"[..], read, b"\n"].concat()).collect();
+    let wanted = count_files(&[files.path("genome.fa"), files.write("plain.fa", plain)], &settings(1)).unwrap();
+    let comment = format!(";GATTACA>{}\n", "ACGT".repeat(40));
+    let mut text = comment.repeat(3) + ">g x\n" + &comment;
+    for (i, line) in genome.chunks(37).enumerate() {
+        text += std::str::from_utf8(line).unwrap();
+        text += "\n";
+        text += &comment.repeat(i % 3);
+    }
+    for read in &reads {
+        text += &format!(">r\n{comment}{}\n", String::from_utf8_lossy(read));
+    }
+    text += comment.trim_end();
+    for path in [files.write("c.fa", &text), files.write("c.fa.gz", gzip(text.as_bytes()))] {
+        for threads in [1, 3] {
+            let progress = Progress::hidden();
+            let counted = count_files(&[path.clone()], &settings(threads).progress(progress.clone())).unwrap();
+            assert!(counted == wanted && progress.odd_letters() == OddLetters::default(), "{path:?}");
+            let screened = Screening::by_index(&index).threads(threads).run(&[path.clone()]).unwrap();
+            assert_eq!((screened.matched, screened.matched_bases), (31, 2000 + 30 * 160));
+            assert_eq!(screened.odd_letters, OddLetters::default());
+        }
+        assert_eq!(Indexing::new(31, 15).unwrap().run(&[path]).unwrap().len(), index.len());
+    }
+    // Sequences in memory have no comments.
+    assert_eq!(count_sequences([";ACGTA\n;CGT"], &Settings::new(3).unwrap()).unwrap().total(), 4);
+}
+
+/// Checks blanks after letters and not after qualities, and the other way round.
 #[test]
 fn white_space_is_none_of_the_qualities() {
     let files = Files::new();
@@ -158,7 +195,7 @@ fn white_space_is_none_of_the_qualities() {
     }
 }
 
-/// The summary says how many letters ended k-mers, each once, wherever batches and pieces end.
+/// Checks that the summary counts letters that ended k-mers, each once, wherever batches and pieces end.
 #[test]
 fn letters_that_end_kmers_are_counted() {
     let files = Files::new();
@@ -187,7 +224,7 @@ fn letters_that_end_kmers_are_counted() {
     assert_eq!(screening.run(&[pairs]).unwrap().odd_letters.others, 4000);
 }
 
-/// Zeros may follow gzip; other bytes are an error after all records before them.
+/// Checks that zeros may follow gzip, and that other bytes are an error after all records before them.
 #[test]
 fn what_follows_gzip_is_told() {
     let files = Files::new();
@@ -215,7 +252,7 @@ fn what_follows_gzip_is_told() {
     }
 }
 
-/// Kinds of files that are no FASTA or FASTQ are named, packed or not, for all commands.
+/// Checks that kinds of files that are no FASTA or FASTQ are named, packed or not, for all commands.
 #[test]
 fn other_kinds_of_files_are_named() {
     let files = Files::new();
@@ -223,7 +260,8 @@ fn other_kinds_of_files_are_named() {
     let utf16: Vec<u8> = "\u{feff}>a\nACGT\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     index.save(files.path("index")).unwrap();
     let index_bytes = fs::read(files.path("index")).unwrap();
-    let cases: [(&str, Vec<u8>, &str); 9] = [
+    let protein = b">sp|P0AEX9|MALE_ECOLI\nMKIKTGARILALSALTTMMFSASALAKIEEGKLVIWINGDKGYNGLAEVGKKFEKDTGIK\n".to_vec();
+    let cases: [(&str, Vec<u8>, &str); 12] = [
         ("a.bam", gzip(b"BAM\x01\0\0\0\0@HD\tVN:1.6\n"), "samtools fastq"),
         ("a.cram", b"CRAM\x03\0abc".to_vec(), "samtools fastq"),
         ("a.sam", b"@HD\tVN:1.6\n@SQ\tSN:x\tLN:5\n".to_vec(), "samtools fastq"),
@@ -233,6 +271,9 @@ fn other_kinds_of_files_are_named() {
         ("a.fa", b"\xef\xbb\xbf>a\nACGT\n".to_vec(), "byte-order mark"),
         ("b.fa", utf16, "UTF-16"),
         ("c.fa", index_bytes, "is an index"),
+        ("d.fa", b">a\rACGTACGT\r>b\rAC\r".to_vec(), "CR alone; FASTA or FASTQ is needed: convert it"),
+        ("e.fq", b"@a\rACGT\r+\rIIII\r".to_vec(), "CR alone"),
+        ("f.faa", protein, "a file of proteins; FASTA or FASTQ is needed: pass sequences of DNA or RNA"),
     ];
     for (name, bytes, said) in cases {
         let packed = if name == "a.bam" { bytes.clone() } else { gzip(&bytes) };
@@ -257,7 +298,7 @@ fn other_kinds_of_files_are_named() {
     }
 }
 
-/// Reads of other names are no mates unless the call says so, in two files and in one.
+/// Checks that reads of other names are no mates unless the call allows it, in two files and in one.
 #[test]
 fn mates_have_equal_names() {
     let files = Files::new();
@@ -288,7 +329,7 @@ fn mates_have_equal_names() {
     assert_eq!(interleaved.any_mates(true).run(&[first]).unwrap().matched, 30);
 }
 
-/// Messages name files by what they are, and options that would do nothing.
+/// Checks that messages name the kinds of files, and options without effect.
 #[test]
 fn messages_are_the_programs_own() {
     let files = Files::new();
@@ -331,7 +372,7 @@ fn messages_are_the_programs_own() {
     }
     assert!(!files.path("out").exists());
 
-    // The summary tells which index it was.
+    // The summary identifies the index.
     let summary = |index: &str, more: &[&str]| -> serde_json::Value {
         let output = kmers(&[&["screen", index, &read, "--summary", "-"], more].concat());
         assert!(output.status.success());
@@ -350,6 +391,14 @@ fn messages_are_the_programs_own() {
     }
     assert_eq!(summary(&index, &[])["index_checksum"], summary(&index, &["--map"])["index_checksum"]);
     assert_ne!(summary(&index, &[])["index_checksum"], summary(&deacon, &[])["index_checksum"]);
+    // Tables that cannot be added up are named.
+    let other = name("other.kmers");
+    assert!(kmers(&["count", "-k", "21", &genome, "-o", &other]).status.success());
+    let error = String::from_utf8(kmers(&["merge", &table, &other, "-o", &out]).stderr).unwrap();
+    assert!(
+        error.contains("cannot add ") && error.contains("other.kmers to the tables before it: one table"),
+        "{error}"
+    );
     let version = String::from_utf8(kmers(&["--version"]).stdout).unwrap();
     assert_eq!(version.trim_end(), format!("kmers {}", env!("CARGO_PKG_VERSION")));
 }

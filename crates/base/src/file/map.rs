@@ -12,7 +12,7 @@ use super::{FileError, HEADER_BYTES, Saved, at_path, view, view_unverified};
 /// The words of a saved structure in a memory-mapped file.
 pub struct MappedWords<T> {
     map: memmap2::Mmap,
-    /// Where the words begin.
+    /// Offset of the words.
     begin: usize,
     words: PhantomData<fn() -> T>,
 }
@@ -37,7 +37,7 @@ impl<T: Pod> MappedWords<T> {
         Ok(MappedWords { map, begin: 0, words: PhantomData })
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn bytes(&self) -> &[u8] {
         &self.map
     }
@@ -54,8 +54,8 @@ impl<T: Pod> AsRef<[T]> for MappedWords<T> {
 /// Parameters and words of a structure in a memory-mapped file.
 pub type InMap<S> = (<S as Saved>::Layout, MappedWords<<S as Saved>::Word>);
 
-/// The parameters of the structure in a file, and its words, memory-mapped: with `verified`, everything is checked, for
-/// which the words are read, else the header alone.
+/// Maps a file and returns the parameters of its structure and its words. With `verified`, reads the words and checks
+/// everything; otherwise reads the header alone.
 ///
 /// # Errors
 /// [`FileError::At`].

@@ -1,4 +1,4 @@
-//! From what a user wants to a layout.
+//! Settings of sequence filters.
 
 use warpset_core::sequence_filter::{BLOCK_BITS, Shape};
 
@@ -6,9 +6,9 @@ use super::layout::Layout;
 use super::sequences::Sequences;
 use crate::{Error, SequenceFilter};
 
-/// Bits per k-mer unless the user asks for another number.
+/// Default number of bits per k-mer.
 pub const DEFAULT_BITS_PER_KEY: f64 = 16.0;
-/// Bases per k-mer unless the user asks for another number.
+/// Default number of bases per k-mer.
 pub const DEFAULT_K: u32 = 31;
 
 /// Settings for a [`SequenceFilter`]; each setter states its default.
@@ -36,34 +36,35 @@ impl Builder {
         Builder { kmers: kmers.max(1), k: DEFAULT_K, s: None, m: None, bits_per_key: DEFAULT_BITS_PER_KEY }
     }
 
-    /// Bases per k-mer, 9 to 32. Default: 31.
+    /// Sets the bases per k-mer, 9 to 32. Default: 31.
     pub fn k(mut self, k: u32) -> Self {
         self.k = k;
         self
     }
 
-    /// Bases per s-mer, at most `k`: a k-mer is in the filter if its `k - s + 1` s-mers are. The more there are, the
-    /// lower is the rate of false positives, as long as the s-mers of foreign sequences are seldom in the filter by
-    /// chance. Default: `k - 4`, or more where the filter has so many k-mers that shorter ones are there by chance.
+    /// Sets the bases per s-mer, at most `k`. A k-mer is found if its `k - s + 1` s-mers are, so more s-mers give a
+    /// lower false-positive rate, as long as s-mers of foreign sequences are seldom in the filter by chance. Default:
+    /// `k - 4`; more if the filter is so large that shorter s-mers would be found by chance.
     pub fn s(mut self, s: u32) -> Self {
         self.s = Some(s);
         self
     }
 
-    /// Bases per minimizer, 4 to `s`: shorter ones let more neighbouring k-mers share a block, but are so few that
-    /// blocks become unequal. Default: half the bits of the number of k-mers, and 2, or 1 from 16 on; less than `s`.
+    /// Sets the bases per minimizer, 4 to `s`. Shorter minimizers let more neighbouring k-mers share a block, but there
+    /// are fewer of them, which makes the loads of blocks unequal. Default: half the bits of the number of k-mers, and
+    /// 2 more, or 1 from 16 on; less than `s`.
     pub fn m(mut self, m: u32) -> Self {
         self.m = Some(m);
         self
     }
 
-    /// Bits of memory per k-mer. Default: 16.
+    /// Sets the bits of memory per k-mer. Default: 16.
     pub fn bits_per_key(mut self, bits: f64) -> Self {
         self.bits_per_key = bits;
         self
     }
 
-    /// The parameters that these settings come to.
+    /// Returns the parameters for these settings.
     ///
     /// # Errors
     /// [`Error::InvalidBitsPerKey`], [`Error::InvalidLengths`], [`Error::TooLarge`].
@@ -79,7 +80,7 @@ impl Builder {
         Layout::new(self.k, s, m, blocks)
     }
 
-    /// Checks every setting, then allocates: an empty filter.
+    /// Checks all settings, then allocates an empty filter.
     ///
     /// # Errors
     /// The errors of [`layout`](Self::layout), and [`Error::OutOfMemory`].
@@ -87,7 +88,7 @@ impl Builder {
         SequenceFilter::with_layout(self.layout()?)
     }
 
-    /// Checks every setting, then makes a filter of the k-mers of these sequences.
+    /// Checks all settings, then builds a filter of the k-mers of these sequences.
     ///
     /// # Errors
     /// The errors of [`build`](Self::build).

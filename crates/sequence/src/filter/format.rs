@@ -1,6 +1,6 @@
-//! Saved filters: the header of [`warpset_base::file`], then the words as they lie in memory.
+//! Saved filters: the header of [`warpset_base::file`], then the words of memory.
 //!
-//! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to
+//! Parameters in the header: `docs/formats.md`. Any words form a valid filter, so the checksum is all there is to
 //! check.
 
 use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
@@ -43,10 +43,10 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a> SequenceFilterView<'a> {
-    /// A filter in saved bytes, without a copy ([`map`](SequenceFilter::map) does the same with a file): checks
-    /// everything, for which it reads the bytes once.
+    /// Opens a filter in saved bytes without a copy, after checking everything, for which it reads the bytes once.
+    /// [`map`](SequenceFilter::map) does the same for a file.
     ///
-    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+    /// The payload must be aligned to 8 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_sequence::{SequenceFilter, SequenceFilterView};
@@ -64,8 +64,8 @@ impl<'a> SequenceFilterView<'a> {
         file::view::<SequenceFilter>(bytes).map(|(layout, words)| SequenceFilterView::new(layout, words))
     }
 
-    /// [`SequenceFilterView::from_bytes`] without the checksum: opens in constant time and touches the header only.
-    /// Damaged words make wrong answers, nothing worse.
+    /// Opens as [`SequenceFilterView::from_bytes`] does, without the checksum: in constant time, reading only the
+    /// header. Damaged words give wrong answers and no other harm.
     ///
     /// # Errors
     /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned.

@@ -1,4 +1,4 @@
-//! Filters in device memory: the same words as on the host, filled and asked by kernels.
+//! Filters in device memory: the words of the host's filter, filled and queried by kernels.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ mod host;
 #[cfg(test)]
 mod tests;
 
-/// What operations are called in errors.
+/// Subject of error messages.
 const HERE: &str = "an operation on a sequence filter";
-/// Resident blocks per multiprocessor that walk their input by grid stride.
+/// Resident blocks per multiprocessor in grid-stride launches.
 const RESIDENT: usize = 8;
 
-/// [`crate::SequenceFilter`] in device memory, with the same bytes.
+/// [`crate::SequenceFilter`] in device memory, with equal bytes.
 ///
-/// Methods on host sequences pack these on all threads and bring them to the device; those that end in `_device` take
-/// letters in device memory, one sequence after the other with any letter that is no base between them, or packed bases
-/// ([`PackedSequences`](crate::PackedSequences)); those in `_async` also a stream, and wait for nothing.
+/// Methods for host sequences pack them on all threads and copy them to the device. Methods that end in `_device` take
+/// letters in device memory, with any letter that is no base between sequences, or packed bases
+/// ([`PackedSequences`](crate::PackedSequences)). Methods that end in `_async` also take a stream, and do not wait.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -47,11 +47,11 @@ const RESIDENT: usize = 8;
 pub struct SequenceFilter {
     layout: Layout,
     device: Device,
-    /// The words of a filter of this layout.
+    /// Words of a filter of this layout.
     words: DeviceVec<u64>,
 }
 
-/// A builder of filters on a device: made by [`Builder::on`].
+/// Settings of a filter in device memory, created by [`Builder::on`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct DeviceBuilder {
@@ -60,14 +60,14 @@ pub struct DeviceBuilder {
 }
 
 impl Builder {
-    /// A builder with these settings of filters in device memory.
+    /// Returns a builder with these settings for filters in device memory.
     pub fn on(&self, device: &Device) -> DeviceBuilder {
         DeviceBuilder { settings: *self, device: device.clone() }
     }
 }
 
 impl DeviceBuilder {
-    /// Checks every setting, then allocates: an empty filter.
+    /// Checks all settings, then allocates an empty filter.
     ///
     /// # Errors
     /// The errors of [`Builder::layout`], and [`Error::Gpu`].
@@ -75,7 +75,7 @@ impl DeviceBuilder {
         SequenceFilter::with_layout(&self.device, self.settings.layout()?)
     }
 
-    /// Checks every setting, then makes a filter of the k-mers of these sequences.
+    /// Checks all settings, then builds a filter of the k-mers of these sequences.
     ///
     /// # Errors
     /// The errors of [`build`](Self::build), and of [`SequenceFilter::insert_bulk`].
@@ -94,7 +94,7 @@ struct Packed<'a> {
 }
 
 impl SequenceFilter {
-    /// An empty filter with these parameters.
+    /// Creates an empty filter with these parameters.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device has too little memory.
@@ -104,7 +104,7 @@ impl SequenceFilter {
         Ok(SequenceFilter { layout, device: device.clone(), words })
     }
 
-    /// A copy of a filter in host memory.
+    /// Copies a filter from host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -112,7 +112,7 @@ impl SequenceFilter {
         filter.view().to_device(device)
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Copies the filter to host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails, [`Error::OutOfMemory`] if the host has too little memory.
@@ -122,7 +122,7 @@ impl SequenceFilter {
         Ok(crate::SequenceFilter::from_parts(self.layout, words))
     }
 
-    /// A copy on the same device.
+    /// Copies the filter on its device.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -135,38 +135,38 @@ impl SequenceFilter {
         Ok(SequenceFilter { layout: self.layout, device: self.device.clone(), words })
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The device that it is on.
+    /// Returns the device of the filter.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The words on the device: the memory image that every backend shares.
+    /// Borrows the words on the device: the memory image of all backends.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
     }
 
-    /// Bytes of device memory that the words take.
+    /// Returns the bytes of device memory that the words take.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of device memory per k-mer, were `kmers` in the filter.
+    /// Returns the bits of device memory per k-mer if the filter holds `kmers` k-mers.
     pub fn bits_per_key(&self, kmers: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / kmers as f64
     }
 
-    /// The rate of false positives in theory, were `kmers` different k-mers of random sequences in the filter.
+    /// Returns the theoretical false-positive rate after insertion of `kmers` different k-mers of random sequences.
     pub fn expected_fpr(&self, kmers: u64) -> f64 {
         self.layout.expected_fpr(kmers)
     }
 
-    /// The fraction of bits that theory expects to be set, were `kmers` different k-mers of random sequences in the
-    /// filter.
+    /// Returns the theoretical fraction of bits that are set after insertion of `kmers` different k-mers of random
+    /// sequences.
     pub fn predicted_fill(&self, kmers: u64) -> f64 {
         self.layout.predicted_fill(kmers)
     }
@@ -179,14 +179,14 @@ impl SequenceFilter {
         Ok(self.words.fill_bytes(0)?)
     }
 
-    /// Adds all k-mers of `other`, a filter with the same parameters on the same device: exactly the filter that both
-    /// inputs together give.
+    /// Adds all k-mers of `other`, a filter with the same parameters on the same device. The result equals a filter of
+    /// both inputs.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`].
     pub fn merge(&mut self, other: &SequenceFilter) -> Result<(), Error> {
         self.device.clone().waiting(|stream| {
-            // SAFETY: both filters are borrowed until the stream has been waited for.
+            // SAFETY: this function borrows both filters until `wait` has passed the stream.
             unsafe { self.merge_async(stream, other) }
         })
     }
@@ -205,18 +205,19 @@ impl SequenceFilter {
         self.device.expect_all_here([&other.device, stream.device()], HERE)?;
         let n = self.words.len();
         let (words, other) = (self.words.global_mut(), other.words.global());
-        // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
+        // SAFETY: `expect_same` has checked that the layouts, and so the lengths, are equal; the caller keeps both
+        // filters.
         unsafe { kernels::sequence_or { words, other, n }.launch(stream, self.grid(n, BLOCK as usize))? };
         Ok(())
     }
 
-    /// Inserts the k-mers of letters in device memory; a letter that is no base, a line end for one, ends a sequence.
+    /// Inserts the k-mers of letters in device memory. A letter that is no base, such as a line end, ends a sequence.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails, or for memory of another device.
     pub fn insert_device(&mut self, letters: DeviceSlice<'_, u8>) -> Result<(), Error> {
         self.device.clone().waiting(|stream| {
-            // SAFETY: filter and letters are borrowed until the stream has been waited for.
+            // SAFETY: this function borrows filter and letters until the stream has been waited for.
             unsafe { self.insert_async(stream, letters) }
         })
     }
@@ -237,7 +238,7 @@ impl SequenceFilter {
             let (words, letters) = (self.words.global_mut().cast(), letters.global());
             let aligned = is_aligned(letters.as_ptr());
             let config = tiles(n.div_ceil(32));
-            // SAFETY: the words are those of the layout; the rest is the caller's promise.
+            // SAFETY: the words are those of the layout; the caller keeps filter and letters.
             unsafe {
                 kernels::sequence_insert_letters { words, blocks, shape, letters, n, aligned }
                     .launch(stream, config)?;
@@ -246,9 +247,9 @@ impl SequenceFilter {
         Ok(())
     }
 
-    /// Inserts the k-mers of packed bases in device memory, 32 positions per word: bases as
-    /// [`PackedSequences`](crate::PackedSequences) has them, and a bit per position that is no base and ends a
-    /// sequence.
+    /// Inserts the k-mers of packed bases in device memory, 32 positions per word: bases in the format of
+    /// [`PackedSequences`](crate::PackedSequences), and one bit per position, set where there is no base and a sequence
+    /// ends.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless there are as many words of breaks as of bases; [`Error::Gpu`] if the device
@@ -259,7 +260,7 @@ impl SequenceFilter {
         breaks: DeviceSlice<'_, u32>,
     ) -> Result<(), Error> {
         self.device.clone().waiting(|stream| {
-            // SAFETY: filter and bases are borrowed until the stream has been waited for.
+            // SAFETY: this function borrows filter and bases until the stream has been waited for.
             unsafe { self.insert_packed_async(stream, bases, breaks) }
         })
     }
@@ -286,8 +287,8 @@ impl SequenceFilter {
             let words = self.words.global_mut().cast();
             let (bases, breaks) = (bases.global(), breaks.global());
             let config = tiles(n);
-            // SAFETY: the words are those of the layout; there are as many bases as breaks; the rest is the caller's
-            // promise.
+            // SAFETY: the words are those of the layout; bases and breaks have equal lengths, as checked above; the
+            // caller keeps filter and bases.
             unsafe {
                 kernels::sequence_insert_packed { words, blocks, shape, bases, breaks, n }.launch(stream, config)?;
             }
@@ -295,8 +296,8 @@ impl SequenceFilter {
         Ok(())
     }
 
-    /// For each letter in device memory whether a k-mer begins there that may be in the filter, bit `i % 32` of word
-    /// `i / 32` for letter `i`; bits past the last letter are cleared.
+    /// Tests each letter in device memory for a k-mer that begins there and may be in the filter: bit `i % 32` of word
+    /// `i / 32` for letter `i`. Bits past the last letter are cleared.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `found` has no bit for a letter; [`Error::Gpu`] if the device fails, or for memory
@@ -307,7 +308,7 @@ impl SequenceFilter {
         found: DeviceSliceMut<'_, u32>,
     ) -> Result<(), Error> {
         self.device.waiting(|stream| {
-            // SAFETY: all is borrowed until the stream has been waited for.
+            // SAFETY: this function borrows all arguments until the stream has been waited for.
             unsafe { self.contains_windows_async(stream, letters, found) }
         })
     }
@@ -335,8 +336,8 @@ impl SequenceFilter {
             let aligned = is_aligned(letters.as_ptr());
             let found = found.global_mut();
             let config = tiles(n.div_ceil(32));
-            // SAFETY: the words are those of the layout, and there is a bit per letter; nothing is written to `kmers`;
-            // the rest is the caller's promise.
+            // SAFETY: the words are those of the layout, and `found` has a bit per letter, as checked above. The kernel
+            // does not write `kmers`, since `with_kmers` is 0. The caller keeps filter, letters and answers.
             unsafe {
                 kernels::sequence_contains_letters {
                     words,
@@ -355,8 +356,8 @@ impl SequenceFilter {
         Ok(())
     }
 
-    /// For each position of packed bases in device memory whether a k-mer begins there that may be in the filter, a bit
-    /// each.
+    /// Tests each position of packed bases in device memory for a k-mer that begins there and may be in the filter: one
+    /// bit per position.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless there are as many words of breaks as of bases, and of answers at least as many;
@@ -368,7 +369,7 @@ impl SequenceFilter {
         found: DeviceSliceMut<'_, u32>,
     ) -> Result<(), Error> {
         self.device.waiting(|stream| {
-            // SAFETY: all is borrowed until the stream has been waited for.
+            // SAFETY: this function borrows all arguments until the stream has been waited for.
             unsafe { self.contains_windows_packed_async(stream, bases, breaks, found) }
         })
     }
@@ -393,15 +394,16 @@ impl SequenceFilter {
         self.device.expect_same(found.device(), HERE)?;
         self.check_packed(stream, packed)?;
         expect_room(bases.len(), found.len())?;
-        // SAFETY: there is a word of answers for each of bases; the rest is the caller's promise.
+        // SAFETY: bases, breaks and answers have a word for each word of bases, as checked above; the caller keeps all
+        // of them.
         unsafe { self.queue_packed(stream, packed, found.global_mut(), None) }
     }
 
-    /// Queues the answers to packed bases, and in `kmers` where k-mers begin.
+    /// Queues the answers to packed bases and, in `kmers`, the positions at which k-mers begin.
     ///
     /// # Safety
-    /// - There are as many words of breaks as of bases; `found` and `kmers` have as many.
-    /// - The promise of [`contains_windows_packed_async`](Self::contains_windows_packed_async).
+    /// - `packed` has equal numbers of words of breaks and bases; `found` and `kmers` are valid for as many.
+    /// - The contract of [`contains_windows_packed_async`](Self::contains_windows_packed_async), also for `kmers`.
     unsafe fn queue_packed(
         &self,
         stream: &Stream,
@@ -415,7 +417,7 @@ impl SequenceFilter {
             let (bases, breaks) = (packed.bases.global(), packed.breaks.global());
             let (with_kmers, kmers) = (u32::from(kmers.is_some()), kmers.unwrap_or(found));
             let config = tiles(n);
-            // SAFETY: the words are those of the layout; the rest is the caller's promise.
+            // SAFETY: the words are those of the layout; the rest is the contract of this function.
             unsafe {
                 kernels::sequence_contains_packed { words, blocks, shape, bases, breaks, n, found, kmers, with_kmers }
                     .launch(stream, config)?;
@@ -430,19 +432,19 @@ impl SequenceFilter {
         Ok(warpset_base::filter::same_length(bases.len(), breaks.len())?)
     }
 
-    /// A grid for that many items, no larger than fits on the device several times.
+    /// Returns a grid for `items` items with at most `RESIDENT` blocks per multiprocessor.
     fn grid(&self, items: usize, block_items: usize) -> LaunchConfig {
         let resident = self.device.properties().multiprocessors as usize * RESIDENT;
         LaunchConfig::new(items.div_ceil(block_items).clamp(1, resident) as u32, BLOCK)
     }
 }
 
-/// A block of threads for each tile of so many words of 32 positions.
+/// Returns a grid with one thread block per tile of `words` words of 32 positions.
 fn tiles(words: usize) -> LaunchConfig {
     LaunchConfig { shared_bytes: SHARED_BYTES, ..LaunchConfig::new(words.div_ceil(OWN_WORDS) as u32, BLOCK) }
 }
 
-/// Whether 16 bytes can be read at once.
+/// Whether 16-byte loads are aligned.
 fn is_aligned(letters: *const u8) -> u32 {
     u32::from((letters as usize).is_multiple_of(16))
 }
@@ -452,7 +454,7 @@ fn expect_room(needed: usize, found: usize) -> Result<(), LengthMismatch> {
 }
 
 impl crate::SequenceFilter {
-    /// A copy in device memory.
+    /// Copies the filter to device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -462,7 +464,7 @@ impl crate::SequenceFilter {
 }
 
 impl crate::SequenceFilterView<'_> {
-    /// A copy in device memory.
+    /// Copies the filter to device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

@@ -1,9 +1,8 @@
-//! What a sequence has in a filter, and from when on that is enough.
+//! Hits of a sequence in a filter, and thresholds for them.
 
 use crate::Error;
 
-/// K-mers of one sequence: how many there are, and how many of them may be in a filter. K-mers that repeat count each
-/// time.
+/// Numbers of k-mers of one sequence. Repeated k-mers count each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hits {
     /// K-mers that may be in the filter.
@@ -12,7 +11,7 @@ pub struct Hits {
     pub kmers: u64,
 }
 
-/// From when on a sequence matches: by its number of k-mers found, and by their fraction.
+/// Condition for a match: a least number of hits, and a least fraction of the k-mers.
 ///
 /// ```
 /// use warpset_sequence::{Hits, Threshold};
@@ -29,12 +28,12 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// At least so many k-mers found.
+    /// Requires at least `found` k-mers found.
     pub const fn at_least(found: u64) -> Threshold {
         Threshold { found, fraction: 0.0 }
     }
 
-    /// And at least this fraction of the sequence's k-mers, rounded up.
+    /// Requires also this fraction of the k-mers of a sequence, rounded up.
     ///
     /// # Errors
     /// [`Error::InvalidFraction`] unless the fraction is from 0 to 1.
@@ -45,14 +44,14 @@ impl Threshold {
         Ok(Threshold { fraction, ..self })
     }
 
-    /// Whether this is enough.
+    /// Whether these hits reach the threshold.
     pub fn is_met(self, hits: Hits) -> bool {
         hits.found >= self.found && hits.found as f64 >= self.fraction * hits.kmers as f64
     }
 }
 
 impl Default for Threshold {
-    /// One k-mer.
+    /// Requires one k-mer.
     fn default() -> Threshold {
         Threshold::at_least(1)
     }

@@ -1,4 +1,4 @@
-//! Insertion into host memory: by one thread, or by several into the same words.
+//! Insertion into host memory, by one thread or by several into shared words.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,17 +11,17 @@ use super::probes::{Probes, WORDS};
 use super::sequences::{Piece, Sequences, tasks};
 use super::view::{TASK, prefetch_all};
 
-/// Where s-mers go.
+/// Destination of s-mers.
 trait Words {
-    /// Where the words begin, and their bytes.
+    /// Returns the address of the words, and their bytes.
     fn place(&self) -> (*const u64, usize);
     /// Sets the bits of a mask in a word.
     fn set(&mut self, word: usize, mask: u64);
 }
 
-/// Words of one thread.
+/// Words of a single thread.
 struct Own<'a>(&'a mut [u64]);
-/// Words of several threads.
+/// Words shared by several threads.
 struct Shared<'a>(&'a [AtomicU64]);
 
 impl Words for Own<'_> {
@@ -43,14 +43,14 @@ impl Words for Shared<'_> {
     #[inline(always)]
     fn set(&mut self, word: usize, mask: u64) {
         let word = &self.0[word];
-        // A word that has its bits stays with the other threads' caches.
+        // Without a write the cache line stays valid in the caches of other threads.
         if word.load(Ordering::Relaxed) & mask != mask {
             word.fetch_or(mask, Ordering::Relaxed);
         }
     }
 }
 
-/// Inserts the k-mers of all sequences, on all threads of the current pool if they are long enough.
+/// Inserts the k-mers of all sequences; on all threads of the current pool if they are long enough.
 pub(super) fn insert<S: Sequences + ?Sized>(layout: &Layout, words: &mut [u64], sequences: &S) {
     let k = layout.k() as usize;
     let (pieces, ends) = tasks(sequences, k, TASK);
@@ -70,8 +70,8 @@ pub(super) fn insert<S: Sequences + ?Sized>(layout: &Layout, words: &mut [u64], 
         return;
     }
     let shared = std::ptr::from_mut(words) as *const [AtomicU64];
-    // SAFETY: an `AtomicU64` has the size and alignment of a `u64`, and the mutable borrow, which lasts until all
-    // threads have ended, keeps accesses that are not atomic out.
+    // SAFETY: an `AtomicU64` has the size and alignment of a `u64`. The mutable borrow of the words lasts until all
+    // threads have ended, so that all accesses meanwhile are atomic.
     let shared = unsafe { &*shared };
     parallel::map_with(scratch, parts, |(packed, probes), pieces| {
         pack(pieces, packed);
@@ -79,13 +79,13 @@ pub(super) fn insert<S: Sequences + ?Sized>(layout: &Layout, words: &mut [u64], 
     });
 }
 
-/// Inserts what is packed.
+/// Inserts packed sequences.
 fn insert_packed(layout: &Layout, to: &mut impl Words, packed: &PackedSequences, probes: &mut Probes) {
     let (words, bytes) = to.place();
     for first in (0..packed.bases().len()).step_by(WORDS) {
         probes.fill(layout.shape(), layout.blocks(), packed.bases(), packed.breaks(), first);
         prefetch_all(words, bytes, probes);
-        // S-mers of a run go to their block together.
+        // The s-mers of a run are collected and written to their block together.
         let (mut block, mut bits) = (u32::MAX, [0u64; BLOCK_WORDS]);
         let positions = probes.blocks.as_chunks::<32>().0.iter().zip(probes.hashes.as_chunks::<32>().0);
         for ((blocks, hashes), &smers) in positions.zip(&probes.smers) {
@@ -105,7 +105,7 @@ fn insert_packed(layout: &Layout, to: &mut impl Words, packed: &PackedSequences,
     }
 }
 
-/// Sets bits in a block, and clears them for the next one.
+/// Sets bits in a block of the filter, and clears `bits`.
 #[inline(always)]
 fn set_all(to: &mut impl Words, block: u32, bits: &mut [u64; BLOCK_WORDS]) {
     for (i, bits) in bits.iter_mut().enumerate() {

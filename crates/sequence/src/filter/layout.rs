@@ -1,4 +1,4 @@
-//! Parameters of sequence filters, and their sizes and rates in theory.
+//! Parameters of sequence filters, their sizes, and their theoretical rates.
 
 use warpset_base::file::{FIELDS, FileError};
 use warpset_core::sequence_filter::{BLOCK_BITS, BLOCK_WORDS, MAX_BLOCKS, Shape};
@@ -15,7 +15,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A filter of k-mers of `k` bases by s-mers of `s` and minimizers of `m`, in `blocks` blocks of 32 bytes.
+    /// Creates a layout for k-mers of `k` bases by s-mers of `s` and minimizers of `m`, in `blocks` blocks of 32 bytes.
     ///
     /// # Errors
     /// [`Error::InvalidLengths`] unless `9 <= k <= 32` and `4 <= m <= s <= k`; [`Error::ZeroCapacity`] without blocks,
@@ -32,44 +32,44 @@ impl Layout {
         }
     }
 
-    /// The lengths.
+    /// Returns the lengths.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Bases per k-mer.
+    /// Returns the bases per k-mer.
     pub fn k(&self) -> u32 {
         self.shape.k()
     }
 
-    /// Bases per s-mer: a k-mer is in the filter if all of its s-mers are.
+    /// Returns the bases per s-mer. A k-mer is found if all of its s-mers are.
     pub fn s(&self) -> u32 {
         self.shape.s()
     }
 
-    /// Bases per minimizer: that of an s-mer chooses its block.
+    /// Returns the bases per minimizer. The minimizer of an s-mer chooses its block.
     pub fn m(&self) -> u32 {
         self.shape.m()
     }
 
-    /// Blocks of 32 bytes.
+    /// Returns the number of blocks of 32 bytes.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Words of 64 bits.
+    /// Returns the number of words of 64 bits.
     pub fn words(&self) -> u64 {
         self.blocks * BLOCK_WORDS as u64
     }
 
-    /// The rate of false positives in theory, were `kmers` different k-mers of random sequences in the filter: of
+    /// Returns the theoretical false-positive rate after insertion of `kmers` different k-mers of random sequences, for
     /// k-mers that share no s-mer with these.
     pub fn expected_fpr(&self, kmers: u64) -> f64 {
         rates::expected_fpr(self, kmers)
     }
 
-    /// The fraction of bits that theory expects to be set, were `kmers` different k-mers of random sequences in the
-    /// filter.
+    /// Returns the theoretical fraction of bits that are set after insertion of `kmers` different k-mers of random
+    /// sequences.
     pub fn predicted_fill(&self, kmers: u64) -> f64 {
         rates::predicted_fill(self, kmers)
     }
@@ -94,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// An error that names the first parameter in which the other one differs.
+    /// Checks that `other` has equal parameters; the error names the first one that differs.
     pub(crate) fn expect_same(&self, other: &Layout) -> Result<(), Error> {
         let fields = ["blocks", "bases per k-mer", "bases per s-mer", "bases per minimizer"];
         let values = self.to_fields().into_iter().zip(other.to_fields());

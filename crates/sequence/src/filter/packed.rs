@@ -1,12 +1,11 @@
-//! Sequences of two bits per base, of which it is known where each begins.
+//! Packed sequences with their starts: two bits per base.
 
 use crate::Packed;
 
-/// Sequences, [`Packed`], and where each of them begins.
+/// Packed sequences ([`Packed`]) with the start of each.
 ///
-/// Takes 3 bits per letter, and up to 32 positions
-/// per sequence. Filters take sequences of letters too; packed ones take less memory, and are packed once if they are
-/// used several times.
+/// Takes 3 bits per letter, and up to 32 more positions per sequence. Filters also take letters; packed sequences need
+/// less memory, and are packed only once for several uses.
 ///
 /// ```
 /// use warpset_sequence::{PackedSequences, SequenceFilter};
@@ -23,17 +22,17 @@ use crate::Packed;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackedSequences {
     packed: Packed,
-    /// The first word of each sequence, and its letters.
+    /// First word and number of letters of each sequence.
     sequences: Vec<(usize, usize)>,
 }
 
 impl PackedSequences {
-    /// Without sequences.
+    /// Creates an empty list of sequences.
     pub fn new() -> PackedSequences {
         PackedSequences::default()
     }
 
-    /// Adds a sequence of letters: A, C, G, T in either case. No k-mer has another letter in it.
+    /// Adds a sequence of letters: A, C, G, T in either case. Windows with other letters are no k-mers.
     pub fn push(&mut self, letters: &[u8]) {
         let words = self.packed.push(letters);
         self.sequences.push((words.start, letters.len()));
@@ -47,7 +46,7 @@ impl PackedSequences {
         self.push_words(words, None, len);
     }
 
-    /// Adds `len` positions of words that begin with the first one.
+    /// Adds the first `len` positions of packed words.
     pub(crate) fn push_words(&mut self, bases: &[u64], breaks: Option<&[u32]>, len: usize) {
         let words = self.packed.push_packed(bases, breaks, len);
         self.sequences.push((words.start, len));
@@ -59,7 +58,7 @@ impl PackedSequences {
         self.sequences.clear();
     }
 
-    /// How many sequences there are.
+    /// Returns the number of sequences.
     pub fn len(&self) -> usize {
         self.sequences.len()
     }
@@ -69,7 +68,7 @@ impl PackedSequences {
         self.sequences.is_empty()
     }
 
-    /// Letters of sequence `i`.
+    /// Returns the number of letters of sequence `i`.
     ///
     /// # Panics
     /// If there is no sequence `i`.
@@ -77,7 +76,7 @@ impl PackedSequences {
         self.sequences[i].1
     }
 
-    /// The word with which sequence `i` begins; its letter `j` is position `j % 32` of word `j / 32` from there on.
+    /// Returns the first word of sequence `i`. Its letter `j` is position `j % 32` of word `j / 32` from there on.
     ///
     /// # Panics
     /// If there is no sequence `i`.
@@ -85,12 +84,12 @@ impl PackedSequences {
         self.sequences[i].0
     }
 
-    /// The bases, 32 positions per word.
+    /// Borrows the bases, 32 positions per word.
     pub fn bases(&self) -> &[u64] {
         self.packed.bases()
     }
 
-    /// Where there is no base, 32 positions per word.
+    /// Borrows the bits of positions without a base, 32 per word.
     pub fn breaks(&self) -> &[u32] {
         self.packed.breaks()
     }
@@ -127,10 +126,10 @@ mod tests {
                 let wanted: Vec<Option<u8>> =
                     sequence.bytes().map(|byte| minimizer::is_base(byte).then(|| minimizer::code(byte))).collect();
                 prop_assert_eq!(letters(&packed, i), wanted);
-                // A break follows.
+                // At least one position without a base follows each sequence.
                 let end = 32 * packed.first_word(i) + packed.letters(i);
                 prop_assert!(packed.breaks()[end / 32] >> (end % 32) & 1 == 1);
-                // Packed once more, from words.
+                // Packed again, from the words of the first one.
                 let first = packed.first_word(i);
                 let words = first..first + sequence.len().div_ceil(32);
                 let mut again = PackedSequences::new();

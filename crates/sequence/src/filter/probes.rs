@@ -1,20 +1,20 @@
-//! What positions of packed bases ask of a filter: the block and the hash of each s-mer, many positions at a time.
+//! Block and hash of each s-mer of packed bases, many positions at a time.
 //!
-//! Everything here is a loop over arrays without branches, which the compiler turns into vector instructions: into
-//! those of AVX-512 or AVX2 where the processor has them, as each function is compiled for these too.
+//! All loops here run over arrays without branches. The compiler turns them into vector instructions: each function is
+//! also compiled for AVX-512 and AVX2, and the processor's best version is called.
 
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, reverse_complement, smers_of};
 
-/// Words of 32 positions that are done at a time: their arrays stay in the first cache.
+/// Words of 32 positions per round, so that the arrays stay in the first-level cache.
 pub(super) const WORDS: usize = 32;
-/// Positions that are done at a time.
+/// Positions per round.
 pub(super) const POSITIONS: usize = 32 * WORDS;
-/// M-mers that s-mers at these positions have: at most 29 of one s-mer.
+/// M-mers of the s-mers at these positions: one s-mer has at most 29.
 const MMERS: usize = POSITIONS + 32;
-/// Positions of which the sixteen bases are known: the second half of a k-mer of 32 begins 16 later.
+/// Positions with known 16-base words: the second half of a k-mer of 32 bases begins 16 positions later.
 const BASES: usize = MMERS + 32;
 
-/// Calls a function that is marked `#[inline(always)]`, compiled for the best vector instructions that there are.
+/// Calls an `#[inline(always)]` function, compiled for the best vector instructions of this processor.
 macro_rules! with_vectors {
     ($work:ident($($argument:ident: $ty:ty),*)) => {{
         #[cfg(target_arch = "x86_64")]
@@ -31,11 +31,11 @@ macro_rules! with_vectors {
                 && std::is_x86_feature_detected!("avx512dq")
                 && std::is_x86_feature_detected!("avx512vl")
             {
-                // SAFETY: these were just detected; each implies AVX-512F.
+                // SAFETY: the processor has these features, detected above; each of them implies AVX-512F.
                 return unsafe { avx512($($argument),*) };
             }
             if std::is_x86_feature_detected!("avx2") {
-                // SAFETY: AVX2 was just detected.
+                // SAFETY: the processor has AVX2, detected above.
                 return unsafe { avx2($($argument),*) };
             }
         }
@@ -43,15 +43,15 @@ macro_rules! with_vectors {
     }};
 }
 
-/// The s-mers of some positions.
+/// S-mers of a round of positions.
 pub(super) struct Probes {
-    /// The block of each, also where none begins.
+    /// Block of each position, also where no s-mer begins.
     pub blocks: [u32; POSITIONS],
-    /// The hash of each.
+    /// Hash of each position.
     pub hashes: [u32; POSITIONS],
-    /// A bit per position, in words of 32: whether an s-mer of a k-mer begins there.
+    /// One bit per position, in words of 32: set if an s-mer of a k-mer begins there.
     pub smers: [u32; WORDS],
-    /// A bit per position: whether a k-mer begins there.
+    /// One bit per position: set if a k-mer begins there.
     pub kmers: [u32; WORDS],
     words: [u32; BASES],
     others: [u32; BASES],
@@ -71,7 +71,8 @@ impl Probes {
         })
     }
 
-    /// Looks at [`WORDS`] words of packed bases from `first` on, or at as many as there are: as if breaks followed.
+    /// Fills the arrays for [`WORDS`] words of packed bases from `first` on, or for the words that are left, as if
+    /// positions without a base followed.
     pub(super) fn fill(&mut self, shape: Shape, blocks: u64, bases: &[u64], breaks: &[u32], first: usize) {
         let kmers_at = |i: usize| {
             let at = |i: usize| breaks.get(i).copied().unwrap_or(!0);
@@ -101,7 +102,7 @@ fn fill(probes: &mut Probes, shape: Shape, blocks: u64, bases: &[u64; BASES / 32
 fn fill_all(probes: &mut Probes, shape: Shape, blocks: u64, bases: &[u64; BASES / 32 + 1]) {
     let Probes { blocks: block, hashes, words, others, least, .. } = probes;
     for (i, words) in words.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        // Sixteen positions from two halves of words each.
+        // Sixteen positions from each half of a word.
         let (low, high) = (bases[i], bases[i] >> 32 | bases[i + 1] << 32);
         for j in 0..16 {
             words[j] = (low >> (2 * j)) as u32;
@@ -126,7 +127,7 @@ fn fill_all(probes: &mut Probes, shape: Shape, blocks: u64, bases: &[u64; BASES 
     }
 }
 
-/// The hashes of the spans at the first positions.
+/// Hashes the spans at the first positions.
 #[inline(always)]
 fn hash_all(span: Span, words: &[u32; BASES], others: &[u32; BASES], hashes: &mut [u32]) {
     let (n, offset) = (hashes.len(), span.offset() as usize);
@@ -138,7 +139,7 @@ fn hash_all(span: Span, words: &[u32; BASES], others: &[u32; BASES], hashes: &mu
     }
 }
 
-/// Each value, or that `distance` later if it is less; the last ones are left as they are.
+/// Writes the minimum of each value and the one `distance` later; the last `distance` values are not changed.
 #[inline(always)]
 fn least_of_both(values: &[u32; MMERS], distance: usize, to: &mut [u32; MMERS]) {
     let n = MMERS - distance;

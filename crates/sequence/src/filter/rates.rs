@@ -1,9 +1,10 @@
-//! Rates of false positives, in theory and of a filter as it is.
+//! False-positive rates, in theory and of a given filter.
 //!
-//! A block has a number of s-mers that differs much from block to block, because they come in runs: the number of runs
-//! is Poisson distributed, and a run has 1 to `w` s-mers, each number about as often, `w` being the m-mers of an s-mer.
-//! A foreign s-mer is there by chance with the rate of its block, and a k-mer if its s-mers all are. These lie in one
-//! block or in several: from one s-mer to the next the block changes with probability `2 / (w + 1)`.
+//! The number of s-mers varies much between blocks, because s-mers arrive in runs. The number of runs per block is
+//! Poisson distributed, and a run has 1 to `w` s-mers, each length about equally likely, where `w` is the number of
+//! m-mers of an s-mer. A foreign s-mer is found with the rate of its block, and a k-mer if all of its s-mers are. The
+//! s-mers of a k-mer lie in one block or in several: from one s-mer to the next the block changes with probability `2 /
+//! (w + 1)`.
 
 use warpset_core::sequence_filter::{BITS_PER_SMER, Shape};
 
@@ -11,15 +12,15 @@ use super::layout::Layout;
 
 /// 32-bit words per block.
 const WORDS: f64 = 8.0;
-/// Runs per block from which on every block is about as full as the mean.
+/// Runs per block above which all blocks are taken to have the mean load.
 const MANY_RUNS: f64 = 500.0;
 
-/// How often the block changes from one s-mer to the next.
+/// Returns the probability that the block changes from one s-mer to the next.
 fn density(shape: Shape) -> f64 {
     2.0 / f64::from(shape.window() + 1)
 }
 
-/// Calls `f(s-mers, probability)` for the numbers of s-mers that blocks have, were `kmers` in the filter.
+/// Calls `f(s-mers, probability)` for the loads of blocks after insertion of `kmers` k-mers.
 fn loads(layout: &Layout, kmers: u64, mut f: impl FnMut(f64, f64)) {
     let shape = layout.shape();
     let mean = kmers as f64 / layout.blocks() as f64;
@@ -40,19 +41,19 @@ fn loads(layout: &Layout, kmers: u64, mut f: impl FnMut(f64, f64)) {
     probabilities.into_iter().enumerate().for_each(|(load, probability)| f(load as f64, probability));
 }
 
-/// The probability that a bit of a word of a block is clear after a number of s-mers came to the block, to a power.
+/// Returns the probability that one bit of a block is clear under a load of s-mers, to a power.
 fn clear(load: f64, power: i32) -> f64 {
     let by_one = (1.0 - 1.0 / 32.0f64).powi(BITS_PER_SMER as i32 * power);
     (1.0 - (1.0 - by_one) / WORDS).powf(load)
 }
 
-/// The rate at which k-mers are found by chance, given the mean of each power, from the first on, of the rates at which
-/// s-mers are in their blocks.
+/// Returns the rate at which k-mers are found by chance. `powers[i]` is the mean of the `i + 1`-th power of the rates
+/// at which s-mers are found in their blocks.
 fn of_kmers(shape: Shape, powers: &[f64]) -> f64 {
     let change = density(shape);
     let mut rates: Vec<f64> = vec![1.0];
     for n in 1..=powers.len() {
-        // The first `j` s-mers share a block, and the next is in another one.
+        // The first `j` s-mers share a block, and the next one is in another block.
         let parts = (1..n).map(|j| (1.0 - change).powi(j as i32 - 1) * change * powers[j - 1] * rates[n - j]);
         rates.push(parts.sum::<f64>() + (1.0 - change).powi(n as i32 - 1) * powers[n - 1]);
     }
@@ -71,7 +72,7 @@ fn add_powers(powers: &mut [f64], rate: f64, weight: f64) {
 pub(super) fn expected_fpr(layout: &Layout, kmers: u64) -> f64 {
     let mut powers = vec![0.0; layout.shape().smers() as usize];
     loads(layout, kmers, |load, probability| {
-        // Two bits of one word: the mean of the square of its fill.
+        // Two bits of one word: the mean of the square of the fraction of set bits.
         let rate = 1.0 - 2.0 * clear(load, 1) + clear(load, 2);
         add_powers(&mut powers, rate, probability);
     });
@@ -84,7 +85,7 @@ pub(super) fn predicted_fill(layout: &Layout, kmers: u64) -> f64 {
     fill
 }
 
-/// The rate of a filter with these words, 64 bits each.
+/// Estimates the false-positive rate of a filter with these words.
 pub(super) fn fpr(layout: &Layout, words: &[u64]) -> f64 {
     let count = layout.shape().smers() as usize;
     let square = |half: u32| (f64::from(half.count_ones()) / 32.0).powi(BITS_PER_SMER as i32);

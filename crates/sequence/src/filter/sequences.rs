@@ -1,18 +1,18 @@
-//! Sequences as filters take them, and their cutting into tasks for threads.
+//! Sequences as arguments of filters, and their division into tasks for threads.
 
 use std::ops::Range;
 
 use super::packed::PackedSequences;
 
-/// Sequences that a filter takes in bulk: a slice, an array or a vector of anything that gives letters as bytes, or
+/// Sequences for bulk operations: a slice, an array or a vector of items that give letters as bytes, or
 /// [`PackedSequences`]. Sealed.
 pub trait Sequences: Sync + sealed::Sealed {
-    /// How many sequences there are.
+    /// Returns the number of sequences.
     fn count(&self) -> usize;
-    /// Letters of sequence `i`.
+    /// Returns the number of letters of sequence `i`.
     #[doc(hidden)]
     fn letters_of(&self, i: usize) -> usize;
-    /// Adds letters of sequence `i` as a sequence; the first one is a multiple of 32.
+    /// Appends a range of letters of sequence `i` as a sequence; `range.start` is a multiple of 32.
     #[doc(hidden)]
     fn append(&self, i: usize, range: Range<usize>, to: &mut PackedSequences);
 }
@@ -63,19 +63,19 @@ impl Sequences for PackedSequences {
     }
 }
 
-/// Windows of one sequence.
+/// Range of windows of one sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// The sequence.
+    /// Number of the sequence.
     pub sequence: usize,
-    /// Its first window here, a multiple of 32.
+    /// First window of the piece, a multiple of 32.
     pub first: usize,
-    /// Its last window here, and one.
+    /// End of the range of windows.
     pub end: usize,
 }
 
-/// Pieces of all sequences in their order, with tasks of about `positions` positions, a multiple of 32: the pieces, and
-/// where those of each task end.
+/// Divides all sequences into pieces in order, and these into tasks of about `positions` positions, a multiple of 32.
+/// Returns the pieces, and the end of each task among them.
 pub(super) fn tasks<S: Sequences + ?Sized>(sequences: &S, k: usize, positions: usize) -> (Vec<Piece>, Vec<usize>) {
     let (mut pieces, mut ends, mut taken) = (Vec::new(), Vec::new(), 0);
     for sequence in 0..sequences.count() {
@@ -99,7 +99,7 @@ pub(super) fn tasks<S: Sequences + ?Sized>(sequences: &S, k: usize, positions: u
 }
 
 impl Piece {
-    /// The letters of the windows, after what is in `to`.
+    /// Appends the letters of the windows to `to`.
     pub(super) fn append<S: Sequences + ?Sized>(self, sequences: &S, k: usize, to: &mut PackedSequences) {
         sequences.append(self.sequence, self.first..self.end + k - 1, to);
     }

@@ -1,4 +1,4 @@
-//! serde: filters as the bytes of their saved form, compact in binary formats and checked on the way in.
+//! serde: filters as the bytes of their saved form, compact in binary formats, and checked when they are read.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use warpset_base::file;

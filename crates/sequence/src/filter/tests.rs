@@ -1,4 +1,4 @@
-//! Filters on the host against a plain model.
+//! Filters on the host compared with a plain model.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use warpset_core::sequence_filter::{Both, MAX_BLOCKS, Span, block_of, mask_of, w
 use super::view::{TASK, random_letters};
 use crate::{Error, Hits, Layout, PackedSequences, SequenceFilter, SequenceFilterView, Threshold};
 
-/// The definition, k-mer by k-mer.
+/// Model by definition, k-mer by k-mer.
 pub(super) struct Model {
     layout: Layout,
     pub kmers: HashSet<u64>,
     pub words: Vec<u64>,
 }
 
-/// Bases as a number, the first lowest.
+/// Returns bases as a number, the first base lowest.
 fn number(letters: &[u8]) -> u64 {
     letters.iter().rev().fold(0, |bases, &letter| bases << 2 | u64::from(code(letter)))
 }
@@ -27,7 +27,7 @@ impl Model {
         Model { layout, kmers: HashSet::new(), words: vec![0; layout.words() as usize] }
     }
 
-    /// The k-mers of all windows, `None` where there is none.
+    /// Returns the k-mer of each window, `None` for windows with a letter that is no base.
     fn windows<'s>(&self, letters: &'s [u8]) -> impl Iterator<Item = Option<&'s [u8]>> + use<'s> {
         letters.windows(self.layout.k() as usize).map(|kmer| kmer.iter().all(|&letter| is_base(letter)).then_some(kmer))
     }
@@ -37,7 +37,7 @@ impl Model {
         span.hash(at(0), at(span.offset() as usize))
     }
 
-    /// Each 64-bit word, and the bits in it, of a k-mer.
+    /// Returns the 64-bit words of a k-mer, and the bits in them.
     fn bits(&self, kmer: &[u8]) -> Vec<(usize, u64)> {
         let (layout, shape) = (&self.layout, self.layout.shape());
         let each = kmer.windows(layout.s() as usize).map(|smer| {
@@ -73,7 +73,7 @@ impl Model {
     }
 }
 
-/// Lengths of k-mers, s-mers and minimizers, the ends of their ranges among them.
+/// Lengths of k-mers, s-mers and minimizers, with the ends of their ranges.
 pub(super) const SHAPES: [(u32, u32, u32); 12] = [
     (9, 9, 4),
     (9, 9, 9),
@@ -89,7 +89,8 @@ pub(super) const SHAPES: [(u32, u32, u32); 12] = [
     (32, 4, 4),
 ];
 
-/// Reads: of random bases, some with other letters, some of each other, of lengths around those that matter.
+/// Generates reads of random bases, some with other letters, some with parts of others, of lengths around the borders
+/// of words and windows.
 pub(super) fn reads(count: u64, most: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut reads: Vec<Vec<u8>> = Vec::new();
     for i in 0..count {
@@ -182,7 +183,7 @@ proptest! {
     }
 }
 
-/// Sequences that are cut into pieces and given to several threads, at the borders of these.
+/// Checks sequences that are cut into pieces for several threads, at the borders of the pieces.
 #[test]
 fn long_sequences_on_several_threads() {
     let layout = SequenceFilter::builder(500_000).layout().unwrap();
@@ -204,7 +205,7 @@ fn long_sequences_on_several_threads() {
     assert!(one == five);
     let model = Model::new(layout);
     for ((windows, hits), sequence) in one.0.iter().zip(&one.1).zip(&sequences) {
-        // All that are there were inserted.
+        // All k-mers of the sequence were inserted.
         let kmers = model.windows(sequence).map(|kmer| kmer.is_some());
         assert!(windows.iter().eq(kmers));
         assert_eq!((hits.found, hits.kmers), (hits.kmers, windows.count_ones() as u64));
@@ -249,7 +250,7 @@ fn saved_and_loaded() {
     assert!(view.words() == filter.words() && view.layout() == filter.layout());
     let asked = reads(10, 200, 4);
     assert_eq!(view.count_bulk(&asked).unwrap(), filter.count_bulk(&asked).unwrap());
-    // Every parameter that no filter has, and a bit that changed.
+    // Every parameter that no filter can have, and one changed bit.
     for (at, value) in
         [(24, 0u64), (24, MAX_BLOCKS + 1), (32, 8), (32, 1 << 32), (40, 22), (48, 3), (48, 22), (56, 1), (24, !0)]
     {
@@ -269,7 +270,7 @@ fn mapped_files_answer_as_filters() {
     let path = std::env::temp_dir().join(format!("warpset-sequence-{}", std::process::id()));
     let filter = SequenceFilter::builder(3000).build_from(&reads(20, 300, 3)).unwrap();
     filter.save(&path).unwrap();
-    // SAFETY: only this test knows the file.
+    // SAFETY: only this test accesses the file.
     let mapped = unsafe { SequenceFilter::map(&path).unwrap() };
     let asked = reads(10, 200, 4);
     assert_eq!(mapped.count_bulk(&asked).unwrap(), filter.count_bulk(&asked).unwrap());
@@ -290,7 +291,7 @@ fn settings_and_their_limits() {
     {
         assert!(matches!(foreign.layout(), Err(Error::InvalidLengths { .. })), "{foreign:?}");
     }
-    // More than 2^32 bits, and the most there are.
+    // More than 2^32 bits, and the largest filter.
     let large = SequenceFilter::builder(1 << 32).layout().unwrap();
     assert_eq!((large.blocks(), large.words()), (1 << 28, 1 << 30));
     let largest = SequenceFilter::builder(1 << 36).layout().unwrap();
@@ -300,10 +301,10 @@ fn settings_and_their_limits() {
     assert!(matches!(Layout::new(31, 26, 16, 0), Err(Error::ZeroCapacity)));
 }
 
-/// Theory, the filter's own estimate, and samples agree.
+/// Compares theory, the filter's own estimate, and samples.
 #[test]
 fn rates_of_false_positives() {
-    // (k, s, m, bits per k-mer, how far apart theory and samples may be)
+    // (k, s, m, bits per k-mer, allowed distance of theory and samples)
     for (k, s, m, bits) in [(31, 31, 13, 8.0), (31, 29, 13, 4.0), (31, 28, 16, 4.0), (31, 26, 13, 3.0)] {
         let n = 300_000;
         let builder = SequenceFilter::builder(n).k(k).s(s).m(m).bits_per_key(bits);

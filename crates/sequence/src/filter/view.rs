@@ -1,4 +1,4 @@
-//! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
+//! Queries over borrowed words, of a filter in memory or a saved one in a mapped file.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ use super::rates;
 use super::sequences::{Piece, Sequences, tasks};
 use crate::Error;
 
-/// Positions that one task of a parallel operation takes; a multiple of 32.
+/// Positions per task of a parallel operation; a multiple of 32.
 pub(super) const TASK: usize = 1 << 14;
-/// Bytes of words from which on their cache lines are asked for ahead.
+/// Bytes of words above which cache lines are prefetched.
 const FAR_BYTES: usize = 1 << 20;
-/// Letters of a random sequence by which rates are measured.
+/// Letters per random sequence of a measurement.
 const SAMPLE_LETTERS: u64 = 1 << 16;
 
-/// A filter's parameters and a borrow of its words: answers queries, owns nothing.
+/// Borrowed filter: parameters, and words of which it owns nothing. It answers queries.
 ///
-/// From saved bytes without a copy ([`SequenceFilterView::from_bytes`]), or from a filter
+/// Made of saved bytes without a copy ([`SequenceFilterView::from_bytes`]), or of a filter
 /// ([`SequenceFilter::view`](crate::SequenceFilter::view)).
 ///
 /// ```
@@ -42,11 +42,12 @@ pub struct SequenceFilterView<'a> {
     words: &'a [u64],
 }
 
-/// What a thread needs to answer for a task.
+/// Buffers of a thread.
 struct Scratch {
     packed: PackedSequences,
     probes: Box<Probes>,
-    /// A bit per position: whether a k-mer begins there that may be in the filter, and whether one does.
+    /// One bit per position: whether a k-mer begins there that may be in the filter (`found`), and whether a k-mer
+    /// begins there (`kmers`).
     found: Vec<u32>,
     kmers: Vec<u32>,
 }
@@ -57,7 +58,7 @@ impl Scratch {
     }
 }
 
-/// Asks for the cache lines of the blocks of s-mers; `words` is where `bytes` bytes of blocks are, of which nothing is
+/// Prefetches the cache lines of the blocks of s-mers. `words` is the address of `bytes` bytes of blocks; nothing is
 /// read.
 pub(super) fn prefetch_all(words: *const u64, bytes: usize, probes: &Probes) {
     #[cfg(target_arch = "x86_64")]
@@ -70,7 +71,7 @@ pub(super) fn prefetch_all(words: *const u64, bytes: usize, probes: &Probes) {
             for &block in if *smers == 0 { &[][..] } else { blocks } {
                 if last != Some(block) {
                     let at = words.wrapping_add(block as usize * BLOCK_WORDS);
-                    // SAFETY: every x86-64 processor has SSE, and a prefetch accesses nothing, wherever it points.
+                    // SAFETY: every x86-64 processor has SSE, and a prefetch accesses no memory, whatever its address.
                     unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
                     last = Some(block);
                 }
@@ -81,58 +82,58 @@ pub(super) fn prefetch_all(words: *const u64, bytes: usize, probes: &Probes) {
     let _ = (words, bytes, probes, FAR_BYTES);
 }
 
-/// The first `len` bits of words of 32.
+/// Returns the first `len` bits of words of 32 as a bitmap.
 fn bits_from(words: &[u32], len: usize) -> Bitmap {
     let pairs = words.chunks(2).map(|two| u64::from(two[0]) | u64::from(two.get(1).copied().unwrap_or(0)) << 32);
     Bitmap::from_words(pairs.take(len.div_ceil(64)).collect(), len)
 }
 
 impl<'a> SequenceFilterView<'a> {
-    /// `words` are exactly the words of `layout`.
+    /// Creates a view; `words` are exactly the words of `layout`.
     pub(crate) fn new(layout: Layout, words: &'a [u64]) -> SequenceFilterView<'a> {
         debug_assert_eq!(words.len() as u64, layout.words());
         SequenceFilterView { layout, words }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The words, little-endian, block by block: the memory image that every backend shares.
+    /// Borrows the words, little-endian, block by block: the memory image of all backends.
     pub fn words(&self) -> &'a [u64] {
         self.words
     }
 
-    /// Bytes of memory that the words take.
+    /// Returns the bytes of the words.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of memory per k-mer, were `kmers` in the filter.
+    /// Returns the bits of memory per k-mer if the filter holds `kmers` k-mers.
     pub fn bits_per_key(&self, kmers: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / kmers as f64
     }
 
-    /// How many bits are set.
+    /// Counts the bits that are set.
     pub fn count_ones(&self) -> u64 {
         let count = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         parallel::map(self.words.chunks(TASK), count).into_iter().sum()
     }
 
-    /// The fraction of bits that are set.
+    /// Returns the fraction of bits that are set.
     pub fn fill_ratio(&self) -> f64 {
         self.count_ones() as f64 / (self.layout.blocks() * BLOCK_BITS) as f64
     }
 
-    /// The rate of false positives of the filter as it is, from the bits that are set in each block: of k-mers that
-    /// share no s-mer with those in the filter. Takes time in proportion to the filter's size.
+    /// Estimates the false-positive rate of the present filter from the bits set in each block, for k-mers that share
+    /// no s-mer with those in the filter. Takes time proportional to the size of the filter.
     pub fn fpr(&self) -> f64 {
         rates::fpr(&self.layout, self.words)
     }
 
-    /// The fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims to
-    /// contain.
+    /// Measures the fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims
+    /// to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         let windows = SAMPLE_LETTERS - u64::from(self.layout.k()) + 1;
         let hits = parallel::map(0..samples.div_ceil(windows), |i| {
@@ -142,7 +143,7 @@ impl<'a> SequenceFilterView<'a> {
         found as f64 / kmers.max(1) as f64
     }
 
-    /// Fills `found` and `kmers` for what is packed.
+    /// Fills `found` and `kmers` for the packed sequences.
     fn answer(&self, scratch: &mut Scratch) {
         let Scratch { packed, probes, found, kmers } = scratch;
         let words: &[u32] = bytemuck::cast_slice(self.words);
@@ -171,14 +172,14 @@ impl<'a> SequenceFilterView<'a> {
                 before = Some(hits);
             }
         }
-        // A break is the last position, so no k-mer begins in the last word's end.
+        // The last position has no base, so that no k-mer begins in the last `k - 1` positions of the last word.
         if let Some(before) = before {
             found.push(warpset_core::sequence_filter::all_of(before, shape.smers()) as u32);
         }
     }
 
-    /// What `take` makes of the answers for each piece of the sequences, in the pieces' order: it gets a bit per window
-    /// for both questions, from the lowest bit on, those past the piece's windows to be ignored.
+    /// Applies `take` to the answers of each piece, and returns its results in the order of pieces. `take` gets one bit
+    /// per window for both questions, from the lowest bit on, and must ignore bits past the windows of the piece.
     fn by_piece<S: Sequences + ?Sized, T: Send>(
         &self,
         sequences: &S,
@@ -201,15 +202,16 @@ impl<'a> SequenceFilterView<'a> {
         (pieces, taken.into_iter().flatten().collect())
     }
 
-    /// For each window of `k` letters whether it is a k-mer that may be in the filter: as many bits as there are
-    /// windows. Never false for a k-mer that was inserted, on either strand; false where a letter is no base.
+    /// Tests each window of `k` letters: one bit per window, set if it is a k-mer that may be in the filter. An
+    /// inserted k-mer is always found, on either strand; a window with a letter that is no base never is.
     ///
-    /// Like all methods for one sequence, this uses the threads of the current rayon pool for a long one.
+    /// Like all methods for one sequence, this one shares a long sequence among the threads of the current rayon pool.
     pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
         self.windows(&[letters]).pop().unwrap_or_default()
     }
 
-    /// [`contains_windows`](Self::contains_windows) of many sequences, each with a bitmap of its own.
+    /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
+    /// sequence.
     ///
     /// # Errors
     /// None on the host.
@@ -217,12 +219,13 @@ impl<'a> SequenceFilterView<'a> {
         Ok(self.windows(sequences))
     }
 
+    /// Tests the windows of many sequences.
     fn windows<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Bitmap> {
         let (pieces, bits) = self.by_piece(sequences, |piece, found, _| bits_from(found, piece.end - piece.first));
         let mut bitmaps = vec![Bitmap::default(); sequences.count()];
         let mut bits = pieces.iter().zip(bits).peekable();
         while let Some((piece, first)) = bits.next() {
-            // Every piece but a sequence's last one has whole words.
+            // Every piece except the last one of a sequence has whole words.
             let (mut words, mut len) = (first.into_words(), piece.end);
             while let Some((more, next)) = bits.next_if(|(next, _)| next.sequence == piece.sequence) {
                 words.extend(next.into_words());
@@ -233,12 +236,12 @@ impl<'a> SequenceFilterView<'a> {
         bitmaps
     }
 
-    /// How many k-mers the sequence has, and how many of them may be in the filter.
+    /// Counts the k-mers of a sequence, and those that may be in the filter.
     pub fn count(&self, letters: &[u8]) -> Hits {
         self.counts(&[letters]).pop().unwrap_or_default()
     }
 
-    /// [`count`](Self::count) of many sequences: one answer per sequence, in their order.
+    /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order.
     ///
     /// # Errors
     /// None on the host.
@@ -246,6 +249,7 @@ impl<'a> SequenceFilterView<'a> {
         Ok(self.counts(sequences))
     }
 
+    /// Counts the k-mers of many sequences, and those that may be in the filter.
     fn counts<S: Sequences + ?Sized>(&self, sequences: &S) -> Vec<Hits> {
         let ones = |words: &[u32], len: usize| {
             let whole: u32 = words[..len / 32].iter().map(|word| word.count_ones()).sum();
@@ -269,7 +273,7 @@ impl<'a> SequenceFilterView<'a> {
         threshold.is_met(self.count(letters))
     }
 
-    /// [`matches`](Self::matches) of many sequences: one bit per sequence.
+    /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
     ///
     /// # Errors
     /// None on the host.
@@ -277,8 +281,7 @@ impl<'a> SequenceFilterView<'a> {
         Ok(matching(&self.counts(sequences), threshold))
     }
 
-    /// Whether one k-mer may be in the filter, in either case and on either strand. Never false for one that was
-    /// inserted.
+    /// Whether one k-mer may be in the filter, in either case and on either strand. An inserted k-mer is always found.
     ///
     /// # Errors
     /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.
@@ -291,13 +294,13 @@ impl<'a> SequenceFilterView<'a> {
     }
 }
 
-/// One bit per sequence: whether these are enough.
+/// Returns one bit per sequence, set if its hits reach the threshold.
 pub(super) fn matching(hits: &[Hits], threshold: Threshold) -> Bitmap {
     let word = |hits: &[Hits]| hits.iter().rev().fold(0, |word, &hits| word << 1 | u64::from(threshold.is_met(hits)));
     Bitmap::from_words(hits.chunks(64).map(word).collect(), hits.len())
 }
 
-/// A random sequence.
+/// Generates a random sequence.
 pub(super) fn random_letters(len: u64, seed: u64) -> Vec<u8> {
     let mut letters = Vec::with_capacity(len as usize + 32);
     for i in 0..len.div_ceil(32) {

@@ -3,12 +3,12 @@
 //! A read matches if enough of its *different* minimizers are in the filter. Steps per batch, all on one stream:
 //!
 //! ```text
-//! packed reads --> minimizers and their positions --> lookups in the filter --> different ones per read --> rule
-//!                  find_async                         has_async                 sequence_distinct           sequence_decide
+//! packed reads --> minimizers --> lookups in the filter --> different ones per read --> rule
+//!                  find_async     has_async                 sequence_distinct           sequence_decide
 //! ```
 //!
-//! The number of minimizers of a batch is known only after they have been found. Memory is sized by an estimate from the
-//! batch before, so that the host need not wait in the middle; a batch with more minimizers runs a second time.
+//! The number of minimizers of a batch is known only after they have been found. Memory is sized by an estimate from
+//! the batch before, so that the host need not wait in the middle; a batch with more minimizers runs a second time.
 
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::sequence::screen::{BLOCK, sequence_decide, sequence_distinct};
@@ -83,8 +83,8 @@ impl From<u64> for HitCounts {
 /// Requested output for a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScreenOutput {
-    /// Whether each read matches: at least `hits`, at least one, and at least `share` of its different minimizers are in
-    /// the filter.
+    /// Whether each read matches: at least `hits`, at least one, and at least `share` of its different minimizers are
+    /// in the filter.
     Decisions {
         /// Least number of hits.
         hits: u64,
@@ -171,8 +171,8 @@ impl Screener {
     /// `hits`, and at least `share` of them. Reads without minimizers do not match.
     ///
     /// # Errors
-    /// [`Error::InvalidStarts`] unless starts ascend from 0 and stay within the packed words; [`Error::TooLong`]; errors
-    /// of the filter; [`Error::Gpu`], such as too little device memory.
+    /// [`Error::InvalidStarts`] unless starts ascend from 0 and stay within the packed words; [`Error::TooLong`];
+    /// errors of the filter; [`Error::Gpu`], such as too little device memory.
     pub fn decide<F: MinimizerFilter>(
         &mut self,
         filter: &F,
@@ -272,8 +272,8 @@ impl Screener {
         }
     }
 
-    /// Waits for the batch that was begun, and returns one answer per read; none if no batch was begun. `filter` must be
-    /// the one of [`begin`](Screener::begin).
+    /// Waits for the batch that was begun, and returns one answer per read; none if no batch was begun. `filter` must
+    /// be the one of [`begin`](Screener::begin).
     ///
     /// # Errors
     /// The errors of [`decide`](Screener::decide).
@@ -318,8 +318,8 @@ impl Screener {
         Ok(())
     }
 
-    /// Estimates the minimizers in `positions` positions from above: the density of the last batch plus 1/16, or for the
-    /// first batch that of random bases, 2 in `w + 1` k-mers, plus 1/4.
+    /// Estimates the minimizers in `positions` positions from above: the density of the last batch plus 1/16, or for
+    /// the first batch that of random bases, 2 in `w + 1` k-mers, plus 1/4.
     fn expected(&self, positions: usize) -> usize {
         let expected = match self.last {
             Some((count, before)) if before > 0 => {
@@ -347,10 +347,10 @@ impl Screener {
         let Room { input, results, output, positions, kmers, answers, slots } = memory;
         stream.fill_bytes(output.slice_mut(..sizes.decisions_at()), 0)?;
         let (text, starts) = (input.text(sizes)?, input.starts(sizes)?);
-        // SAFETY: `Sizes` lays out one count and one decision per read. Positions, k-mers and answers have `room` items,
-        // and kernels read at most the number found, cut to `room`. `begin` checked the starts. The table has at least
-        // `2 * room` slots, all set to free. The buffers belong to this screener, which waits for the stream before they
-        // are freed; the caller keeps the filter.
+        // SAFETY: `Sizes` lays out one count and one decision per read. Positions, k-mers and answers have `room`
+        // items, and kernels read at most the number found, cut to `room`. `begin` checked the starts. The table has at
+        // least `2 * room` slots, all set to free. The buffers belong to this screener, which waits for the stream
+        // before they are freed; the caller keeps the filter.
         unsafe {
             let count = output.slice_mut(sizes.count_at()..sizes.decisions_at());
             self.minimizers.find_async(stream, text, positions.slice_mut(..room), kmers.slice_mut(..room), count)?;

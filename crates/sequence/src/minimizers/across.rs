@@ -1,13 +1,13 @@
-//! Minimizers of sixteen sequences at a time, one in each lane, base by base.
+//! Minimizers of sixteen sequences at a time, one per lane, base by base.
 //!
-//! [`blocks`](super::blocks) takes neighbouring positions side by side, and has to scan and to shift vectors. Here a
-//! lane rolls through a sequence of its own: a step is some thirty instructions for sixteen positions. Long sequences
-//! are cut into pieces, sequences of about the same length share the lanes.
+//! [`blocks`](super::blocks) processes neighbouring positions side by side, and has to scan and shift vectors. Here
+//! each lane rolls through its own sequence: one step takes some thirty instructions for sixteen positions. Long
+//! sequences are cut into pieces, and sequences of similar length share the lanes.
 //!
-//! - Hashes roll: what a base that enters and one that leaves add is one value of a table of sixteen.
-//! - The minimum of a window is that of what came since a multiple of `w`, and of the end of the `w` k-mers before,
-//!   whose minima from each place to their end are made once (two stacks).
-//! - Lanes take the leftmost of least k-mers, and see whether there may be several. Such a sequence, and one with
+//! - Hashes roll: the change by an entering and a leaving base is one value of a table of sixteen.
+//! - The minimum of a window is that of two parts: the k-mers since the last multiple of `w`, and the rest of the `w`
+//!   k-mers before. Minima of the latter, from each place to the end, are computed once per `w` steps (two stacks).
+//! - Lanes select the leftmost of least k-mers, and detect windows that may have several. Such a sequence, and one with
 //!   letters that are no bases, is left to [`blocks`](super::blocks): one read in two hundred of random bases.
 
 use std::arch::x86_64::*;
@@ -19,32 +19,32 @@ use super::blocks::visit_avx512;
 use super::lanes::Avx512;
 use super::text::Letters;
 
-/// Sequences at a time.
+/// Sequences per group.
 const LANES: usize = 16;
-/// Bases of a piece, at most: all lanes together have places of 16 bits.
+/// Largest number of bases of a piece: places of all lanes together have 16 bits.
 const PIECE: usize = 1024;
-/// Bases of a word.
+/// Bases per word.
 const WORD: usize = 16;
-/// Words of bases before the first one, as if each sequence went on from that many bases A.
+/// Words before the first one, as if that many bases A preceded each sequence.
 const BEFORE: usize = 3;
-/// Letters of a vector.
+/// Letters per vector.
 const BYTES: usize = 64;
-/// Pieces that are too few for lanes.
+/// Number of pieces that is too small for lanes.
 const FEW: usize = 4;
-/// Places of all lanes, and a vector more.
+/// Places of all lanes, and one vector more.
 const PLACES: usize = LANES * PIECE + LANES;
 
 const _: () = assert!(BEFORE * WORD >= MOST_K as usize && LANES * PIECE <= 1 << 16);
 const _: () = assert!(PIECE > 2 * (MOST_K + MOST_W) as usize);
 
-/// Windows of a sequence.
+/// Range of windows of a sequence.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     sequence: usize,
-    /// The first window.
+    /// First window.
     first: usize,
     windows: usize,
-    /// Where its k-mers are in those that were found, and the positions of the first and the last of them.
+    /// Range of its k-mers among those found, and the positions of the first and the last one.
     begin: usize,
     end: usize,
     ends: [usize; 2],
@@ -52,21 +52,21 @@ struct Piece {
 
 struct Buffers {
     pieces: Vec<Piece>,
-    /// The pieces, those of about one length together.
+    /// Order of the pieces by length.
     order: Vec<u32>,
     found: Vec<u64>,
     lanes: Box<Group>,
 }
 
-/// What sixteen pieces need.
+/// Buffers for sixteen pieces.
 struct Group {
-    /// Words of each lane, side by side.
+    /// Words of all lanes, side by side.
     words: [[u32; LANES]; BEFORE + PIECE / WORD + 1],
-    /// The bases of `words`, lane by lane.
+    /// Bases of `words`, lane by lane.
     packed: [u8; (1 << 16) / 4 + 16],
-    /// The places that windows take anew, in the order of steps.
+    /// Newly selected places, in the order of steps.
     taken: [u32; PLACES],
-    /// The places of `taken`, lane by lane.
+    /// Places of `taken`, lane by lane.
     places: [u16; PLACES],
     kmers: [u64; PLACES],
 }
@@ -86,7 +86,7 @@ thread_local! {
     });
 }
 
-/// Appends the canonical k-mers of the minimizers of sequences, and where those of each sequence end.
+/// Appends the canonical k-mers of the minimizers of sequences, and the end of each sequence.
 pub(super) fn kmers_of<S: AsRef<[u8]>>(
     avx512: Avx512,
     scheme: Scheme,
@@ -109,7 +109,7 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
         order.extend(0..pieces.len() as u32);
         order.sort_unstable_by_key(|&piece| pieces[piece as usize].windows);
         if order.is_sorted() {
-            // What is found in this order need not be put into another one.
+            // K-mers found in this order need not be moved.
             let mut end = kmers.len();
             lanes.find_all(avx512, scheme, sequences, (pieces, order), true, kmers);
             let mut rest = pieces.iter().peekable();
@@ -128,7 +128,7 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
             let mut last = usize::MAX;
             while let Some(piece) = rest.next_if(|piece| piece.sequence == sequence) {
                 if piece.begin < piece.end {
-                    // The last window of a piece and the first one of the next may take the same k-mer.
+                    // The last window of a piece and the first one of the next may select one k-mer.
                     let again = usize::from(piece.ends[0] == last);
                     kmers.extend_from_slice(&found[piece.begin + again..piece.end]);
                     last = piece.ends[1];
@@ -140,7 +140,8 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
 }
 
 impl Group {
-    /// Appends the k-mers of all pieces in an order; if that is theirs, without a k-mer that two of them take.
+    /// Appends the k-mers of all pieces in `order`. If that is their own order, a k-mer that two neighbouring pieces
+    /// select is appended once.
     fn find_all<S: AsRef<[u8]>>(
         &mut self,
         avx512: Avx512,
@@ -160,7 +161,7 @@ impl Group {
             }
             let of_lanes = match group.len() {
                 ..FEW => Found::NOTHING,
-                // SAFETY: `avx512` exists only where the processor has the instructions.
+                // SAFETY: a value of `Avx512` exists only if the processor has the instructions.
                 _ => unsafe { self.find(scheme, &texts[..group.len()]) },
             };
             for (lane, &piece) in group.iter().enumerate() {
@@ -193,13 +194,13 @@ impl Group {
     }
 }
 
-/// What lanes have found.
+/// Result of a group of lanes.
 struct Found {
-    /// A bit for each lane whose k-mers are there.
+    /// One bit per lane, set if its k-mers were found.
     is_done: u32,
-    /// Where those of each lane begin, and the end.
+    /// Start of the k-mers of each lane, and the end.
     begins: [usize; LANES + 1],
-    /// Places of a lane, as a power of two.
+    /// Places per lane, as a power of two.
     shift: u32,
 }
 
@@ -207,7 +208,7 @@ impl Found {
     const NOTHING: Found = Found { is_done: 0, begins: [0; LANES + 1], shift: 0 };
 }
 
-/// What bases add to hashes, at `entering + 4 * leaving`: to that of the strand, and to that of the other one.
+/// Returns the change of hashes at `entering + 4 * leaving`: of the strand, and of the other one.
 fn changes(scheme: Scheme) -> [[u32; 16]; 2] {
     let Scheme { k, rotation, .. } = scheme;
     let mut changes = [[0; 16]; 2];
@@ -220,7 +221,7 @@ fn changes(scheme: Scheme) -> [[u32; 16]; 2] {
     changes
 }
 
-/// The hashes of `k` bases A.
+/// Returns the hashes of `k` bases A on both strands.
 fn hashes_of_as(scheme: Scheme) -> [u32; 2] {
     (0..scheme.k).fold([0; 2], |[forward, reverse], i| {
         let turn = i * scheme.rotation;
@@ -231,19 +232,19 @@ fn hashes_of_as(scheme: Scheme) -> [u32; 2] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(values: &[u32; LANES]) -> __m512i {
-    // SAFETY: as many values.
+    // SAFETY: `values` is an array of sixteen `u32`, the width of the vector.
     unsafe { _mm512_loadu_si512(values.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(values: &mut [u32; LANES], vector: __m512i) {
-    // SAFETY: as many values.
+    // SAFETY: `values` is an array of sixteen `u32`, the width of the vector.
     unsafe { _mm512_storeu_si512(values.as_mut_ptr().cast(), vector) }
 }
 
 impl Group {
-    /// Finds the minimizers of as many texts, of a window at least and a piece at most.
+    /// Finds the minimizers of up to sixteen texts, each at least a window and at most a piece long.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
     fn find(&mut self, scheme: Scheme, texts: &[&[u8]]) -> Found {
         let longest = texts.iter().fold(0, |most, text| text.len().max(most));
@@ -254,7 +255,7 @@ impl Group {
         }
         let mut most = [0; LANES];
         for (lane, text) in texts.iter().enumerate() {
-            // K-mers have places up to that one.
+            // Largest place of a k-mer of this lane.
             most[lane] = ((lane << shift) + text.len() + 1 - scheme.k as usize) as u32;
         }
         let (count, counts, ties) = self.roll(scheme, longest, shift, &most);
@@ -274,7 +275,7 @@ impl Group {
         Found { is_done: are_bases & !u32::from(ties), begins, shift }
     }
 
-    /// Packs the letters of a lane; whether all of them are bases.
+    /// Packs the letters of a lane. Returns whether all of them are bases.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
     fn fill(&mut self, text: &[u8], lane: usize, shift: u32) -> bool {
@@ -283,21 +284,21 @@ impl Group {
             _mm_setr_epi8(b'A' as i8, b'C' as i8, b'T' as i8, b'G' as i8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
         let letters_of_codes = _mm512_broadcast_i32x4(letters_of_codes);
         let (three, upper) = (_mm512_set1_epi8(3), _mm512_set1_epi8(!0x20));
-        // Two codes become a number of four bits, and two of those a byte.
+        // Two codes form a number of four bits, and two of those a byte.
         let (by_four, by_sixteen) = (_mm512_set1_epi16(0x0401), _mm512_set1_epi32(0x0010_0001));
         let mut others = 0;
         for (i, letters) in text.chunks(BYTES).enumerate() {
             let there: u64 = !0 >> (BYTES - letters.len());
-            // SAFETY: no more bytes are read than there are.
+            // SAFETY: the mask has a bit per letter that is left, so that no byte past the end is read.
             let letters = unsafe { _mm512_maskz_loadu_epi8(there, letters.as_ptr().cast()) };
-            // No instruction shifts bytes: bits of the byte above come in, and are masked.
+            // No instruction shifts bytes: bits of the byte above enter, and are masked.
             let codes = _mm512_and_si512(_mm512_srli_epi16::<1>(letters), three);
             let known = _mm512_shuffle_epi8(letters_of_codes, codes);
             others |= _mm512_mask_cmpneq_epi8_mask(there, known, _mm512_and_si512(letters, upper));
             let codes = _mm512_madd_epi16(_mm512_maddubs_epi16(codes, by_four), by_sixteen);
             let codes = _mm512_cvtepi32_epi8(codes);
             let to: &mut [u8; 16] = (&mut packed[16 * i..16 * i + 16]).try_into().expect("16 bytes");
-            // SAFETY: as many bytes.
+            // SAFETY: `to` is an array of sixteen bytes, the width of the vector.
             unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), codes) };
             let words = &mut self.words[BEFORE + 4 * i..BEFORE + 4 * i + 4];
             words[0][lane] = _mm_extract_epi32::<0>(codes) as u32;
@@ -308,12 +309,12 @@ impl Group {
         others == 0
     }
 
-    /// Rolls through all lanes: what windows take anew, how many and how many of each lane, and a bit for each lane in
-    /// which a window may have several least k-mers.
+    /// Rolls through all lanes. Returns the number of newly selected places in all, the numbers per lane, and one bit
+    /// per lane in which a window may have several least k-mers.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
     fn roll(&mut self, scheme: Scheme, len: usize, shift: u32, most: &[u32; LANES]) -> (usize, [u32; LANES], u16) {
-        /// Bits of the first where the third has ones, and of the second elsewhere.
+        /// Ternary logic: bits of the first operand where the third has ones, and of the second elsewhere.
         const CHOOSE: i32 = 0xe4;
         let (k, w, window) = (scheme.k as usize, scheme.w as usize, scheme.window() as usize);
         let [change_forward, change_reverse] = changes(scheme);
@@ -326,12 +327,12 @@ impl Group {
         let mut first = [0; LANES];
         (0..LANES).for_each(|lane| first[lane] = (lane << shift) as u32);
         let (mut place, most) = (load(&first), load(most));
-        // Bases that leave are `k` before those that enter.
+        // Leaving bases are `k` places before entering ones.
         let before = BEFORE * WORD - k;
         let low = _mm_cvtsi32_si128(2 * (before % WORD) as i32);
         let high = _mm_cvtsi32_si128(32 - 2 * (before % WORD) as i32);
-        // Orders above places of the `w` k-mers before, least ones from each place on; of those from a multiple of `w`
-        // on.
+        // Orders above places of the `w` k-mers before: the least from each place to the end. `least`: the least since
+        // a multiple of `w`.
         let mut least_to_end = [largest; MOST_W as usize + 1];
         let (mut least, mut last, mut ties, mut counts) = (largest, largest, largest, _mm512_setzero_si512());
         let (mut count, mut at, mut step) = (0, 0, 0);
@@ -389,11 +390,11 @@ impl Group {
         }
         let mut counted = [0; LANES];
         store(&mut counted, counts);
-        // Keys of the same order differ in their places only.
+        // Keys of equal order differ only in their places.
         (count, counted, _mm512_cmplt_epu32_mask(ties, _mm512_set1_epi32(1 << 16)))
     }
 
-    /// The canonical k-mers at the first `count` places.
+    /// Extracts the canonical k-mers at the first `count` places.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
     fn extract(&mut self, k: u32, count: usize) {
@@ -408,18 +409,18 @@ impl Group {
         let places = self.places[..count.next_multiple_of(8)].as_chunks::<8>().0;
         let kmers = self.kmers[..count.next_multiple_of(8)].as_chunks_mut::<8>().0;
         for (places, kmers) in places.iter().zip(kmers) {
-            // SAFETY: as many values.
+            // SAFETY: `places` is an array of eight `u16`, the width of the vector.
             let place = _mm512_cvtepu16_epi64(unsafe { _mm_loadu_si128(places.as_ptr().cast()) });
             let byte = _mm512_srli_epi64::<2>(place);
             let shift = _mm512_slli_epi64::<1>(_mm512_and_si512(place, three));
             let from = self.packed.as_ptr();
-            // SAFETY: places have 16 bits, so bytes are below 2^14, and there are 16 more.
+            // SAFETY: places have 16 bits, so byte offsets are below 2^14, and `packed` has 16 more bytes.
             let (low, high) = unsafe {
                 (_mm512_i64gather_epi64::<1>(byte, from.cast()), _mm512_i64gather_epi64::<1>(byte, from.add(1).cast()))
             };
             let high = _mm512_sllv_epi64(high, _mm512_sub_epi64(width, shift));
             let kmer = _mm512_and_si512(_mm512_or_si512(_mm512_srlv_epi64(low, shift), high), mask);
-            // As `reverse_complement`.
+            // Reverse complement, as in `reverse_complement`.
             let other = _mm512_shuffle_epi8(kmer, turned);
             let other = _mm512_or_si512(
                 _mm512_slli_epi64::<4>(_mm512_and_si512(other, nibbles)),
@@ -430,7 +431,7 @@ impl Group {
                 _mm512_and_si512(_mm512_srli_epi64::<2>(other), pairs),
             );
             let other = _mm512_srl_epi64(_mm512_xor_si512(other, complements), unused);
-            // SAFETY: as many values.
+            // SAFETY: `kmers` is an array of eight `u64`, the width of the vector.
             unsafe { _mm512_storeu_si512(kmers.as_mut_ptr().cast(), _mm512_min_epu64(kmer, other)) };
         }
     }

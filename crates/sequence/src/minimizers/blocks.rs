@@ -1,14 +1,14 @@
 //! Minimizers of a thousand windows at a time, each step over whole vectors of positions.
 //!
-//! Every step reads and writes arrays that stay in the first cache. Neighbouring positions are neighbouring lanes, so
-//! that letters that are no bases cost nothing, and short sequences no more per base than long ones.
+//! Every step reads and writes arrays that stay in the first-level cache. Neighbouring positions are neighbouring
+//! lanes. So letters that are no bases cost nothing, and short sequences cost as much per base as long ones.
 //!
-//! 1. The code of each letter, and what it counts: 1 for G and T, and 128 for what is no base. Sums of all windows by
-//!    doubling, saturated, then tell both the strand of a window, and whether all of it are bases.
+//! 1. Code and count of each letter: the count is 1 for G and T, and 128 for a letter that is no base. Sums over all
+//! windows, by doubling and saturated, then show both the strand of a window and whether all of its letters are bases.
 //! 2. [`Prefix`](warpset_core::minimizer::Prefix) hashes, by scans within vectors.
-//! 3. The order of each k-mer above its position: the least is the leftmost least k-mer; above the complement of its
-//!    position: the rightmost. Minima of all windows by doubling.
-//! 4. Where a window takes another k-mer than the window before it: one bit per window, and one visit per bit.
+//! 3. The order of each k-mer above its position, so that the minimum is the leftmost least k-mer; and above the
+//! complement of its position, for the rightmost one. Minima of all windows, by doubling.
+//! 4. Windows that select another k-mer than the window before: one bit per window, and one visit per set bit.
 
 use std::cell::RefCell;
 
@@ -17,37 +17,37 @@ use warpset_core::minimizer::{MOST_K, MOST_W, Scheme, canonical, complement, see
 use super::lanes::{Avx2, Avx512, Lanes};
 use super::text::Text;
 
-/// Windows of a block.
+/// Windows per block.
 const WINDOWS: usize = 1024;
-/// Positions of a block, with those that its last windows reach.
+/// Positions per block, with those that its last windows reach.
 const TEXT: usize = WINDOWS + (MOST_K + MOST_W) as usize;
-/// Positions that one turn of a loop takes, after which hashes are rotated as far again.
+/// Positions per turn of a loop, after which rotations of hashes repeat.
 const STEP: usize = 32;
-/// Room that loops may read and write after the last position.
+/// Places after the last position that loops may read and write.
 const SLACK: usize = (MOST_K + MOST_W) as usize + 2 * STEP;
-/// What a letter that is no base adds to the G and T of a window: more than there can be.
+/// Count of a letter that is no base: more than the G and T of any window.
 pub(super) const BREAK: u8 = 128;
-/// A window that takes no k-mer.
+/// Selection of a window without k-mers.
 const NONE: u32 = u32::MAX;
 
-/// A value for each position of a block.
+/// One value per position of a block.
 type Positions<T> = [T; TEXT + SLACK];
 
-/// What the steps leave to the next one.
+/// Arrays from one step to the next.
 struct Buffers {
     codes: Positions<u8>,
-    /// What positions count, and then sums of powers of two of them.
+    /// Counts of positions, then their sums over powers of two positions.
     counts: Positions<u8>,
     sums: Positions<u8>,
-    /// The codes in two bits each.
+    /// Codes, two bits each.
     packed: [u8; (TEXT + SLACK) / 4],
     forward: Positions<u32>,
     reverse: Positions<u32>,
     left: Positions<u32>,
     right: Positions<u32>,
-    /// The k-mers that windows take anew.
+    /// Newly selected k-mers.
     anew: Positions<u32>,
-    /// The k-mer that each window takes; the first place is that of the window before the block.
+    /// Selected k-mer of each window; the first place is that of the window before the block.
     taken: Positions<u32>,
 }
 
@@ -66,23 +66,23 @@ thread_local! {
     }));
 }
 
-/// Visits the minimizers of a text, position and canonical k-mer.
+/// Visits the minimizers of a text with AVX2: position and canonical k-mer.
 pub(super) fn visit_avx2(lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn fast(buffers: &mut Buffers, lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
         blocks(buffers, lanes, text, scheme, visit);
     }
-    // SAFETY: `lanes` exists only where the processor has the instructions.
+    // SAFETY: a value of `Avx2` exists only if the processor has the instructions.
     BUFFERS.with_borrow_mut(|buffers| unsafe { fast(buffers, lanes, text, scheme, visit) });
 }
 
-/// Visits the minimizers of a text, position and canonical k-mer.
+/// Visits the minimizers of a text with AVX-512: position and canonical k-mer.
 pub(super) fn visit_avx512(lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
     fn fast(buffers: &mut Buffers, lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
         blocks(buffers, lanes, text, scheme, visit);
     }
-    // SAFETY: `lanes` exists only where the processor has the instructions.
+    // SAFETY: a value of `Avx512` exists only if the processor has the instructions.
     BUFFERS.with_borrow_mut(|buffers| unsafe { fast(buffers, lanes, text, scheme, visit) });
 }
 
@@ -112,7 +112,7 @@ fn blocks<L: Lanes>(
         }
         buffers.taken[0] = last;
         visits(buffers, lanes, scheme, here, first, &mut visit);
-        // As a position of the next block. One that lies before that is taken by none of its windows.
+        // Relative to the next block. No window there selects a k-mer before its begin.
         last = match buffers.taken[here] {
             NONE => NONE,
             taken => taken.wrapping_sub(WINDOWS as u32).min(NONE - 1),
@@ -121,11 +121,11 @@ fn blocks<L: Lanes>(
     }
 }
 
-/// The counts of `window` positions from each of `windows` positions on.
+/// Sums the counts of `window` positions from each of `windows` positions on.
 #[inline(always)]
 fn count(buffers: &mut Buffers, bytes: Avx2, window: usize, windows: usize) {
     let Buffers { counts, sums, .. } = buffers;
-    // Bit by bit of `window`: what is in `counts` are sums of `len` positions, and in `sums` those of `summed`.
+    // Bit by bit of `window`: `counts` holds sums of `len` positions, and `sums` those of `summed` positions.
     let (mut len, mut summed) = (1, 0);
     loop {
         if window & len != 0 {
@@ -147,7 +147,7 @@ fn count(buffers: &mut Buffers, bytes: Avx2, window: usize, windows: usize) {
     }
 }
 
-/// The seeds of all bases, repeated over a vector, and those of their complements.
+/// Seeds of all bases, repeated over a vector, and those of their complements.
 const SEEDS: [[u32; 16]; 2] = {
     let mut seeds = [[0; 16]; 2];
     let mut i = 0;
@@ -159,7 +159,7 @@ const SEEDS: [[u32; 16]; 2] = {
     seeds
 };
 
-/// How far hashes are rotated at the positions of a step.
+/// Returns the rotation of hashes at each position of a step.
 #[inline(always)]
 fn turns(scheme: Scheme) -> [u32; STEP] {
     let mut turns = [0; STEP];
@@ -169,7 +169,7 @@ fn turns(scheme: Scheme) -> [u32; STEP] {
     turns
 }
 
-/// The prefix hashes before each of `len` positions.
+/// Computes the prefix hash before each of `len` positions.
 #[inline(always)]
 fn scan<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, len: usize) {
     let Buffers { codes, forward, reverse, .. } = buffers;
@@ -191,7 +191,7 @@ fn scan<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, len: usize) {
     }
 }
 
-/// The order of each of `kmers` k-mers above its position, and above the complement of its position.
+/// Computes the order of each of `kmers` k-mers above its position, and above the complement of its position.
 #[inline(always)]
 fn orders<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, kmers: usize) {
     let Buffers { forward, reverse, left, right, .. } = buffers;
@@ -217,12 +217,12 @@ fn orders<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, kmers: usiz
     }
 }
 
-/// Which k-mer each of `windows` windows takes.
+/// Computes the k-mer that each of `windows` windows selects.
 #[inline(always)]
 fn minima<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, windows: usize) {
     let Buffers { sums, left, right, taken, .. } = buffers;
     let w = scheme.w as usize;
-    // Minima of `len` k-mers, four times as many with each round.
+    // Minima of `len` k-mers; `len` grows fourfold per round.
     let mut len = 1;
     while 4 * len <= w {
         for at in (0..windows + w - 4 * len + 1).step_by(L::LEN) {
@@ -246,8 +246,8 @@ fn minima<L: Lanes>(buffers: &mut Buffers, lanes: L, scheme: Scheme, windows: us
     }
 }
 
-/// The least of the values at `at`, and as many places further as `steps` say. No closure: those are compiled without
-/// the instructions.
+/// Returns the minimum of the values at `at` and at the distances `steps` from there. Not a closure: closures are
+/// compiled without the instructions.
 #[inline(always)]
 fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3]) -> L::Vector {
     let [a, b, c] = steps;
@@ -255,7 +255,7 @@ fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3
     lanes.min(first, lanes.min(lanes.load(values, at + b), lanes.load(values, at + c)))
 }
 
-/// Visits what windows take that the windows before them did not.
+/// Visits the k-mers that windows select and the windows before them did not.
 #[inline(always)]
 fn visits<L: Lanes>(
     buffers: &mut Buffers,
@@ -267,7 +267,7 @@ fn visits<L: Lanes>(
 ) {
     let Buffers { packed, taken, anew, .. } = buffers;
     let none = lanes.splat(NONE);
-    // All of them are put side by side first, so that no branch depends on where they are.
+    // All of them are compacted first, so that no branch depends on their places.
     let mut count = 0;
     for at in (0..windows).step_by(L::LEN) {
         let now = lanes.load(taken, at + 1);

@@ -1,62 +1,63 @@
-//! Vectors of positions: AVX2 with 8 of them, AVX-512 with 16.
+//! Vectors of positions: AVX2 with 8 lanes, AVX-512 with 16.
 
 use std::arch::x86_64::*;
 
-/// Instructions on vectors of 32-bit values. A value of such a type exists only where the processor has them; the
-/// functions are fast where they are inlined into one that is compiled for them.
+/// Instructions on vectors of 32-bit values. A value of such a type exists only if the processor has the instructions.
+/// Its functions are fast where they are inlined into a function that is compiled for these.
 pub(crate) trait Lanes: Copy {
-    /// Values of a vector.
+    /// Values per vector.
     const LEN: usize;
-    /// A vector.
+    /// Vector of `LEN` values.
     type Vector: Copy;
 
-    /// The instructions, if this processor has them.
+    /// Detects the instructions on this processor.
     fn detect() -> Option<Self>;
-    /// `LEN` values from `at` on.
+    /// Loads `LEN` values from `at` on.
     fn load(self, from: &[u32], at: usize) -> Self::Vector;
-    /// `LEN` values from `at` on.
+    /// Stores `LEN` values from `at` on.
     fn store(self, to: &mut [u32], at: usize, values: Self::Vector);
-    /// `LEN` bytes from `at` on, each a value.
+    /// Loads `LEN` bytes from `at` on, and widens each to a value.
     fn bytes(self, from: &[u8], at: usize) -> Self::Vector;
-    /// The same value in all lanes.
+    /// Sets all lanes to one value.
     fn splat(self, value: u32) -> Self::Vector;
-    /// Exclusive or.
+    /// Combines by exclusive or.
     fn xor(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// And.
+    /// Combines by and.
     fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Or.
+    /// Combines by or.
     fn or(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Sum, wrapping.
+    /// Adds, wrapping.
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The smaller value.
+    /// Takes the smaller value of each lane.
     fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Rotated left by as many bits, below 32.
+    /// Rotates left by `by` bits, below 32.
     fn rotate_left(self, a: Self::Vector, by: Self::Vector) -> Self::Vector;
-    /// Rotated right by as many bits, below 32.
+    /// Rotates right by `by` bits, below 32.
     fn rotate_right(self, a: Self::Vector, by: Self::Vector) -> Self::Vector;
-    /// `a` where `x` is more than `y`, both below 2^31, and `b` elsewhere.
+    /// Selects `a` where `x` is greater than `y`, both below 2^31, and `b` elsewhere.
     fn greater(self, x: Self::Vector, y: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The value in each lane whose number, below 8, is there.
+    /// Picks for each lane the value of the lane with the given number, below 8.
     fn pick(self, values: Self::Vector, lanes: Self::Vector) -> Self::Vector;
-    /// Each value with all before it, by exclusive or.
+    /// Scans by exclusive or, inclusively.
     fn scan(self, a: Self::Vector) -> Self::Vector;
-    /// The last value in all lanes.
+    /// Broadcasts the last value to all lanes.
     fn last(self, a: Self::Vector) -> Self::Vector;
-    /// A bit for each lane in which `a` and `b` differ, and `a` is not `none`.
+    /// Returns one bit per lane, set if `a` and `b` differ and `a` is not `none`.
     fn anew(self, a: Self::Vector, b: Self::Vector, none: Self::Vector) -> u32;
-    /// The values of the lanes whose bit is set, side by side from `at` on, and anything in the places after them.
+    /// Stores the values of lanes whose bit is set, side by side from `at` on. The places after them, up to `LEN` in
+    /// all, get any values.
     fn compress(self, to: &mut [u32], at: usize, values: Self::Vector, lanes: u32);
 }
 
-/// AVX2, and the instructions that count and extract bits.
+/// AVX2, with the instructions that count and extract bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
-/// AVX-512 as every processor with it has, and AVX2.
+/// AVX-512 as all processors with it have, with AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512(());
 
-/// `N` items from `at` on.
+/// Borrows `N` items from `at` on, or panics.
 #[inline(always)]
 fn items<T, const N: usize>(from: &[T], at: usize) -> &[T; N] {
     from[at..at + N].try_into().expect("as many items")
@@ -84,21 +85,21 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn load(self, from: &[u32], at: usize) -> __m256i {
         let from: &[u32; 8] = items(from, at);
-        // SAFETY: eight values, as many as the vector has; `self` exists only where the processor has the instruction.
+        // SAFETY: `from` is an array of eight `u32`, 32 bytes; `self` exists only if the processor has the instruction.
         unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn store(self, to: &mut [u32], at: usize, values: __m256i) {
         let to: &mut [u32; 8] = items_mut(to, at);
-        // SAFETY: eight values, as many as the vector has; `self` exists only where the processor has the instruction.
+        // SAFETY: `to` is an array of eight `u32`, 32 bytes; `self` exists only if the processor has the instruction.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), values) }
     }
 
     #[inline(always)]
     fn bytes(self, from: &[u8], at: usize) -> __m256i {
         let from: &[u8; 8] = items(from, at);
-        // SAFETY: as many bytes; `self` exists only where the processor has the instructions.
+        // SAFETY: `from` is an array of eight bytes; `self` exists only if the processor has the instructions.
         unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.as_ptr().cast())) }
     }
 
@@ -205,7 +206,7 @@ impl Lanes for Avx2 {
     }
 }
 
-/// The numbers of the bits that are set in a byte.
+/// Numbers of the bits that are set in a byte.
 const ONES_OF: [[u8; 8]; 256] = {
     let mut ones_of = [[0; 8]; 256];
     let mut byte = 0;
@@ -240,21 +241,22 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn load(self, from: &[u32], at: usize) -> __m512i {
         let from: &[u32; 16] = items(from, at);
-        // SAFETY: 16 values, as many as the vector has; `self` exists only where the processor has the instruction.
+        // SAFETY: `from` is an array of sixteen `u32`, 64 bytes; `self` exists only if the processor has the
+        // instruction.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn store(self, to: &mut [u32], at: usize, values: __m512i) {
         let to: &mut [u32; 16] = items_mut(to, at);
-        // SAFETY: 16 values, as many as the vector has; `self` exists only where the processor has the instruction.
+        // SAFETY: `to` is an array of sixteen `u32`, 64 bytes; `self` exists only if the processor has the instruction.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), values) }
     }
 
     #[inline(always)]
     fn bytes(self, from: &[u8], at: usize) -> __m512i {
         let from: &[u8; 16] = items(from, at);
-        // SAFETY: as many bytes; `self` exists only where the processor has the instructions.
+        // SAFETY: `from` is an array of sixteen bytes; `self` exists only if the processor has the instructions.
         unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.as_ptr().cast())) }
     }
 
@@ -350,50 +352,51 @@ impl Lanes for Avx512 {
     }
 }
 
-/// 32 bytes.
+/// Vector of 32 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes(__m256i);
 
 impl Avx2 {
-    /// AVX2 is a part of it.
+    /// Returns AVX2, which every set of instructions here includes.
     #[inline(always)]
     pub(super) fn of(_: impl Lanes) -> Avx2 {
         Avx2(())
     }
 
-    /// 32 bytes from `at` on.
+    /// Loads 32 bytes from `at` on.
     #[inline(always)]
     pub(super) fn load_bytes(self, from: &[u8], at: usize) -> Bytes {
         let from: &[u8; 32] = items(from, at);
-        // SAFETY: as many bytes; `self` exists only where the processor has the instruction.
+        // SAFETY: `from` is an array of 32 bytes; `self` exists only if the processor has the instruction.
         Bytes(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
     }
 
-    /// 32 bytes from `at` on.
+    /// Stores 32 bytes from `at` on.
     #[inline(always)]
     pub(super) fn store_bytes(self, to: &mut [u8], at: usize, bytes: Bytes) {
         let to: &mut [u8; 32] = items_mut(to, at);
-        // SAFETY: as many bytes; `self` exists only where the processor has the instruction.
+        // SAFETY: `to` is an array of 32 bytes; `self` exists only if the processor has the instruction.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), bytes.0) }
     }
 
-    /// Sums, at most 255.
+    /// Adds bytes, saturating at 255.
     #[inline(always)]
     pub(super) fn add_bytes(self, a: Bytes, b: Bytes) -> Bytes {
         // SAFETY: `self` exists only where the processor has the instruction.
         Bytes(unsafe { _mm256_adds_epu8(a.0, b.0) })
     }
 
-    /// For each letter its code, and 1 for G and T, 0 for A and C, and `other` for what is no base.
+    /// Returns the code of each letter, and its count: 1 for G and T, 0 for A and C, and `other` for a letter that is
+    /// no base.
     #[inline(always)]
     pub(super) fn bases(self, letters: Bytes, other: u8) -> (Bytes, Bytes) {
         // SAFETY: `self` exists only where the processor has the instructions.
         unsafe {
             let letters = letters.0;
-            // No instruction shifts bytes: bits of the byte above come in, and are masked.
+            // No instruction shifts bytes: bits of the byte above enter, and are masked.
             let code = _mm256_and_si256(_mm256_srli_epi16::<1>(letters), _mm256_set1_epi8(3));
             let count = _mm256_and_si256(_mm256_srli_epi16::<2>(letters), _mm256_set1_epi8(1));
-            // The letter of each code: it was that one, in either case, if the letter is a base.
+            // The letter of each code; equal to the given letter, in either case, if that is a base.
             let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
                 b'A' as i8, b'C' as i8, b'T' as i8, b'G' as i8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
             ));
@@ -403,7 +406,7 @@ impl Avx2 {
         }
     }
 
-    /// The codes of 8 bases, in two bits each.
+    /// Packs the codes of 8 bases in two bits each.
     #[inline(always)]
     pub(super) fn pack_eight(self, codes: &[u8], at: usize) -> u16 {
         let codes = u64::from_le_bytes(*items(codes, at));
@@ -411,7 +414,7 @@ impl Avx2 {
         unsafe { _pext_u64(codes, 0x0303_0303_0303_0303) as u16 }
     }
 
-    /// The codes of 32 letters, 2 bits each, and a bit for each that is no base.
+    /// Packs the codes of 32 letters in 2 bits each, and one bit per letter that is no base.
     #[inline(always)]
     pub(crate) fn pack(self, letters: &[u8; 32]) -> (u64, u32) {
         let (codes, counts) = self.bases(self.load_bytes(letters, 0), 0x80);
@@ -422,7 +425,8 @@ impl Avx2 {
         (bases, unsafe { _mm256_movemask_epi8(counts.0) } as u32)
     }
 
-    /// The codes of 32 packed bases, a byte each; and what `bases` says of them, by a bit for each that is no base.
+    /// Unpacks the codes of 32 bases to a byte each, and their counts as in `bases`, from one bit per position without
+    /// a base.
     #[inline(always)]
     pub(super) fn unpack(self, bases: u64, breaks: u32, other: u8) -> (Bytes, Bytes) {
         // SAFETY: `self` exists only where the processor has the instructions.
@@ -430,7 +434,7 @@ impl Avx2 {
             let eight = |i: u32| _pdep_u64(bases >> (16 * i), 0x0303_0303_0303_0303) as i64;
             let codes = _mm256_setr_epi64x(eight(0), eight(1), eight(2), eight(3));
             let counts = _mm256_and_si256(_mm256_srli_epi16::<1>(codes), _mm256_set1_epi8(1));
-            // Byte `i` gets the byte of `breaks` that has its bit.
+            // Byte `i` gets the byte of `breaks` that contains its bit.
             let spread = _mm256_shuffle_epi8(
                 _mm256_set1_epi32(breaks as i32),
                 _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303),

@@ -2,13 +2,13 @@
 
 use warpset_core::minimizer::{MOST_W, Scheme, Strands, code, order};
 
-/// The place of k-mer `i` in a ring of as many as a window has at most.
+/// Capacity of a ring of k-mers: those of the largest window.
 const RING: usize = MOST_W as usize;
 
-/// Visits the positions of the minimizers of bases, ascending; every letter is a base.
+/// Visits the positions of the minimizers of bases in ascending order; every letter is a base.
 ///
-/// The leftmost and the rightmost least k-mer of a window stay what they are while they are in it; when the leftmost
-/// has left, which happens every `w / 2` windows of random bases, all of the window's are looked at again.
+/// The leftmost and the rightmost least k-mer of a window are kept while they are inside it. When the leftmost has
+/// left, every `w / 2` windows of random bases, all k-mers of the window are compared again.
 pub(super) fn positions(bases: &[u8], scheme: Scheme, mut visit: impl FnMut(usize)) {
     let (k, w, window) = (scheme.k as usize, scheme.w as usize, scheme.window() as usize);
     if bases.len() < window {
@@ -22,7 +22,7 @@ pub(super) fn positions(bases: &[u8], scheme: Scheme, mut visit: impl FnMut(usiz
         let base = code(bases[end]);
         strands.enter(base, scheme);
         gs_and_ts += u32::from(base >> 1);
-        // The k-mer that ends here, and the window that does.
+        // The k-mer that ends here, and the window that ends here.
         let Some(kmer) = (end + 1).checked_sub(k) else { continue };
         let own = order(strands.hash());
         strands.leave(code(bases[kmer]), scheme);

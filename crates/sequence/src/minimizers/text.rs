@@ -1,16 +1,16 @@
-//! Where bases come from.
+//! Sources of bases: letters or packed words.
 
 use super::blocks::BREAK;
 use super::lanes::Avx2;
 use crate::Packed;
 
-/// Positions with a base each, or none.
+/// Positions with or without a base.
 pub(super) trait Text {
-    /// Number of positions.
+    /// Returns the number of positions.
     fn len(&self) -> usize;
 
-    /// Writes the code of each of `len` positions from `first` on, any below 4 where there is no base; and what it
-    /// counts: 1 for G and T, 0 for A and C, [`BREAK`] for no base. Writes up to 32 places more.
+    /// Writes the code of each of `len` positions from `first` on, any code below 4 if there is no base; and its count:
+    /// 1 for G and T, 0 for A and C, [`BREAK`] for no base. Writes up to 32 more places.
     fn load(&self, bytes: Avx2, first: usize, len: usize, codes: &mut [u8], counts: &mut [u8]);
 }
 
@@ -35,7 +35,7 @@ impl Text for Letters<'_> {
     }
 }
 
-/// Writes codes and counts of 32 letters from `from` on. No closure: those are compiled without the instructions.
+/// Writes codes and counts of 32 letters from `from` on. Not a closure: closures are compiled without the instructions.
 #[inline(always)]
 fn load_32(bytes: Avx2, letters: &[u8], from: usize, codes: &mut [u8], counts: &mut [u8], at: usize) {
     let (code, count) = bytes.bases(bytes.load_bytes(letters, from), BREAK);
@@ -43,7 +43,7 @@ fn load_32(bytes: Avx2, letters: &[u8], from: usize, codes: &mut [u8], counts: &
     bytes.store_bytes(counts, at, count);
 }
 
-/// Packed bases: 32 positions per word, and a bit per position that has none.
+/// Packed bases: 32 positions per word, and one bit per position without a base.
 pub(super) struct PackedText<'a>(pub(super) &'a Packed);
 
 impl Text for PackedText<'_> {
@@ -51,7 +51,7 @@ impl Text for PackedText<'_> {
         32 * self.0.words()
     }
 
-    /// Blocks begin at multiples of 32.
+    /// Writes codes and counts of whole words: blocks begin at multiples of 32.
     #[inline(always)]
     fn load(&self, bytes: Avx2, first: usize, len: usize, codes: &mut [u8], counts: &mut [u8]) {
         let words = first / 32..(first + len).div_ceil(32);

@@ -1,4 +1,4 @@
-//! Sequences of the host: packed on all threads, brought to the device in chunks.
+//! Host sequences, packed on all threads and copied to the device in chunks.
 
 use std::ops::Range;
 
@@ -16,17 +16,17 @@ use crate::filter::sequences::{Piece, Sequences, tasks};
 use crate::filter::view::matching;
 use crate::{Error, Hits, Threshold};
 
-/// Positions that a thread packs at a time: one copy to the device.
+/// Positions per task: packed by one thread, sent in one copy.
 const TASK: usize = 1 << 20;
-/// Tasks of a chunk: 2^26 positions, 24 MiB, unless sequences are short.
+/// Tasks per chunk: 2^26 positions, 24 MiB, unless sequences are short.
 const CHUNK_TASKS: usize = 1 << 6;
 
-/// Sequences cut into pieces, these into tasks, and these into chunks.
+/// Division of sequences into pieces, of pieces into tasks, and of tasks into chunks.
 struct Plan<'s, S: ?Sized> {
     sequences: &'s S,
     k: usize,
     pieces: Vec<Piece>,
-    /// The pieces of each task.
+    /// Range of pieces of each task.
     tasks: Vec<Range<usize>>,
     /// Words of the largest chunk.
     most_words: usize,
@@ -45,7 +45,8 @@ impl<'s, S: Sequences + ?Sized> Plan<'s, S> {
         Plan { sequences, k, pieces, tasks, most_words }
     }
 
-    /// Packs and uploads each chunk in turn: `queue` gets it and its pieces, with the word that each begins with.
+    /// Packs and uploads each chunk in turn, and calls `queue` with the chunk, its pieces, and the first word of each
+    /// piece.
     fn each_chunk(
         &self,
         stream: &Stream,
@@ -53,7 +54,7 @@ impl<'s, S: Sequences + ?Sized> Plan<'s, S> {
     ) -> Result<(), Error> {
         let (mut bases, mut breaks) = (stream.alloc_uninit(self.most_words)?, stream.alloc_uninit(self.most_words)?);
         for tasks in self.tasks.chunks(CHUNK_TASKS) {
-            // While the device works on the chunk before.
+            // The device still works on the chunk before.
             let parts = parallel::map(tasks, |task| {
                 let mut packed = PackedSequences::new();
                 let pieces = &self.pieces[task.clone()];
@@ -74,7 +75,7 @@ impl<'s, S: Sequences + ?Sized> Plan<'s, S> {
     }
 }
 
-/// Brings parts to the device one after the other. Waits.
+/// Copies parts to the device, one after the other. Waits.
 fn upload<'p, T: Pod>(
     stream: &Stream,
     parts: impl Iterator<Item = &'p [T]>,
@@ -91,7 +92,7 @@ fn upload<'p, T: Pod>(
 }
 
 impl SequenceFilter {
-    /// Inserts the k-mers of a sequence: of every window of `k` letters that are all bases.
+    /// Inserts the k-mers of a sequence: of each window of `k` letters that are all bases.
     ///
     /// # Errors
     /// The errors of [`insert_bulk`](Self::insert_bulk).
@@ -101,8 +102,8 @@ impl SequenceFilter {
 
     /// Inserts the k-mers of many sequences.
     ///
-    /// On an error for want of memory the filter is as it was; on another one some k-mers may be in it, and inserting
-    /// all of them again does no harm.
+    /// If memory runs out, the filter is unchanged. After another error some k-mers may have been inserted, and
+    /// inserting all of them again does no harm.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -113,15 +114,15 @@ impl SequenceFilter {
         }
         self.device.clone().waiting(|stream| {
             plan.each_chunk(stream, |_, _, packed| {
-                // SAFETY: the filter is borrowed until the stream has been waited for, and the bases are freed or
-                // written again in its order.
+                // SAFETY: this function borrows the filter until the stream has been waited for; the bases are freed or
+                // overwritten in stream order.
                 unsafe { self.insert_packed_async(stream, packed.bases, packed.breaks) }
             })
         })
     }
 
-    /// For each window of `k` letters whether it is a k-mer that may be in the filter, as
-    /// [`crate::SequenceFilter::contains_windows`].
+    /// Tests each window of `k` letters: one bit per window, set if it is a k-mer that may be in the filter, as
+    /// [`crate::SequenceFilter::contains_windows`] does.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -129,7 +130,8 @@ impl SequenceFilter {
         Ok(self.contains_windows_bulk(&[letters])?.pop().unwrap_or_default())
     }
 
-    /// [`contains_windows`](Self::contains_windows) of many sequences, each with a bitmap of its own.
+    /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
+    /// sequence.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -142,14 +144,14 @@ impl SequenceFilter {
                 let mut found = stream.alloc_uninit::<u32>(plan.most_words)?;
                 let mut bits = vec![0; plan.most_words];
                 plan.each_chunk(stream, |pieces, firsts, packed| {
-                    // SAFETY: there is a word of answers for each of bases, which this stream alone uses; the filter is
-                    // borrowed until it has been waited for.
+                    // SAFETY: `found` has a word for each word of bases, and only this stream uses it; this function
+                    // borrows the filter until the stream has been waited for.
                     unsafe { self.queue_packed(stream, packed, found.global_mut(), None)? };
                     let bits = &mut bits[..packed.bases.len()];
                     stream.download(found.slice(..bits.len()), bits)?;
                     for (piece, &first) in pieces.iter().zip(firsts) {
                         let len = (piece.end - piece.first).div_ceil(32);
-                        // Every piece but a sequence's last one has an even number of words.
+                        // Every piece except the last one of a sequence has an even number of words.
                         let pairs = bits[first..first + len].chunks(2);
                         let pairs =
                             pairs.map(|two| u64::from(two[0]) | two.get(1).map_or(0, |&high| u64::from(high) << 32));
@@ -163,7 +165,7 @@ impl SequenceFilter {
         Ok(words.into_iter().zip(windows).map(|(words, windows)| Bitmap::from_words(words, windows)).collect())
     }
 
-    /// How many k-mers the sequence has, and how many of them may be in the filter.
+    /// Counts the k-mers of a sequence, and those that may be in the filter.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -171,8 +173,8 @@ impl SequenceFilter {
         Ok(self.count_bulk(&[letters])?.pop().unwrap_or_default())
     }
 
-    /// [`count`](Self::count) of many sequences: one answer per sequence, in their order. Only these come back from the
-    /// device.
+    /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order. Only the counts are
+    /// copied back.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -192,9 +194,9 @@ impl SequenceFilter {
                 let stretches = stream.from_slice(&each.collect::<Vec<u64>>())?;
                 let (n, stretches) = (pieces.len(), stretches.global());
                 let counts = sums.global_mut();
-                // SAFETY: there is a word of both answers for each of bases, which this stream alone uses, two counts
-                // per sequence, and three numbers per piece, all freed in the stream's order; the filter is borrowed
-                // until it has been waited for.
+                // SAFETY: `found` and `kmers` have a word for each word of bases; `counts` has two numbers per
+                // sequence, and `stretches` three per piece. Only this stream uses them, and they are freed in its
+                // order. This function borrows the filter until the stream has been waited for.
                 unsafe {
                     self.queue_packed(stream, packed, found.global_mut(), Some(kmers.global_mut()))?;
                     let (found, kmers) = (found.global(), kmers.global());
@@ -217,7 +219,7 @@ impl SequenceFilter {
         Ok(threshold.is_met(self.count(letters)?))
     }
 
-    /// [`matches`](Self::matches) of many sequences: one bit per sequence.
+    /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

@@ -1,4 +1,4 @@
-//! Filters on devices against those on the host: the same bytes, the same answers.
+//! Filters on devices compared with those on the host: equal bytes, equal answers.
 
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Device, GpuError};
@@ -8,11 +8,11 @@ use crate::filter::tests::{SHAPES, reads};
 use crate::filter::view::random_letters;
 use crate::{Bitmap, Error, Layout, PackedSequences, SequenceFilter, Threshold, gpu};
 
-/// Positions that a block of threads answers for, and a warp.
+/// Positions per thread block, and per warp.
 const TILE: usize = 32 * OWN_WORDS;
 const WARP: usize = TILE / 8;
 
-/// One sequence after the other, with a line end after each.
+/// Joins sequences, each followed by a line end.
 fn joined(sequences: &[Vec<u8>]) -> Vec<u8> {
     sequences.iter().flat_map(|sequence| sequence.iter().copied().chain([b'\n'])).collect()
 }
@@ -43,7 +43,7 @@ fn is_as_on_the_host(device: &Device, layout: Layout, stored: &[Vec<u8>], asked:
         assert_eq!(filter.count_bulk(reads).unwrap(), host.count_bulk(reads).unwrap(), "{layout:?}");
         let threshold = Threshold::at_least(2).and_fraction(0.5).unwrap();
         assert_eq!(filter.matches_bulk(reads, threshold).unwrap(), host.matches_bulk(reads, threshold).unwrap());
-        // All letters in one piece of memory, at any address.
+        // All letters in one allocation, at any alignment.
         let letters = joined(reads);
         for skip in [0, 5] {
             let letters = &letters[skip.min(letters.len())..];
@@ -74,7 +74,7 @@ fn devices_have_the_bytes_and_answers_of_the_host() {
     }
 }
 
-/// Sequences that end before and after the borders of warps and tiles.
+/// Checks sequences that end before and after the borders of warps and tiles.
 #[test]
 fn borders_of_warps_and_tiles() {
     for device in devices(2) {
@@ -96,7 +96,7 @@ fn borders_of_warps_and_tiles() {
     }
 }
 
-/// Several chunks of the host's sequences at a size that a device takes at once.
+/// Checks several chunks of host sequences at sizes that a device takes at once.
 #[test]
 fn larger_filters() {
     for device in devices(3) {
@@ -164,7 +164,7 @@ fn nothing_and_what_does_not_fit() {
     }
 }
 
-/// Each allocation and launch fails once: a filter keeps what it had, and a second attempt succeeds.
+/// Fails each allocation and launch once: a filter keeps its k-mers, and a second attempt succeeds.
 #[test]
 fn failures_leave_filters_usable() {
     let device = warpset_gpu::testing::deferred(0);
