@@ -1,9 +1,9 @@
 //! Traits of filters, on every backend: their operations on many keys, and code that works with any filter.
 //!
-//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices, and
-//! return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host memory
-//! only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient filters), and
-//! slices of different lengths.
+//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices,
+//! and return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host
+//! memory only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient
+//! filters), and slices of different lengths.
 //!
 //! Operations on single keys exist twice. Types in host memory have inherent methods with exact results
 //! (`contains(&key) -> bool`), which a program calls there; the traits have them as `Result` for generic code.

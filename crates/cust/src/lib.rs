@@ -1,5 +1,4 @@
-//! Programs that orchestrate their work with `cust` run Warpset's structures on their contexts, streams
-//! and buffers, and hand ours to `cust`.
+//! Exchange of contexts, streams and memory with the crate `cust`, in both directions and without copies.
 //!
 //! | of `cust` | used by ours | of ours | used by `cust` |
 //! | --- | --- | --- | --- |
@@ -198,6 +197,6 @@ pub unsafe fn launch(
     config: LaunchConfig,
     arguments: &mut [*mut c_void],
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `function` and `arguments` fit, by this function's contract.
     unsafe { stream.launch_function(function.to_raw().cast(), config, arguments) }.map_err(Error::from)
 }

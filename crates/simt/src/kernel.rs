@@ -116,8 +116,8 @@ pub trait Launcher {
 
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
-    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of an
-    /// emulated thread, including the arguments; without the feature `emulator` that code does nothing.
+    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of
+    /// an emulated thread, including the arguments; without the feature `emulator` that code does nothing.
     ///
     /// # Safety
     /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's own contract is kept until the

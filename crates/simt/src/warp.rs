@@ -74,7 +74,7 @@ macro_rules! collectives {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name $(<$g: $bound>)? (mask: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(mask $(, $arg)*) }
         }
     )*};
