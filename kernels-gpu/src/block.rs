@@ -204,8 +204,8 @@ pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) ->
     }
 }
 
-/// Bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of `WARPS`
-/// warps.
+/// Returns the bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of
+/// `WARPS` warps.
 pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
     warps * V::SHARED_BYTES
 }

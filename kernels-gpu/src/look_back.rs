@@ -125,7 +125,7 @@ fn state<W: ValueWords>(words: W) -> u64 {
 pub trait Published: Value {
     /// The words it takes.
     type Words: ValueWords;
-    /// Its words, with the two highest bits of each clear.
+    /// Returns the value's words, with the two highest bits of each clear.
     fn pack(self) -> Self::Words;
     /// Returns the value of words whose two highest bits are clear.
     fn unpack(words: Self::Words) -> Self;

@@ -48,7 +48,7 @@ pub trait Filter {
     /// The errors of the backend.
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Self::Error>;
 
-    /// Bytes of memory that the filter's words take.
+    /// Returns the bytes of memory that the filter's words take.
     fn memory_bytes(&self) -> u64;
 
     /// Whether one key may be in the filter. On a device that is a batch of one key.

@@ -127,7 +127,7 @@ pub unsafe fn adopt_memory<'a, T: Pod + DeviceCopy>(
     Ok(unsafe { AdoptedMemory::new(device, items.as_device_ptr().as_raw(), items.len())? })
 }
 
-/// Items of ours, for `cust` to read.
+/// Lends items of ours, for `cust` to read.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours that writes them, are ordered by a stream, an event or a wait.
@@ -137,7 +137,7 @@ pub unsafe fn lend_slice<'a, T: Pod + DeviceCopy>(items: DeviceSlice<'a, T>) -> 
     LentSlice { lent: unsafe { CustSlice::from_raw_parts(pointer, items.len()) }, owner: PhantomData }
 }
 
-/// Items of ours, for `cust` to write.
+/// Lends items of ours, for `cust` to write.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours, are ordered by a stream, an event or a wait.

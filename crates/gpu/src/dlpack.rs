@@ -232,7 +232,7 @@ impl<T: ArrayItem> DeviceTensor<T> {
         Ok(Self { memory, items, device: device.clone(), _owner: owner })
     }
 
-    /// Items in each dimension.
+    /// Returns the number of items in each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.items.shape
     }
@@ -313,7 +313,7 @@ impl<T: ArrayItem> HostTensor<T> {
         Ok(Self { data, items, _owner: unsafe { Owner::new(tensor) } })
     }
 
-    /// Items in each dimension.
+    /// Returns the number of items in each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.items.shape
     }
@@ -436,7 +436,7 @@ impl<T: ArrayItem> Clone for SharedVec<T> {
 }
 
 impl SharedVec<u8> {
-    /// Bytes 0 and 1, which other libraries see as booleans.
+    /// Shares bytes 0 and 1, which other libraries see as booleans.
     pub fn booleans(vector: DeviceVec<u8>) -> Self {
         Self { dtype: DLDataType { code: BOOLEAN, ..type_of::<u8>() }, ..Self::new(vector) }
     }

@@ -198,7 +198,7 @@ impl Budget {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that may still be allocated.
+    /// Returns the bytes that may still be allocated.
     pub(crate) fn left(&self) -> usize {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
     }

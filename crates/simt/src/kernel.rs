@@ -95,14 +95,14 @@ impl LaunchConfig {
         Self::new(blocks as u32, block)
     }
 
-    /// This launch with `bytes` of dynamic shared memory.
+    /// Returns this launch with `bytes` of dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Self {
         Self { shared_bytes: bytes, ..self }
     }
 
-    /// This launch for blocks that wait for each other: it begins when all of them can run, and is refused if the
-    /// device never has room for that many.
+    /// Returns this launch for blocks that wait for each other: it begins when all of them can run, and is refused if
+    /// the device never has room for that many.
     #[must_use]
     pub fn cooperative(self) -> Self {
         Self { cooperative: true, ..self }

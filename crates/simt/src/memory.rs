@@ -106,7 +106,7 @@ macro_rules! common {
         }
 
         impl $name<u32> {
-            /// Elements `i` to `i + 3` in one 128-bit load.
+            /// Returns the elements `i` to `i + 3` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for all four; the address of element `i` is a multiple of 16.
@@ -130,7 +130,7 @@ macro_rules! common {
         }
 
         impl $name<u64> {
-            /// Elements `i` and `i + 1` in one 128-bit load.
+            /// Returns the elements `i` and `i + 1` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for both; the address of element `i` is a multiple of 16.

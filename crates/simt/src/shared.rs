@@ -29,7 +29,7 @@ pub fn dynamic<T>(offset: u32) -> Shared<T> {
     Shared(imp::dynamic_base().wrapping_add(offset), PhantomData)
 }
 
-/// Bytes of dynamic shared memory that the launch asked for.
+/// Returns the bytes of dynamic shared memory that the launch asked for.
 #[inline(always)]
 #[must_use]
 pub fn dynamic_bytes() -> u32 {

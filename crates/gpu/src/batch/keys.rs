@@ -73,7 +73,7 @@ pub struct KernelKeys {
 }
 
 impl KernelKeys {
-    /// Keys that are where they stay.
+    /// Wraps keys that are used in place.
     pub(super) fn new(keys: KeySlice, string_hashes: Option<DeviceVec<u32>>) -> KernelKeys {
         KernelKeys { keys, hashes: None, string_hashes }
     }

@@ -225,7 +225,7 @@ impl CudaDevice {
         Ok(self.kernel(info)?.attributes)
     }
 
-    /// Blocks of this shape that fit on one multiprocessor at once.
+    /// Returns the blocks of this shape that fit on one multiprocessor at once.
     pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         self.enter()?;
         let kernel = self.kernel(info)?;

@@ -168,7 +168,7 @@ impl Memory {
         }
     }
 
-    /// Bytes free and in all.
+    /// Returns the bytes free and in all.
     pub fn info(&self) -> (usize, usize) {
         (self.capacity - self.accounts.lock().unwrap().used, self.capacity)
     }
