@@ -70,3 +70,75 @@ pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::
         Ok((layout, MappedWords { begin: HEADER_BYTES, ..map }))
     })
 }
+
+/// Defines the type of a [`Saved`] structure in a memory-mapped file, with its `view` and `layout`, and gives the
+/// structure the functions that open it.
+///
+/// The documentation of `fn map` precedes what it says of every structure.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! mapped {
+    (
+        $(#[$type_doc:meta])*
+        [$($generics:tt)*] $mapped:ty as $name:ident of $of:ty, $error:ty;
+        layout: $layout:ty = |$saved:ident| $borrowed:expr;
+        view: $view:ty = |$parameters:ident, $words:ident| $made:expr;
+        $(#[$map_doc:meta])*
+        fn map;
+    ) => {
+        $(#[$type_doc])*
+        pub struct $name<$($generics)*> {
+            saved: $crate::file::InMap<$of>,
+        }
+
+        impl<$($generics)*> $mapped {
+            /// The parameters.
+            pub fn layout(&self) -> &$layout {
+                let $saved = &self.saved.0;
+                $borrowed
+            }
+
+            /// Borrows the words, to answer queries.
+            #[inline]
+            pub fn view(&self) -> $view {
+                let ($parameters, $words) = (self.saved.0, self.saved.1.as_ref());
+                $made
+            }
+        }
+
+        /// Mapping.
+        impl<$($generics)*> $of {
+            $(#[$map_doc])*
+            ///
+            /// # Errors
+            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong.
+            ///
+            /// # Safety
+            /// - Until the returned value is dropped, no process changes or truncates the file. Replacing it, as `save`
+            ///   does, and removing it are allowed: the map keeps the old file.
+            pub unsafe fn map(path: impl AsRef<::std::path::Path>) -> Result<$mapped, $error> {
+                // SAFETY: the caller guarantees an unchanged file for as long as the words live, as `file::map` asks.
+                Ok($name { saved: unsafe { $crate::file::map::<$of>(path.as_ref(), true)? } })
+            }
+
+            /// Maps a saved structure and reads its header alone, in constant time: without the checksum and other
+            /// checks of [`map`](Self::map). Damaged words give wrong answers, nothing worse.
+            ///
+            /// # Errors
+            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong.
+            ///
+            /// # Safety
+            /// - The contract of [`map`](Self::map).
+            pub unsafe fn map_unverified(path: impl AsRef<::std::path::Path>) -> Result<$mapped, $error> {
+                // SAFETY: the caller guarantees an unchanged file for as long as the words live, as `file::map` asks.
+                Ok($name { saved: unsafe { $crate::file::map::<$of>(path.as_ref(), false)? } })
+            }
+        }
+
+        impl<$($generics)*> ::std::fmt::Debug for $mapped {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.view()).finish()
+            }
+        }
+    };
+}
