@@ -92,7 +92,7 @@ macro_rules! mapped {
         }
 
         impl<$($generics)*> $mapped {
-            /// The parameters.
+            /// Returns the parameters.
             pub fn layout(&self) -> &$layout {
                 let $saved = &self.saved.0;
                 $borrowed
