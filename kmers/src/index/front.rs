@@ -103,6 +103,7 @@ impl<'a> Front<'a> {
         {
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("bmi2")
             {
                 // SAFETY: the processor has these instructions, detected above.
