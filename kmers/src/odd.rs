@@ -63,8 +63,8 @@ pub(crate) fn is_plain<const WHITE: bool>(text: &[u8]) -> bool {
     is_plain_here::<WHITE>(text)
 }
 
-/// Answers as [`is_plain`], with the instructions of the function that calls it. Blocks of 32 letters become vectors; the
-/// last block overlaps the one before, since a loop over the rest would take longer than all of them.
+/// Answers as [`is_plain`], with the instructions of the function that calls it. Blocks of 32 letters become vectors;
+/// the last block overlaps the one before, since a loop over the rest would take longer than all of them.
 #[inline(always)]
 pub(crate) fn is_plain_here<const WHITE: bool>(text: &[u8]) -> bool {
     let mut plain = [1u8; 32];

@@ -79,7 +79,8 @@ impl Batch {
         self.odd
     }
 
-    /// Appends a record. Unless its letters are only A, C, G and T (`is_plain`), tidied ones in `joined` may replace them.
+    /// Appends a record. Unless its letters are only A, C, G and T (`is_plain`), tidied ones in `joined` may replace
+    /// them.
     #[inline(always)]
     fn push(&mut self, mut record: Record, is_plain: bool) {
         self.odd_of_last = OddLetters::default();
