@@ -1,7 +1,7 @@
 """Rates of the package beside those of the crate, rbloom and datasketches, and with arrays of CuPy, PyTorch, JAX and Numba.
 
 `cargo build --release --example rates`, then `python bench.py --rust target/release/examples/rates`. Each row is the best of
-five runs. Without `--rust` the crate's rows are left out; libraries that are not installed too.
+five runs. Without `--rust` there are no rows of the crate; libraries that are not installed are left out.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import warpset
 def optional(name):
     try:
         return importlib.import_module(name)
-    except Exception:  # a library whose CUDA is another one fails in its own ways
+    except Exception:  # a library built for another CUDA fails in its own ways
         return None
 
 
@@ -67,7 +67,7 @@ def host(keys, rates):
         theirs = rbloom.Bloom(few, 0.01)
         rates["rbloom: 1 M keys of a list added"] = rate(few, lambda: theirs.update(listed))
         rates["rbloom: key by key, in"] = rate(few, lambda: [key in theirs for key in listed])
-    if datasketches := optional("datasketches"):  # has no Bloom filter for Python; its set of hashes is the nearest
+    if datasketches := optional("datasketches"):  # has no Bloom filter for Python; its set of hashes is the closest
         theirs = datasketches.update_theta_sketch(lg_k=20)
         rates["datasketches: keys of theta, one by one"] = rate(few, lambda: [theirs.update(key) for key in listed], 1)
 

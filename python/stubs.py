@@ -1,8 +1,8 @@
 """Writes `warpset/_warpset.pyi`, the types of the extension module; with `--check`, says whether it is as it would be.
 
-Run it where `maturin develop` has installed the package, after a change of a class. What the module tells of itself are
-names and numbers; the types of keys, arrays and answers are in the tables below. A parameter or answer that is in none
-of them is an error.
+Run it after a change of a class, where `maturin develop` has installed the package. The module itself provides names and
+types of numbers; the types of keys, arrays and answers are in the tables below. A parameter or answer in none of them is
+an error.
 """
 
 import re
@@ -94,6 +94,7 @@ PARAMETERS = {
     "default": "object",
     "other": "object",
     "cleanup": "float",
+    "threads": "SupportsIndex",
     "__class_getitem__.items": "object",
 }
 # Of parameters that are names.
@@ -136,13 +137,13 @@ ANSWERS = {
 
 
 def on_either_side(name, parameters, host, device="DeviceArray"):
-    """A method whose answers are where its keys are."""
+    """Returns the overloads of a method with answers in the place of its keys."""
     on_host, there = parameters.replace("{keys}", "_HostKeys"), parameters.replace("{keys}", "_DeviceArray")
     return [f"def {name}(self, {there}) -> {device}: ...", f"def {name}(self, {on_host}) -> {host}: ..."]
 
 
 def in_each_form(name, keys, there=True):
-    """A method whose answers have one of several forms."""
+    """Returns the overloads of a method with answers in several forms."""
     shared = "threads: SupportsIndex | None = None"
     if name == "matches":
         shared = "min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, " + shared
@@ -165,7 +166,7 @@ MADE = "def __new__(cls, items: {2} | None = None, /, *, {3}batch_size: Supports
 
 
 def made():
-    """The constructor of a `SortedMap`, by the types of its keys and values."""
+    """Yields the overloads of the constructor of a `SortedMap`, by the types of keys and values."""
     wide = ' = "uint64"'
     for key, keys in {"int": '"uint64", "int64", "uint32"', "bytes": '"S8", "V16"'}.items():
         for value, values in {"int": '"uint64", "uint32"', "bytes": '"V16", "V32"', "None": "None"}.items():
@@ -219,7 +220,7 @@ BASES = {"SortedMap": "MutableMapping[_K, _V]"}
 
 
 def entry(table, owner, method, name=None):
-    """What a table says of a method, or of a parameter of it: the most special entry."""
+    """Returns the most specific entry of a table for a method, or for its parameter."""
     last = [name] if name else []
     for path in ([owner, method, *last], [method, *last], [owner, *last] if name else [], last):
         if path and ".".join(path) in table:
@@ -228,7 +229,7 @@ def entry(table, owner, method, name=None):
 
 
 def typed(line, owner):
-    """The lines for one that the module gave."""
+    """Returns the lines in place of one that the module gave."""
     found = re.match(r"( *)def (\w+)\((.*)\) -> (.*?)(: \.\.\.|:)$", line)
     if not found:
         return [line]
@@ -276,7 +277,7 @@ def generated():
         lines += typed(line, owner)
     start = next(place for place, line in enumerate(lines) if line.startswith(("@final", "class ")))
     lines[start:start] = IMPORTS.splitlines()
-    # What is not derived: exceptions.
+    # Exceptions, which the module does not describe.
     for name in sorted(_warpset.__all__):
         kind = getattr(_warpset, name)
         if isinstance(kind, type) and issubclass(kind, BaseException):

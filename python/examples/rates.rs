@@ -1,5 +1,5 @@
-//! What the crate does without Python, for `bench.py`, which calls it: the same jobs, a line of name and keys per
-//! second each.
+//! Rates of the crate without Python, for `bench.py`, which runs this: the same jobs, with one line of name and keys
+//! per second per job.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,15 +9,15 @@ use warpset::bloom::{SplitBlockBloom, SplitBlockBuilder};
 use warpset::gpu::Backend;
 use warpset::prelude::*;
 
-/// What may go wrong.
+/// Error of any job.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Numbers without order, the same as in `bench.py`.
+/// Returns random numbers, the same as in `bench.py`.
 fn keys(count: u64) -> Vec<u64> {
     (1..=count).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
 }
 
-/// The best of five runs, in items per second.
+/// Prints the best of five runs, in items per second.
 fn rate(name: &str, items: usize, mut work: impl FnMut()) {
     work();
     let seconds = (0..5).map(|_| {

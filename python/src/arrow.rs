@@ -1,5 +1,5 @@
-//! Arrays of Arrow, by its C data interface: those of pyarrow, polars, duckdb, arro3 and others, none of which is
-//! needed.
+//! Arrow arrays, through the C data interface: those of pyarrow, polars, duckdb, arro3 and others. None of these is
+//! required.
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{self, FFI_ArrowArray, FFI_ArrowSchema};
@@ -18,14 +18,14 @@ fn broken(error: ArrowError) -> PyErr {
     PyValueError::new_err(format!("the Arrow array cannot be read: {error}"))
 }
 
-/// Arrays, one after the other.
+/// Arrays in order.
 type Parts = Box<dyn Iterator<Item = PyResult<ArrayKeys>>>;
 
-/// The keys in an object with `__arrow_c_array__` or `__arrow_c_stream__`, array after array as they are asked for;
-/// `None` if it has neither.
+/// Returns the keys of an object with `__arrow_c_array__` or `__arrow_c_stream__`, array by array on demand; `None` if
+/// it has neither.
 pub fn parts(object: &Bound<'_, PyAny>) -> PyResult<Option<Parts>> {
     let py = object.py();
-    // Their classes have such methods too.
+    // The classes themselves have such methods, too.
     if object.is_instance_of::<pyo3::types::PyType>() {
         return Ok(None);
     }
@@ -33,31 +33,31 @@ pub fn parts(object: &Bound<'_, PyAny>) -> PyResult<Option<Parts>> {
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = export.call0()?.extract()?;
         let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
         let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
-        // SAFETY: capsules of these names hold these structures, and the interface says that who asked for them may
-        // move the array out; what is left is marked as released. The schema stays with its capsule.
+        // SAFETY: by the interface, capsules of these names contain these structures, and a consumer may move the array
+        // out and leave one that is marked as released. The schema stays in its capsule.
         let (array, schema) = unsafe { (FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
         if array.is_released() {
             return Err(PyValueError::new_err("the Arrow array was given away already: export it again"));
         }
-        // SAFETY: it is one of the interface, with its schema.
+        // SAFETY: a valid array of the interface, with its schema.
         let part = part(make_array(unsafe { ffi::from_ffi(array, schema) }.map_err(broken)?));
         return Ok(Some(Box::new(std::iter::once(part))));
     }
     let Some(export) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? else { return Ok(None) };
     let stream: Bound<'_, PyCapsule> = export.call0()?.extract()?;
     let stream = stream.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: as above.
+    // SAFETY: by the interface, a capsule of this name contains a stream that a consumer may move out.
     let stream = unsafe { ArrayStreamReader::from_raw(stream.as_ptr()) }.map_err(broken)?;
     Ok(Some(Box::new(stream.map(|array| part(array.map_err(broken)?)))))
 }
 
-/// Which places hold a key, if there are nulls.
+/// Returns the places with a key, if there are nulls.
 fn present(array: &dyn Array) -> Option<Vec<bool>> {
     let nulls = array.logical_nulls()?;
     (nulls.null_count() > 0).then(|| nulls.iter().collect())
 }
 
-/// The keys of an array.
+/// Returns the keys of an array.
 fn part(array: ArrayRef) -> PyResult<ArrayKeys> {
     let (size, is_signed) = match array.data_type() {
         DataType::UInt8 => (1, false),
@@ -85,27 +85,27 @@ fn part(array: ArrayRef) -> PyResult<ArrayKeys> {
     };
     let (data, present) = (array.to_data(), present(&array));
     let memory = Integers {
-        // SAFETY: the buffer begins `offset` items before the first one.
+        // SAFETY: a primitive array has one buffer, with at least `offset + len` items of `size` bytes.
         address: unsafe { data.buffers()[0].as_ptr().add(data.offset() * size) },
         len: data.len(),
         size,
         stride: size as isize,
         is_signed,
     };
-    // SAFETY: arrays do not change, and the part holds this one.
+    // SAFETY: `memory` is the values of `array`, which are immutable and live as long as the owner, this array.
     Ok(unsafe { ArrayKeys::integers(&memory, Owner::Arrow(array), present) })
 }
 
-/// The keys of an array of places in another one.
+/// Returns the keys of a dictionary array.
 fn dictionary(array: &ArrayRef) -> PyResult<ArrayKeys> {
     let (dictionary, present) = (array.as_any_dictionary(), present(array));
-    // Without a value there is no place of one, and the type of the values does not matter.
+    // If no row has a key, the type of the values does not matter.
     let has_keys = present.as_ref().is_none_or(|present| present.contains(&true));
     if !has_keys || dictionary.values().is_empty() {
         return Ok(ArrayKeys::nulls(array.len()));
     }
     let (values, places) = (part(dictionary.values().clone())?, dictionary.normalized_keys());
-    // The number of each value among those that are no nulls.
+    // Maps the index of a value to its index among the values that are not null.
     let count = |before: &mut usize, &is_value: &bool| Some(std::mem::replace(before, *before + usize::from(is_value)));
     let numbers: Vec<usize> = match values.present() {
         Some(present) => present.iter().scan(0, count).collect(),
@@ -116,18 +116,18 @@ fn dictionary(array: &ArrayRef) -> PyResult<ArrayKeys> {
     Ok(values.picked(picks, present.clone()))
 }
 
-/// The keys of an array of strings.
+/// Returns the keys of an array of strings.
 fn strings(array: ArrayRef) -> PyResult<ArrayKeys> {
     let present = present(&array);
     let mut strings = Vec::with_capacity(array.len());
     each_string(&array, &mut |string| strings.extend(string))?;
-    // SAFETY: the strings are in buffers of the array, which do not change; the part holds it.
+    // SAFETY: the strings are in buffers of `array`, which are immutable and live as long as the owner, this array.
     let strings = strings.into_iter().map(|string: &[u8]| unsafe { &*std::ptr::from_ref(string) }).collect();
-    // SAFETY: as above.
+    // SAFETY: see above.
     Ok(unsafe { ArrayKeys::strings(strings, Owner::Arrow(array), present) })
 }
 
-/// Gives `each` the bytes of every place of an array of strings, or `None` for a null.
+/// Calls `each` for each place of an array of strings, with its bytes or `None`.
 fn each_string<'a>(array: &'a ArrayRef, each: &mut dyn FnMut(Option<&'a [u8]>)) -> PyResult<()> {
     match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().iter().for_each(|text| each(text.map(str::as_bytes))),
@@ -148,7 +148,7 @@ fn each_string<'a>(array: &'a ArrayRef, each: &mut dyn FnMut(Option<&'a [u8]>)) 
     Ok(())
 }
 
-/// The object of Python that a single value of Arrow stands for; `None` if the object is something else.
+/// Returns the Python value of an Arrow scalar; `None` for other objects.
 pub fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     if object.is_instance_of::<pyo3::types::PyType>() {
@@ -157,7 +157,7 @@ pub fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyA
     object.getattr_opt(intern!(py, "as_py"))?.map(|value| value.call0()).transpose()
 }
 
-/// The keys in other objects that NumPy makes arrays of: its own strings, columns of pandas.
+/// Converts other objects by NumPy: its own strings, columns of pandas.
 pub fn other_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     if !object.hasattr(intern!(py, "__array__"))? || object.is_instance_of::<pyo3::types::PyType>() {
@@ -172,7 +172,7 @@ pub fn other_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
 pub struct BooleanArray(arrow_array::BooleanArray);
 
 impl BooleanArray {
-    /// From answers as bytes 0 and 1.
+    /// Packs answers given as bytes 0 and 1.
     pub fn of(answers: &[u8]) -> BooleanArray {
         BooleanArray(packed(answers).into())
     }

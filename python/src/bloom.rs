@@ -9,7 +9,7 @@ use crate::structure::{ALL_OF_IT, Where};
 use crate::threads::{Shared, run};
 use crate::{anywhere, class, structure};
 
-/// What `repr` says: size and rate.
+/// Closure for `repr`: size and rate.
 macro_rules! size_and_rate {
     () => {
         |value: &Where<Self>| {
@@ -28,13 +28,13 @@ structure!(SplitBlock = "SplitBlockBloom":
 structure!(Blocked = "BlockedBloom":
     bloom::BlockedBloom, bloom::MappedBlockedBloom, bloom::gpu::BlockedBloom; size_and_rate!());
 
-/// The properties and operators of both Bloom filters, and the constructor.
+/// Class of a Bloom filter: shared properties and operators, with the class's own constructor.
 macro_rules! bloom_filter {
     ($(#[$doc:meta])* $class:ident($family:ty) { $($own:tt)* }) => {
         class! {
             $(#[$doc])*
             $class($family), filter {
-                /// Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
+                /// Keeps the keys that may be in both filters. The rate of false positives is at most the larger one.
                 fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                     crate::structure::combine(&self.0, &other.0, py, |filter, other| Ok(filter.intersect(other)?),
                         |filter, other| Ok(filter.intersect(other)?))
@@ -50,8 +50,8 @@ macro_rules! bloom_filter {
                     self.intersect(py, other)
                 }
 
-                /// About how many different keys there are, from the share of bits that are set; `OverflowError` if all
-                /// of them are.
+                /// Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
+                /// set.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
                     let len: f64 = self.0.read(py, None, ALL_OF_IT, |filter| Ok(match filter {
                         Where::Host(filter) => filter.estimated_len(),
@@ -73,13 +73,13 @@ macro_rules! bloom_filter {
                     }))?)
                 }
 
-                /// Bytes of memory that the bits take.
+                /// Returns the bytes of memory of the bits.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
                     Ok(self.0.read(py, None, 1, |filter| Ok(anywhere!(filter, |filter| filter.memory_bytes())))?)
                 }
 
-                /// The rate of false positives as the filter is now.
+                /// Returns the current rate of false positives.
                 #[getter]
                 fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
                     Ok(self.0.read(py, None, ALL_OF_IT, |filter| Ok(match filter {
@@ -96,10 +96,11 @@ macro_rules! bloom_filter {
 }
 
 bloom_filter! {
-    /// Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
+    /// Apache Parquet's split-block Bloom filter: fast, with about 1 % or 0.1 % false positives.
     ///
-    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
-    /// given, or the size as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
+    /// `n` is the expected number of different keys. The size follows from the rate of false positives `fpr`, 0.01 by
+    /// default, or from `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array
+    /// they come from.
     ///
     /// >>> import warpset
     /// >>> seen = warpset.SplitBlockBloom(1_000_000, fpr=0.01)
@@ -132,11 +133,11 @@ bloom_filter! {
 }
 
 bloom_filter! {
-    /// A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
+    /// Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
     ///
-    /// `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
-    /// given, or the size as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
-    /// not given; `seed`: other seeds make other false positives.
+    /// `n` is the expected number of different keys. The size follows from the rate of false positives `fpr`, 0.01 by
+    /// default, or from `bits_per_key`. `block_bits` is 64, 128, 256, 512 or 1024. `hashes` is the number of bits set
+    /// per key, by default chosen for the rate. `seed` changes which other keys are false positives.
     ///
     /// >>> import warpset
     /// >>> known = warpset.BlockedBloom(1000, fpr=0.0001, block_bits=512)
@@ -179,7 +180,7 @@ bloom_filter! {
     }
 }
 
-/// A builder whose filters have a size.
+/// Builder of a filter with a size.
 trait Sized {
     fn fpr(self, fpr: f64) -> Self;
     fn bits_per_key(self, bits: f64) -> Self;
@@ -201,7 +202,7 @@ sized_builders! {
     BlockedBuilder;
 }
 
-/// The builder with the size that the caller names.
+/// Sets the size that the caller gave.
 fn sized<B: Sized>(builder: B, fpr: Option<f64>, bits_per_key: Option<f64>) -> Result<B> {
     match (fpr, bits_per_key) {
         (Some(_), Some(_)) => Err(Failure::value("fpr and bits_per_key both say how large the filter is: give one")),

@@ -1,7 +1,7 @@
-//! The methods that classes have in common, written once.
+//! Methods shared by classes.
 
-/// A class of structures that can be saved, and its methods: those of every such class, those of filters if the kind is
-/// `filter`, and those in the block.
+/// Class of structures that can be saved: the methods of every such class, those of filters if the kind is `filter`,
+/// and those in the block.
 #[macro_export]
 macro_rules! class {
     (
@@ -17,17 +17,17 @@ macro_rules! class {
                 $crate::filter::add::<$family>(&self.0, py, key)
             }
 
-            /// Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+            /// Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
             ///
-            /// Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-            /// iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
-            /// `threads` bounds the threads that work on it; by default as many as the machine has.
+            /// Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
+            /// a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
+            /// number of threads (default: all of the machine).
             #[pyo3(signature = (keys, /, *, threads=None))]
-            fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+            fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<$crate::threads::Threads>) -> PyResult<()> {
                 $crate::filter::update::<$family>(&self.0, py, keys, threads)
             }
 
-            /// Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+            /// Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
             /// `contains`.
             #[pyo3(signature = (keys, /, *, form="bool", out=None, threads=None))]
             fn test_and_add(
@@ -36,7 +36,7 @@ macro_rules! class {
                 keys: &Bound<'_, PyAny>,
                 form: &str,
                 out: Option<&Bound<'_, PyAny>>,
-                threads: Option<usize>,
+                threads: Option<$crate::threads::Threads>,
             ) -> PyResult<Py<PyAny>> {
                 $crate::filter::test_and_add::<$family>(&self.0, py, keys, form, out, threads)
             }
@@ -48,7 +48,7 @@ macro_rules! class {
                 })?)
             }
 
-            /// Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+            /// Adds the contents of another filter with the same parameters; quotient filters may differ in size.
             fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 use $crate::filter::Changes;
                 $crate::structure::combine(&self.0, &other.0, py, Changes::unite, Changes::unite)
@@ -82,11 +82,11 @@ macro_rules! class {
                 $crate::filter::contains_one::<$family>(&self.0, py, key)
             }
 
-            /// Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-            /// are in none.
+            /// Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+            /// filled. Nulls are in none.
             ///
-            /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-            /// array of Arrow. For keys on a device the answers are booleans there.
+            /// `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+            /// Arrow array. For keys on a device the answers are booleans on the device.
             #[pyo3(signature = (keys, /, *, form="bool", out=None, threads=None))]
             fn contains(
                 &self,
@@ -94,18 +94,18 @@ macro_rules! class {
                 keys: &Bound<'_, PyAny>,
                 form: &str,
                 out: Option<&Bound<'_, PyAny>>,
-                threads: Option<usize>,
+                threads: Option<$crate::threads::Threads>,
             ) -> PyResult<Py<PyAny>> {
                 $crate::filter::contains::<$family>(&self.0, py, keys, form, out, threads)
             }
 
-            /// How many of the keys are in the set or map, or may be in the filter.
+            /// Counts the keys that are in the set or map, or may be in the filter.
             #[pyo3(signature = (keys, /, *, threads=None))]
             fn count_contained(
                 &self,
                 py: Python<'_>,
                 keys: &Bound<'_, PyAny>,
-                threads: Option<usize>,
+                threads: Option<$crate::threads::Threads>,
             ) -> PyResult<usize> {
                 $crate::filter::count_contained::<$family>(&self.0, py, keys, threads)
             }
@@ -120,7 +120,7 @@ macro_rules! class {
 
         #[pymethods]
         impl $class {
-            /// Writes a file, which every backend and every language that has Warpset reads.
+            /// Writes a file that Warpset reads in every language and on every backend.
             fn save(&self, py: Python<'_>, path: $crate::files::FilePath) -> PyResult<()> {
                 $crate::structure::save(&self.0, py, &path.0)
             }
@@ -136,15 +136,15 @@ macro_rules! class {
                 $crate::structure::load(py, &path.0, device).map(Self)
             }
 
-            /// Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-            /// changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-            /// `pickle` carries the file's name.
+            /// Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+            /// `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+            /// may replace it. `pickle` stores the file's name.
             #[staticmethod]
             fn mmap(py: Python<'_>, path: $crate::files::FilePath) -> PyResult<Self> {
                 $crate::structure::map(py, path.0).map(Self)
             }
 
-            /// From `bytes(…)` of such a structure.
+            /// Reads `bytes(…)` of such a structure.
             #[staticmethod]
             #[pyo3(signature = (data, /, *, device=None))]
             fn from_bytes(py: Python<'_>, data: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -159,7 +159,7 @@ macro_rules! class {
                 $crate::structure::reduce(&slf.get().0, slf.as_any())
             }
 
-            /// A copy, in host memory if this one is in a mapped file.
+            /// Copies the structure, into host memory if it is in a mapped file.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 $crate::structure::copy(&self.0, py, None).map(Self)
             }
@@ -172,13 +172,13 @@ macro_rules! class {
                 self.copy(py)
             }
 
-            /// A copy on another device, or on the host with `"cpu"`.
+            /// Copies the structure to another device, or to the host with `"cpu"`.
             fn to(&self, py: Python<'_>, device: &Bound<'_, PyAny>) -> PyResult<Self> {
                 let place = $crate::device::Location::of(Some(device))?;
                 $crate::structure::copy(&self.0, py, Some(&place)).map(Self)
             }
 
-            /// Where it is: `"cpu"`, `"cuda:0"` and so on.
+            /// Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
             #[getter]
             fn device(&self, py: Python<'_>) -> PyResult<String> {
                 Ok(self.0.read(py, None, 1, |value| Ok(value.place()))?)

@@ -1,4 +1,4 @@
-//! Devices, and arrays on them: those of other libraries, and ours.
+//! Devices, and arrays on devices: those of other libraries, and our own.
 
 mod array;
 
@@ -21,15 +21,15 @@ use crate::error::{Failure, Result};
 use crate::keys::{Batch, HostKeys};
 use crate::sequences::Letters;
 
-/// A GPU, by its number; or the emulator of one, slow and meant for tests.
+/// A GPU, or an emulator, which is slow and meant for tests.
 ///
-/// `Device("cuda:0")` opens the first GPU of the machine, `Device("cuda")` the first one that can be used,
-/// `Device("emulator")` an emulator. Structures take either such an object or its name.
+/// `Device("cuda:0")` opens the first GPU of the machine, `Device("cuda")` the first usable one, `Device("emulator")`
+/// an emulator. Structures take such an object or its name.
 #[pyclass(frozen, module = "warpset", from_py_object)]
 #[derive(Clone)]
 pub struct Device(pub gpu::Device);
 
-/// Where a structure is to live.
+/// Place for a structure.
 pub enum Location {
     /// In host memory.
     Cpu,
@@ -38,7 +38,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// What an argument `device=` names: `None` or `"cpu"`, `"auto"`, a device or its name.
+    /// Parses an argument `device=`: `None` or `"cpu"`, `"auto"`, a device or its name.
     pub fn of(object: Option<&Bound<'_, PyAny>>) -> PyResult<Location> {
         let Some(object) = object else { return Ok(Location::Cpu) };
         if let Ok(device) = object.cast::<Device>() {
@@ -57,7 +57,8 @@ impl Location {
     }
 }
 
-/// The emulator of this process: one, so that arrays and structures that name it are on the same device.
+/// Returns the emulator of this process. There is one, so that all arrays and structures on `"emulator"` share a
+/// device.
 #[cfg(feature = "emulator")]
 fn emulator() -> PyResult<gpu::Device> {
     static EMULATOR: std::sync::Mutex<Option<gpu::Device>> = std::sync::Mutex::new(None);
@@ -71,7 +72,7 @@ fn emulator() -> PyResult<gpu::Device> {
     Err(PyValueError::new_err(why))
 }
 
-/// The device of a name.
+/// Opens the device with this name.
 fn named(name: &str) -> PyResult<gpu::Device> {
     let ordinal = match name {
         "emulator" => return emulator(),
@@ -88,7 +89,7 @@ fn named(name: &str) -> PyResult<gpu::Device> {
     gpu::Device::cuda(ordinal).map_err(|error| Failure::from(error).into())
 }
 
-/// The name of a device, as `device=` takes it.
+/// Returns the name of a device, as `device=` takes it.
 pub fn name_of(device: &gpu::Device) -> String {
     let properties = device.properties();
     if properties.is_emulator { "emulator".into() } else { format!("cuda:{}", properties.ordinal) }
@@ -101,13 +102,13 @@ impl Device {
         named(name).map(Device)
     }
 
-    /// What the driver calls it.
+    /// Returns the driver's name of the device.
     #[getter]
     fn name(&self) -> String {
         self.0.properties().name.clone()
     }
 
-    /// Bytes of memory: free, and in all.
+    /// Returns free and total memory in bytes.
     #[getter]
     fn memory(&self, py: Python<'_>) -> Result<(usize, usize)> {
         let info = py.detach(|| self.0.memory_info())?;
@@ -119,7 +120,7 @@ impl Device {
         Ok(py.detach(|| self.0.synchronize())?)
     }
 
-    /// Copies integers to the device: an array as `update` takes it, nulls left out.
+    /// Copies integers to the device, from an array as `update` takes it, without its nulls.
     fn array(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<DeviceArray> {
         fn copied<T: SharedItem>(py: Python<'_>, device: &gpu::Device, items: &[T]) -> PyResult<DeviceArray> {
             Ok(T::share(py.detach(|| device.from_slice(items)).map_err(Failure::from)?))
@@ -141,7 +142,7 @@ impl Device {
         }
     }
 
-    /// Copies the letters of a sequence to the device, as a `SequenceFilter` there takes them: an array of `uint8`.
+    /// Copies the letters of a sequence to the device, as an array of `uint8` for a `SequenceFilter` there.
     fn letters(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>) -> PyResult<DeviceArray> {
         let letters = Letters::of(sequence)?;
         let letters = letters.get();
@@ -165,7 +166,7 @@ impl Device {
     }
 }
 
-/// All GPUs of this machine that can be used; an empty list if there are none, or no driver.
+/// Returns all usable GPUs of this machine; an empty list without a GPU or driver.
 #[pyfunction]
 pub fn devices() -> Vec<Device> {
     gpu::Device::cuda_all().map_or(Vec::new(), |devices| devices.into_iter().map(Device).collect())
@@ -173,15 +174,15 @@ pub fn devices() -> Vec<Device> {
 
 /// Keys in device memory of another library.
 pub enum DeviceKeys {
-    /// By the fields of a `__cuda_array_interface__`, whose device shows when they are used.
+    /// Fields of a `__cuda_array_interface__`; the device is determined on use.
     Interface {
         /// The fields.
         array: CudaArrayInterface,
-        /// Keeps the memory.
+        /// Owner of the memory.
         #[allow(dead_code, reason = "held, not read")]
         owner: Py<PyAny>,
     },
-    /// A tensor taken by DLPack.
+    /// A tensor received by DLPack.
     Tensor(Tensor),
 }
 
@@ -197,16 +198,16 @@ pub enum Tensor {
     I64(DeviceTensor<i64>),
 }
 
-/// Memory of others on the device where it is used.
+/// Foreign memory on the device of a call.
 pub enum Kept<'a, T: ArrayItem> {
     /// Adopted for this call.
     Adopted(AdoptedMemory<'a, T>),
-    /// Taken with its tensor.
+    /// Part of a DLPack tensor.
     Tensor(&'a DeviceTensor<T>),
 }
 
 impl<T: ArrayItem> Kept<'_, T> {
-    /// The items.
+    /// Returns the items.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         match self {
             Kept::Adopted(memory) => memory.as_slice(),
@@ -227,8 +228,8 @@ pub enum Adopted<'a> {
     I64(Kept<'a, i64>),
 }
 
-/// Runs `$body` with the slice of keys under the name `$keys`, whatever their type. Signed integers of 64 bits come as
-/// unsigned ones: a key counts by its bits.
+/// Runs `$body` with the slice of keys under the name `$keys`, whatever their type. Signed integers of 64 bits are
+/// passed as unsigned ones, since keys are compared by their bits.
 #[macro_export]
 macro_rules! with_device_keys {
     ($adopted:expr, |$keys:ident| $body:expr) => {
@@ -253,7 +254,7 @@ macro_rules! with_device_keys {
     };
 }
 
-/// Refuses arrays of several dimensions.
+/// Returns an error unless there is one dimension.
 fn expect_flat(dimensions: usize) -> Result<()> {
     match dimensions {
         1 => Ok(()),
@@ -261,14 +262,14 @@ fn expect_flat(dimensions: usize) -> Result<()> {
     }
 }
 
-/// Why items of that type are no keys.
+/// Returns the error for items that cannot be keys.
 fn no_keys(found: impl Display) -> Failure {
     let why = "keys on a device are integers of 32 or 64 bits (`.astype`, or `.view` of other numbers)";
     Failure::value(format!("a device array with items of type `{found}`: {why}"))
 }
 
 impl DeviceKeys {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         match self {
             DeviceKeys::Interface { array, .. } => array.item_count().unwrap_or(0),
@@ -279,7 +280,7 @@ impl DeviceKeys {
         }
     }
 
-    /// The keys, on the device where a structure is; memory of another device is an error.
+    /// Returns the keys on the device of a structure; memory of another device is an error.
     pub fn adopt(&self, device: &gpu::Device) -> Result<Adopted<'_>> {
         let array = match self {
             DeviceKeys::Interface { array, .. } => array,
@@ -289,8 +290,8 @@ impl DeviceKeys {
             DeviceKeys::Tensor(Tensor::I64(tensor)) => return Ok(Adopted::I64(Kept::Tensor(tensor))),
         };
         expect_flat(array.shape.len())?;
-        // SAFETY: the owner keeps the array. Work of other streams on it is ordered with ours: the methods that take
-        // keys wait for all work on the device before and after.
+        // SAFETY: `owner` keeps the array. Methods that take keys wait for all work on the device before and after, so
+        // work of other streams on the array does not overlap with ours.
         unsafe {
             Ok(match array.typestr.as_str() {
                 "<u4" => Adopted::U32(Kept::Adopted(array.adopt(device)?)),
@@ -303,25 +304,25 @@ impl DeviceKeys {
     }
 }
 
-/// The number by which DLPack calls memory that the driver moves between host and device.
+/// DLPack's number for memory that the driver moves between host and device.
 const DL_CUDA_MANAGED: u32 = 13;
 
-/// What is taken out of a capsule of DLPack.
+/// Content of a DLPack capsule.
 trait Taken: Sized {
-    /// The tensor, if its items fit.
+    /// Takes the tensor if its items have the right type.
     ///
     /// # Safety
     /// The conditions of [`DeviceTensor::from_dlpack`].
     unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Self, GpuError>;
-    /// How many dimensions it has.
+    /// Returns the number of dimensions.
     fn dimensions(&self) -> usize;
-    /// Why items of that type do not fit.
+    /// Returns the error for items of the wrong type.
     fn refused(found: String) -> Failure;
 }
 
 impl Taken for Tensor {
     unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Tensor, GpuError> {
-        // SAFETY: the caller's promise; a tensor that does not fit stays where it is.
+        // SAFETY: the caller guarantees the conditions of `from_dlpack`. A failed attempt leaves the tensor untouched.
         unsafe {
             let first = DeviceTensor::from_dlpack(device, tensor).map(Tensor::U64);
             let then = first.or_else(|_| DeviceTensor::from_dlpack(device, tensor).map(Tensor::I64));
@@ -346,7 +347,7 @@ impl Taken for Tensor {
 
 impl Taken for DeviceTensor<u8> {
     unsafe fn from_dlpack<M: ManagedTensor>(device: &gpu::Device, tensor: NonNull<M>) -> Result<Self, GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the conditions of `from_dlpack`.
         unsafe { DeviceTensor::from_dlpack(device, tensor) }
     }
 
@@ -359,7 +360,7 @@ impl Taken for DeviceTensor<u8> {
     }
 }
 
-/// The tensor on a device that an object gives by DLPack, if it does.
+/// Receives a tensor by DLPack, if the object has one on a device.
 fn tensor_of<T: Taken>(object: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
     let py = object.py();
     let Some(place) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
@@ -369,7 +370,7 @@ fn tensor_of<T: Taken>(object: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
         DL_EXT_DEV => named("emulator")?,
         _ => return Ok(None),
     };
-    // The producer makes its default stream wait for the tensor; taking it waits for the device.
+    // The producer makes its default stream wait for the tensor, and taking it waits for the device.
     let capsule = object.call_method0(intern!(py, "__dlpack__"))?.cast_into::<PyCapsule>()?;
     let tensor = if capsule.is_valid_checked(Some(c"dltensor_versioned")) {
         take::<DLManagedTensorVersioned, T>(&capsule, &device, c"dltensor_versioned", c"used_dltensor_versioned")
@@ -379,7 +380,7 @@ fn tensor_of<T: Taken>(object: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
     tensor.map(Some)
 }
 
-/// Takes the tensor out of a capsule. If it does not fit, it stays there.
+/// Takes the tensor out of a capsule; a tensor of the wrong type stays there.
 fn take<M: ManagedTensor, T: Taken>(
     capsule: &Bound<'_, PyCapsule>,
     device: &gpu::Device,
@@ -387,16 +388,17 @@ fn take<M: ManagedTensor, T: Taken>(
     used: &'static CStr,
 ) -> PyResult<T> {
     let tensor = capsule.pointer_checked(Some(name))?.cast::<M>();
-    // SAFETY: a capsule of this name holds a sound tensor that nothing has taken, by the protocol. Work of other
-    // streams on it is ordered with ours: the methods that take keys wait for all work on the device before and after.
+    // SAFETY: by the protocol, a capsule of this name contains a valid tensor that no consumer has taken. Methods that
+    // take keys wait for all work on the device before and after, so work of other streams on the tensor does not
+    // overlap.
     let taken = unsafe { T::from_dlpack(device, tensor) };
     let taken = taken.map_err(|error| match error {
         GpuError::ForeignArray { field: "dtype", found, .. } => T::refused(found),
         error => Failure::from(error),
     })?;
-    // SAFETY: the interpreter is attached, and the name lives for ever.
+    // SAFETY: the interpreter is attached, and `used` is static.
     if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
-        // The tensor is ours and the capsule's: nothing may give it back twice.
+        // The capsule still owns the tensor, and would free it a second time.
         std::mem::forget(taken);
         return Err(PyErr::fetch(capsule.py()));
     }
@@ -404,7 +406,7 @@ fn take<M: ManagedTensor, T: Taken>(
     Ok(taken)
 }
 
-/// The fields of an object's `__cuda_array_interface__`, if it has one.
+/// Reads the fields of an object's `__cuda_array_interface__`, if it has one.
 fn interface_of(object: &Bound<'_, PyAny>) -> PyResult<Option<CudaArrayInterface>> {
     let Some(fields) = object.getattr_opt(intern!(object.py(), "__cuda_array_interface__"))? else { return Ok(None) };
     let fields = fields.cast_into::<PyDict>()?;
@@ -422,7 +424,7 @@ fn interface_of(object: &Bound<'_, PyAny>) -> PyResult<Option<CudaArrayInterface
     }))
 }
 
-/// The keys of an array on a device, if the object is one.
+/// Returns the keys of an array on a device; `None` for other objects.
 pub fn keys(object: &Bound<'_, PyAny>) -> PyResult<Option<Batch>> {
     if let Some(array) = interface_of(object)? {
         return Ok(Some(Batch::Device(DeviceKeys::Interface { array, owner: object.clone().unbind() })));
@@ -432,20 +434,20 @@ pub fn keys(object: &Bound<'_, PyAny>) -> PyResult<Option<Batch>> {
 
 /// Letters in device memory of another library.
 pub enum DeviceLetters {
-    /// By the fields of a `__cuda_array_interface__`.
+    /// Fields of a `__cuda_array_interface__`.
     Interface {
         /// The fields.
         array: CudaArrayInterface,
-        /// Keeps the memory.
+        /// Owner of the memory.
         #[allow(dead_code, reason = "held, not read")]
         owner: Py<PyAny>,
     },
-    /// A tensor taken by DLPack.
+    /// A tensor received by DLPack.
     Tensor(DeviceTensor<u8>),
 }
 
 impl DeviceLetters {
-    /// The letters of an array on a device, if the object is one.
+    /// Returns the letters of an array on a device; `None` for other objects.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<DeviceLetters>> {
         if let Some(array) = interface_of(object)? {
             return Ok(Some(DeviceLetters::Interface { array, owner: object.clone().unbind() }));
@@ -453,7 +455,7 @@ impl DeviceLetters {
         Ok(tensor_of(object)?.map(DeviceLetters::Tensor))
     }
 
-    /// The letters, on the device where a structure is; memory of another device is an error.
+    /// Returns the letters on the device of a structure; memory of another device is an error.
     pub fn adopt(&self, device: &gpu::Device) -> Result<Kept<'_, u8>> {
         match self {
             DeviceLetters::Interface { array, .. } => {
@@ -461,8 +463,8 @@ impl DeviceLetters {
                 if array.typestr != "|u1" {
                     return Err(no_letters(&array.typestr));
                 }
-                // SAFETY: as for keys: the owner keeps the array, and the methods that take letters wait for all work
-                // on the device before and after.
+                // SAFETY: `owner` keeps the array, and methods that take letters wait for all work on the device before
+                // and after.
                 Ok(Kept::Adopted(unsafe { array.adopt(device)? }))
             }
             DeviceLetters::Tensor(tensor) => Ok(Kept::Tensor(tensor)),
@@ -470,12 +472,12 @@ impl DeviceLetters {
     }
 }
 
-/// Why items of that type are no letters.
+/// Returns the error for items that cannot be letters.
 fn no_letters(found: impl Display) -> Failure {
     Failure::value(format!("a device array with items of type `{found}`: letters on a device are `uint8`"))
 }
 
-/// An array that answers are written to, on the device of a structure.
+/// Adopts an array for answers on the device of a structure.
 pub fn output<'a, T: gpu::ArrayItem>(
     device: &gpu::Device,
     out: &'a Bound<'_, PyAny>,
@@ -496,7 +498,7 @@ pub fn output<'a, T: gpu::ArrayItem>(
     if array.typestr == "|b1" {
         array.typestr = "|u1".into();
     }
-    // SAFETY: `out` keeps the array; the methods that write answers wait for all work on the device before and after,
-    // and write 0 and 1.
+    // SAFETY: `out` keeps the array. Methods that write answers wait for all work on the device before and after, and
+    // write bytes 0 and 1 only.
     unsafe { array.adopt(device).map_err(|error: GpuError| Failure::from(error).into()) }
 }

@@ -1,5 +1,4 @@
-//! What went wrong, as exceptions of Python: the message is the one of the Rust crate, with its causes, in the words of
-//! this package.
+//! Errors as Python exceptions: the message of the Rust crate with its causes, in the words of this package.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -10,32 +9,32 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
-use warpset::{bloom, fuse, lsm, quotient, recsplit, sequence, static_sets};
+use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
 use warpset_base::file::{SavedType, Structure};
 
-create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is as it was before.");
-create_exception!(warpset, DuplicateKeyError, PyValueError, "A key is there twice, where all have to differ.");
+create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is unchanged.");
+create_exception!(warpset, DuplicateKeyError, PyValueError, "A key occurs twice where all keys have to differ.");
 create_exception!(
     warpset,
     FileError,
     PyOSError,
-    "A file or saved bytes cannot be read: they are damaged, end early, or hold something else. Where the system refuses \
-     a file, that is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`."
+    "A file or saved bytes are damaged, truncated or of another kind. If the system refuses access to a file, the error is \
+     its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`."
 );
 create_exception!(warpset, DeviceError, PyOSError, "There is no such device, or it failed.");
 create_exception!(
     warpset,
     OutOfMemoryError,
     PyMemoryError,
-    "Memory of the machine or of a device is not there; the structure is as it was before."
+    "Not enough memory on the machine or a device; the structure is unchanged."
 );
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
     message: String,
-    /// Number of the error and name of the file, if the system refused it.
+    /// Number of the error and name of the file, if the system refused access.
     refused: Option<(i32, OsString)>,
 }
 
@@ -54,7 +53,7 @@ enum Kind {
     Internal,
 }
 
-/// Result of everything that a method of a class does.
+/// Result of a method of a class.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
@@ -62,39 +61,39 @@ impl Failure {
         Failure { kind, message, refused: None }
     }
 
-    /// A file that the system refuses to read, write or map.
+    /// Returns the error for a file that the system refuses to read, write or map.
     pub fn system(doing: &str, path: &Path, error: io::Error) -> Failure {
         let message = match error.raw_os_error() {
             Some(_) => error.to_string(),
             None => format!("cannot {doing} {}: {error}", path.display()),
         };
-        // The exception says the number itself.
+        // The exception shows the number itself.
         let message = message.split(" (os error").next().unwrap_or_default().to_string();
         let refused = error.raw_os_error().map(|number| (number, path.into()));
         Failure { refused, ..Failure::new(Kind::File, in_python(message)) }
     }
 
-    /// An argument that cannot be used, and what can be.
+    /// Returns the error for an unusable argument; `message` names usable ones.
     pub fn value(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Value, message.into())
     }
 
-    /// An argument of a type that cannot be used, and what can be.
+    /// Returns the error for an argument of the wrong type; `message` names usable ones.
     pub fn wrong_type(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Type, message.into())
     }
 
-    /// A number out of range, and the range.
+    /// Returns the error for a number out of range; `message` names the range.
     pub fn overflow(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Overflow, message.into())
     }
 
-    /// A defect of this library.
+    /// Returns the error for a defect of this library.
     pub fn internal(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Internal, message.into())
     }
 
-    /// The structure in a file or bytes, if it is not the one that was asked for.
+    /// Returns the structure found in a file or bytes, if another one was expected.
     pub fn other_structure(&self) -> Option<SavedType> {
         if let Kind::OtherFile(found) = self.kind { Some(found) } else { None }
     }
@@ -112,7 +111,7 @@ impl Failure {
         Failure::new(kind, in_python(message))
     }
 
-    /// Why a file or bytes could not be read or written.
+    /// Converts an error of a file or of saved bytes.
     fn of_file(error: lsm::FileError) -> Failure {
         match error {
             lsm::FileError::At { path, doing, reason } => match *reason {
@@ -135,7 +134,7 @@ impl Failure {
     }
 }
 
-/// The class that reads a saved structure.
+/// Returns the class that reads a saved structure.
 pub fn class_of(found: SavedType) -> Option<&'static str> {
     let has_values = !matches!(found.elements, Some([_, 0]));
     let number = |structure: Structure| structure.number == found.number;
@@ -161,7 +160,7 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
     })
 }
 
-/// Words of Rust in messages, and those of this package.
+/// Words of Rust in messages, with those of this package.
 const WORDS: &[(&str, &str)] = &[
     (" or the CPU backend", ", or leave `device` away"),
     ("use the CPU backend", "leave `device` away"),
@@ -182,7 +181,7 @@ const WORDS: &[(&str, &str)] = &[
     ("`other.merge(&this)`", "`other.merge(this)`"),
 ];
 
-/// A message in the words of this package.
+/// Translates a message into the words of this package.
 fn in_python(message: String) -> String {
     WORDS.iter().fold(message, |message, (rust, python)| message.replace(rust, python))
 }
@@ -214,7 +213,7 @@ impl From<GpuError> for Failure {
     }
 }
 
-/// The kinds that the errors of all structures share, and those of one.
+/// Conversions of the errors of all structures, with the kinds they share.
 macro_rules! kinds {
     ($($error:ty { $($pattern:pat => $kind:ident,)* })*) => {$(
         impl From<$error> for Failure {
@@ -250,7 +249,7 @@ impl From<warpset_kmers::Error> for Failure {
     fn from(error: warpset_kmers::Error) -> Failure {
         use warpset_kmers::Error;
         let kind = match error {
-            // They say all of it.
+            // The cause is the whole message.
             Error::Table(cause) | Error::Filter(cause) => return (*cause).into(),
             Error::Device(cause) => return (*cause).into(),
             Error::Read { path, source } if source.raw_os_error().is_some() => {
@@ -294,7 +293,7 @@ impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         let message = failure.message;
         if let Some((number, path)) = failure.refused {
-            // Python makes the subclass of it that the number stands for.
+            // Python chooses the subclass for this number.
             return PyOSError::new_err((number, message, path));
         }
         match failure.kind {

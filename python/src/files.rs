@@ -1,4 +1,4 @@
-//! Files by their names, and the structures in them.
+//! Names of files, and the structures in files.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::error::class_of;
 use crate::structure::{ALL_OF_IT, Forms, Where};
 use crate::threads::{Shared, run};
 
-/// The name of a file: `str`, `bytes` or what has `__fspath__`.
+/// Name of a file: `str`, `bytes` or an object with `__fspath__`.
 pub struct FilePath(pub PathBuf);
 
 impl FromPyObject<'_, '_> for FilePath {
@@ -27,7 +27,7 @@ impl FromPyObject<'_, '_> for FilePath {
 }
 
 impl FilePath {
-    /// One name, or those of a list.
+    /// Returns one name, or the names of a list.
     pub fn several(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
         let wrong = |_| PyTypeError::new_err("files: pass a path, or a list of paths, of FASTA or FASTQ files");
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
@@ -41,8 +41,8 @@ impl FilePath {
     }
 }
 
-/// Reads a file that any structure's `save` wrote, as an object of its class. That of a `KmerCounter` holds a quotient
-/// filter, and is read as one.
+/// Reads a file that any structure's `save` wrote, as an object of its class. The file of a `KmerCounter` contains a
+/// quotient filter and is read as one.
 ///
 /// >>> import os, tempfile, warpset
 /// >>> path = os.path.join(tempfile.mkdtemp(), "trees")

@@ -1,4 +1,4 @@
-//! What the classes of filters share: every method that takes keys.
+//! Methods with keys, shared by the classes of filters.
 
 use std::ops::Range;
 
@@ -16,16 +16,16 @@ use crate::keys::{
 };
 use crate::output::{Answers, Output};
 use crate::structure::{Object, Structure, Where, keys_elsewhere};
-use crate::threads::ON_DEVICE;
+use crate::threads::{ON_DEVICE, Threads};
 use crate::{anywhere, arrow, changing, with_device_keys, with_key, with_keys};
 
 /// Lookups of keys on the host, whatever their type.
 pub trait Lookups: Send + Sync {
-    /// Whether one key may be there.
+    /// Whether one key may be in the filter.
     fn contains_one(&self, key: &OneKey<'_>) -> Result<bool>;
-    /// Whether each key may be there, as bytes 0 and 1.
+    /// Writes whether each key may be in the filter, as bytes 0 and 1.
     fn contains_into(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()>;
-    /// How many of the keys may be there.
+    /// Counts the keys that may be in the filter.
     fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize>;
 }
 
@@ -52,11 +52,11 @@ pub trait Changes: Lookups {
     fn insert_one(&mut self, key: &OneKey<'_>) -> Result<()>;
     /// Inserts keys.
     fn insert(&mut self, keys: HostKeys<'_>) -> Result<()>;
-    /// Inserts keys and says which were new.
+    /// Inserts keys and returns which of them were new.
     fn test_and_insert(&mut self, keys: HostKeys<'_>) -> Result<Vec<bool>>;
     /// Removes all keys.
     fn remove_all(&mut self) -> Result<()>;
-    /// Adds what another one holds.
+    /// Adds the contents of another filter.
     fn unite(&mut self, other: &Self) -> Result<()>;
 }
 
@@ -88,9 +88,9 @@ where
 
 /// Lookups of keys on a device.
 pub trait DeviceLookups: Lookups {
-    /// Whether each key may be there, as bytes 0 and 1.
+    /// Writes whether each key may be in the filter, as bytes 0 and 1.
     fn contains_on_device(&self, keys: &Adopted<'_>, answers: DeviceSliceMut<'_, u8>) -> Result<()>;
-    /// How many of the keys may be there.
+    /// Counts the keys that may be in the filter.
     fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize>;
 }
 
@@ -130,11 +130,11 @@ where
     }
 }
 
-/// A structure whose types are filters.
+/// Structure with filters in all forms.
 pub trait Asked: Structure<Host: Lookups, Mapped: Lookups, Device: DeviceLookups> {}
 impl<S: Structure<Host: Lookups, Mapped: Lookups, Device: DeviceLookups>> Asked for S {}
 
-/// A structure that keys can be added to.
+/// Filter that can change.
 pub trait Grown: Asked + Structure<Host: Changes, Mapped: Lookups, Device: DeviceLookups + DeviceChanges> {}
 impl<S: Asked + Structure<Host: Changes, Mapped: Lookups, Device: DeviceLookups + DeviceChanges>> Grown for S {}
 
@@ -144,14 +144,14 @@ pub fn contains_one<S: Asked>(object: &Object<S>, py: Python<'_>, key: &Bound<'_
     Ok(object.read(py, None, 1, |filter| anywhere!(filter, |filter| filter.contains_one(&key)))?)
 }
 
-/// Whether each key may be in the filter; a null is in none.
+/// Returns whether each key may be in the filter; nulls are in none.
 pub fn contains<S: Asked>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
     form: &str,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Py<PyAny>> {
     let batch = Batch::of(keys)?;
     let n = batch.len();
@@ -180,13 +180,13 @@ pub fn contains<S: Asked>(
     }
 }
 
-/// Answers of a structure on a device for keys there: in `out`, or in a new array.
+/// Answers keys on a device with a structure there, in `out` or in a new array.
 pub fn answer_on_device<S: Structure, T: ArrayItem + Send>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &DeviceKeys,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     array: impl FnOnce(DeviceVec<T>) -> DeviceArray,
     work: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, T>) -> Result<()> + Send,
 ) -> PyResult<Py<PyAny>> {
@@ -214,14 +214,14 @@ pub fn answer_on_device<S: Structure, T: ArrayItem + Send>(
     }
 }
 
-/// A number for each key, as an array of `uint64`, or `out` filled; a null has `absent`.
+/// Returns a number per key as an array of `uint64`, or `out`, filled; nulls have `absent`.
 #[allow(clippy::too_many_arguments, reason = "those of the methods, and their work")]
 pub fn numbers<S: Structure>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     absent: u64,
     on_host: impl Fn(&Where<S>, HostKeys<'_>, &mut [u64]) -> Result<()> + Sync,
     on_device: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, u64>) -> Result<()> + Send,
@@ -243,12 +243,12 @@ pub fn numbers<S: Structure>(
     }
 }
 
-/// How many of the keys may be in the filter.
+/// Counts the keys that may be in the filter.
 pub fn count_contained<S: Asked>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<usize> {
     Ok(match Batch::of(keys)? {
         Batch::Host(parts) => {
@@ -277,20 +277,20 @@ pub fn add<S: Grown>(object: &Object<S>, py: Python<'_>, key: &Bound<'_, PyAny>)
     Ok(object.write(py, None, 1, |filter| changing!(filter, |filter| filter.insert_one(&key)))?)
 }
 
-/// Keys that are gathered from an iterable before they are inserted.
+/// Keys collected from an iterable before they are inserted.
 const GATHERED: usize = 1 << 16;
 
-/// Inserts keys: those of an array, or of an iterable of keys and arrays, part after part.
+/// Inserts the keys of an array, or of an iterable of keys and arrays, piece by piece.
 pub fn update<S: Grown>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<()> {
     each_batch(keys, &mut |batch| insert(object, py, batch, threads))
 }
 
-/// Gives `work` the batch that an object is, or the batches that an iterable of keys and arrays comes to.
+/// Calls `work` with the batch of an object, or with the batches of an iterable of keys and arrays.
 pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyResult<()>) -> PyResult<()> {
     if let Some(mut parts) = arrow::parts(object)? {
         return parts.try_for_each(|part| {
@@ -320,7 +320,7 @@ pub fn each_batch(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Batch) -> PyR
     if gathered.len() > 0 { work(&Batch::Host(vec![gathered.take()])) } else { Ok(()) }
 }
 
-fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<()> {
+fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: Option<Threads>) -> PyResult<()> {
     match batch {
         Batch::Host(parts) => each_change(object, py, parts, |group, places| {
             Ok(object.write(py, threads, places.len(), |filter| {
@@ -338,8 +338,8 @@ fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: 
     }
 }
 
-/// Calls `work` with groups of pieces of arrays if the filter has room for all of them, else with all at a time: what
-/// does not fit leaves the filter as it was.
+/// Calls `work` with groups of pieces if the filter surely has space for all of them, else with all pieces at once, so
+/// that keys that do not fit leave the filter unchanged.
 fn each_change<'a, S: Grown>(
     object: &Object<S>,
     py: Python<'_>,
@@ -354,14 +354,14 @@ fn each_change<'a, S: Grown>(
     }
 }
 
-/// Inserts keys and says which were new; a null is not.
+/// Inserts keys and returns which of them were new; nulls are not.
 pub fn test_and_add<S: Grown>(
     object: &Object<S>,
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
     form: &str,
     out: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Py<PyAny>> {
     let batch = Batch::of(keys)?;
     let Batch::Host(parts) = &batch else {
@@ -382,7 +382,7 @@ pub fn test_and_add<S: Grown>(
     answers.finish(py)
 }
 
-/// Answers for every place of some pieces, as [`Piece::answer`] does.
+/// Answers all places of some pieces, as [`Piece::answer`] does.
 fn answer<T: Copy + Default + Send>(
     pieces: &[Piece<'_>],
     mut answers: &mut [T],
@@ -398,14 +398,14 @@ fn answer<T: Copy + Default + Send>(
 }
 
 impl Piece<'_> {
-    /// Answers for every place: `work` has the keys and room for as many answers; a null has `absent`.
+    /// Answers all places: `work` gets the keys and one answer per key; nulls have `absent`.
     fn answer<T: Copy + Default + Send>(
         &self,
         answers: &mut [T],
         absent: T,
         work: impl FnOnce(HostKeys<'_>, &mut [T]) -> Result<()>,
     ) -> Result<()> {
-        // The caller may give one array as keys and as answers.
+        // The caller may pass the same array for keys and answers.
         let is_apart = with_keys!(self.keys(), |keys| !overlap(keys, answers));
         if !self.has_nulls() && is_apart {
             return work(self.keys(), answers);

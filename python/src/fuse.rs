@@ -1,4 +1,4 @@
-//! Binary fuse filters: sets of known keys that never change, by their fingerprints alone.
+//! Binary fuse filters: fingerprints of sets of keys that never change.
 
 use pyo3::prelude::*;
 use warpset::fuse::gpu::DeviceWidth;
@@ -10,14 +10,14 @@ use crate::keys::Batch;
 use crate::kinds::{Either, Kinds, one_of};
 use crate::recsplit::as_one;
 use crate::structure::{Forms, Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, run_watched};
+use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_keys};
 
 structure!(Fuse8: fuse::BinaryFuse8, fuse::MappedBinaryFuse8, fuse::gpu::BinaryFuse8);
 structure!(Fuse16: fuse::BinaryFuse16, fuse::MappedBinaryFuse16, fuse::gpu::BinaryFuse16);
 structure!(Fuse32: fuse::BinaryFuse32, fuse::MappedBinaryFuse32, fuse::gpu::BinaryFuse32);
 
-/// The types of filters, by the width of their fingerprints.
+/// Types of filters, by the width of their fingerprints.
 pub type Fuse = Kinds<Fuse8, Kinds<Fuse16, Fuse32>>;
 
 /// Runs `$body` with the filter under the name `$it`, whatever its width.
@@ -43,7 +43,7 @@ impl Structure for Fuse {
     }
 }
 
-/// The settings, whatever the width.
+/// Settings of any width.
 struct Settings {
     place: Location,
     keys: Batch,
@@ -53,7 +53,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// A filter of one width.
+    /// Builds a filter of one width.
     fn build<F, A>(&self) -> Result<Where<A>>
     where
         F: DeviceWidth,
@@ -81,16 +81,16 @@ impl Settings {
 }
 
 class! {
-    /// A binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
+    /// Binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
     ///
-    /// `keys` are the keys in an array or a list; equal ones count once, nulls are left out.
+    /// `keys` is an array or a list; equal keys count once, nulls are ignored.
     ///
-    /// - `bits`: of each fingerprint, 8, 16 or 32, which takes 9, 18 or 36 bits per key, for a rate of false positives
-    ///   of `2**-bits`.
-    /// - `arity`: 4 takes a twentieth less memory than 3 and more time. `sharded=True` is built faster, on many cores
-    ///   and on a GPU, and takes some more memory.
-    /// - `seed`: other seeds make other false positives. `device`: where it is built and asked. `threads` bounds the
-    ///   threads that build.
+    /// - `bits` per fingerprint, 8, 16 or 32: 9, 18 or 36 bits of memory per key, and a rate of false positives of
+    ///   `2**-bits`.
+    /// - `arity`: 4 takes a twentieth less memory than 3, and more time. `sharded=True` builds faster, on many cores
+    ///   and on a GPU, and takes a little more memory.
+    /// - `seed` changes which other keys are false positives. `device` is the place of the build and the lookups.
+    ///   `threads` limits the number of threads of the build.
     ///
     /// >>> import warpset
     /// >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], bits=16)
@@ -108,7 +108,7 @@ class! {
             sharded: bool,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Self> {
             let (place, keys) = (Location::of(device)?, Batch::of(keys)?);
             let arity = match arity {
@@ -133,32 +133,32 @@ class! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// How many different keys there are.
+        /// Returns the number of different keys.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
             let len =
                 self.0.read(py, None, 1, |value| Ok(anywhere!(value, |filter| any_width!(filter, |filter| filter.len()))))?;
             Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
         }
 
-        /// Bytes of memory that it takes.
+        /// Returns the bytes of memory.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |filter| any_width!(filter, |filter| filter.memory_bytes()))
         }
 
-        /// Bits of memory for each key.
+        /// Returns the bits of memory per key.
         #[getter]
         fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
             ask!(self.0, py, |filter| any_width!(filter, |filter| filter.bits_per_key()))
         }
 
-        /// The rate of false positives.
+        /// Returns the rate of false positives.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
             ask!(self.0, py, |filter| any_width!(filter, |filter| filter.fpr()))
         }
 
-        /// Bits of each fingerprint: 8, 16 or 32.
+        /// Returns the bits per fingerprint: 8, 16 or 32.
         #[getter]
         fn bits(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |filter| match filter {

@@ -1,4 +1,4 @@
-//! Structures of two kinds in one class: what is done with one of them, whichever it is.
+//! Classes with structures of two kinds.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -29,7 +29,7 @@ macro_rules! either {
     };
 }
 
-/// A structure of the same kind, made of the one under the name `$it`.
+/// Structure of the same kind as the one under the name `$it`.
 macro_rules! map_either {
     ($either:expr, |$it:ident: $first:ty, $second:ty| $body:ident($($argument:expr),*)) => {
         match $either {
@@ -39,10 +39,10 @@ macro_rules! map_either {
     };
 }
 
-/// The types of a class of two kinds.
+/// Types of a class of two kinds.
 pub struct Kinds<A, B>(PhantomData<(A, B)>);
 
-/// What `first` reads, or, if another structure is there, `second`.
+/// Returns the structure that `first` read, or reads by `second` if the file contains another one.
 fn of_either_kind<A, B>(first: Result<A>, second: impl FnOnce() -> Result<B>) -> Result<Either<A, B>> {
     match first {
         Ok(structure) => Ok(Either::First(structure)),
@@ -101,15 +101,15 @@ impl<A: Forms, B: Forms> Forms for Kinds<A, B> {
     }
 
     unsafe fn map(path: &Path) -> Result<Self::Mapped> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the file does not change.
         of_either_kind(unsafe { A::map(path) }, || {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the file does not change.
             unsafe { B::map(path) }
         })
     }
 }
 
-/// A structure that was built as one of those that a class holds.
+/// Wraps a structure of one kind as a structure of the class.
 pub fn one_of<A: Forms, B: Forms>(
     built: Where<A>,
     host: impl FnOnce(A::Host) -> B::Host,
@@ -122,7 +122,7 @@ pub fn one_of<A: Forms, B: Forms>(
     }
 }
 
-/// The name of the kind of a structure, of these two.
+/// Returns the name of a structure's kind.
 pub fn kind_of<A: Forms, B: Forms>(value: &Where<Kinds<A, B>>, names: [&'static str; 2]) -> &'static str {
     let is_second = match value {
         Where::Host(value) => matches!(value, Either::Second(_)),
@@ -132,7 +132,7 @@ pub fn kind_of<A: Forms, B: Forms>(value: &Where<Kinds<A, B>>, names: [&'static 
     names[usize::from(is_second)]
 }
 
-/// Why there is no kind of this name.
+/// Returns the error for an unknown kind.
 pub fn no_kind(kind: &str, names: [&str; 2]) -> Failure {
     Failure::value(format!("kind={kind:?}: there are {:?} and {:?}", names[0], names[1]))
 }
@@ -193,7 +193,7 @@ impl<A: DeviceChanges, B: DeviceChanges> DeviceChanges for Either<A, B> {
     }
 }
 
-/// Why filters of two kinds do not go together.
+/// Returns the error for filters of different kinds.
 pub fn other_kind() -> Failure {
     Failure::value("the two filters are of different kinds: build both with the same `kind`")
 }

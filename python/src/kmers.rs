@@ -21,10 +21,10 @@ use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::array;
 use crate::sequences::expect_letters;
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
-use crate::threads::{Shared, Watch, run, run_watched};
+use crate::threads::{Shared, Threads, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
 
-/// Counts in a filter that is not in host memory.
+/// Counts outside of host memory.
 pub struct Elsewhere<F> {
     k: K,
     filter: F,
@@ -40,7 +40,7 @@ impl<F> Elsewhere<F> {
     }
 }
 
-/// The types of the class.
+/// Types of the class.
 pub struct Kmers;
 
 impl Forms for Kmers {
@@ -81,7 +81,7 @@ impl Forms for Kmers {
     }
 
     unsafe fn map(path: &Path) -> Result<Self::Mapped> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the file does not change.
         let filter = unsafe { RankSelectQuotientFilter::map(path)? };
         let k = Table::k_of(filter.layout()).ok_or_else(|| Error::NotTable { path: path.to_owned() })?;
         Ok(Elsewhere { k, filter })
@@ -101,23 +101,23 @@ impl Structure for Kmers {
     }
 }
 
-/// What tells `watch` how much of the files has been read.
+/// Returns a callback that reports the share of the files read to `watch`.
 fn heard_by(watch: &Arc<Watch>, files: &[PathBuf]) -> Progress {
     let total = files.iter().map(|path| path.metadata().map_or(0, |file| file.len())).sum();
     let watch = watch.clone();
     Progress::calling(move |bytes| watch.note(bytes, total))
 }
 
-/// The settings that say where to count.
-fn settings(k: K, place: &Location, threads: Option<usize>) -> Result<Settings> {
-    let settings = Settings::new(k.get())?.threads(threads.unwrap_or(0));
+/// Returns the settings for a place.
+fn settings(k: K, place: &Location, threads: Option<Threads>) -> Result<Settings> {
+    let settings = Settings::new(k.get())?.threads(threads.unwrap_or_default().0);
     Ok(match place {
         Location::Cpu => settings.backend(BackendChoice::Cpu),
         Location::On(device) => settings.on(device),
     })
 }
 
-/// The counts of files, with these settings.
+/// Counts the k-mers of files.
 fn counted(
     py: Python<'_>,
     files: &Bound<'_, PyAny>,
@@ -132,7 +132,7 @@ fn counted(
     run_watched(py, None, progress, move |watch| Ok(count_files(&files, &settings.progress(heard_by(watch, &files)))?))
 }
 
-/// The numbers of canonical k-mers: those of letters, or integers as they are.
+/// Runs `work` with the numbers of canonical k-mers, given as letters or as such numbers.
 fn codes<R>(keys: HostKeys<'_>, k: K, work: impl FnOnce(&[u64]) -> Result<R>) -> Result<R> {
     match keys {
         HostKeys::U64(codes) => work(codes),
@@ -159,8 +159,8 @@ fn merge(object: &Object<Kmers>, py: Python<'_>, more: &Table) -> PyResult<()> {
 }
 
 impl KmerCounter {
-    /// How to count what is added.
-    fn settings(&self, py: Python<'_>, threads: Option<usize>) -> Result<Settings> {
+    /// Returns the settings for additional files.
+    fn settings(&self, py: Python<'_>, threads: Option<Threads>) -> Result<Settings> {
         self.0.read(py, None, 1, |value| match value {
             Where::Host(table) => settings(table.k(), &Location::Cpu, threads),
             Where::Device(there) => settings(there.k, &Location::On(Kmers::device(there).clone()), threads),
@@ -197,20 +197,20 @@ impl KmerCounter {
 }
 
 class! {
-    /// Counts the k-mers of FASTA and FASTQ files exactly, plain or gzip, of both strands: a k-mer and its reverse
-    /// complement are the same one, named by the smaller of the two. Letters other than A, C, G, T end a k-mer.
+    /// Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
+    /// complement are one k-mer, named by the smaller of the two. K-mers contain only A, C, G and T.
     ///
-    /// `files` is a path or a list of paths; without any the counter begins empty. `k` is 1 to 32 bases.
+    /// `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 32 bases.
     ///
-    /// - `min_count`: k-mers of which there are fewer copies are left out.
-    /// - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
-    /// - `device`: what counts, and where the counts lie then.
-    /// - `threads` bounds the threads that read and count; by default as many as the machine has.
+    /// - `min_count`: k-mers with fewer copies are dropped.
+    /// - `memory`: approximate limit of host memory in bytes, above which `OutOfMemoryError` is raised.
+    /// - `device` is the place of the counting and of the counts.
+    /// - `threads` limits the number of threads that read and count (default: all of the machine).
     /// - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
     ///   does.
     ///
-    /// K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, the first base highest,
-    /// A 0, C 1, G 2, T 3, which have to be those that `arrays` and `minimizers` give. `len` is the number of different k-mers.
+    /// K-mers are letters as `str` or `bytes`, in arrays or lists, or integers as `arrays` and `minimizers` return
+    /// them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of different k-mers.
     ///
     /// >>> import warpset
     /// >>> counter = warpset.KmerCounter(k=4)
@@ -232,7 +232,7 @@ class! {
             min_count: u64,
             memory: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, k) = (Location::of(device)?, K::new(k).map_err(Failure::from)?);
@@ -250,21 +250,21 @@ class! {
             py: Python<'_>,
             files: &Bound<'_, PyAny>,
             memory: Option<u64>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<()> {
             let settings = self.settings(py, threads)?;
             merge(&self.0, py, &counted(py, files, settings, memory, progress)?)
         }
 
-        /// Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its
-        /// own.
+        /// Adds the k-mers of sequences, an array or a list of `str` or `bytes`; k-mers do not cross from one to the
+        /// next.
         #[pyo3(signature = (sequences, /, *, threads=None))]
         fn update_sequences(
             &self,
             py: Python<'_>,
             sequences: &Bound<'_, PyAny>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<()> {
             let (settings, batch) = (self.settings(py, threads)?, Batch::of(sequences)?);
             let counted = run_watched(py, threads, None, move |watch| {
@@ -286,7 +286,7 @@ class! {
             merge(&self.0, py, &counted?)
         }
 
-        /// Adds what another counter of the same `k` holds.
+        /// Adds the counts of another counter with the same `k`.
         fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
             let more = other.0.read(py, None, ALL_OF_IT, |other| other.on_host(|table| Ok(table.clone())))?;
             merge(&self.0, py, &more)
@@ -302,7 +302,7 @@ class! {
             self.merge(py, other)
         }
 
-        /// Removes k-mers of which there are fewer copies than `min_count`.
+        /// Removes k-mers with fewer copies than `min_count`.
         fn keep(&self, py: Python<'_>, min_count: u64) -> PyResult<()> {
             Ok(self.0.write(py, None, ALL_OF_IT, |value| match value {
                 Where::Host(table) => Ok(table.keep(min_count)?),
@@ -311,22 +311,22 @@ class! {
             })?)
         }
 
-        /// How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For
-        /// k-mers on a device the counts are there too.
+        /// Returns the number of copies of each k-mer as an array of `uint64`, or `out`, filled. Nulls have 0. For
+        /// k-mers on a device the counts are on the device.
         #[pyo3(signature = (kmers, /, *, out=None, threads=None))]
         fn count(
             &self,
             py: Python<'_>,
             kmers: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, kmers, out, threads, 0, |value, keys, counts| anywhere!(value, |table| {
                 codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
             }), |there, keys, counts| Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?))
         }
 
-        /// How many copies there are of one k-mer, or `default` if there is none.
+        /// Returns the number of copies of one k-mer, or `default` if there are none.
         #[pyo3(signature = (kmer, /, default=None))]
         fn get(
             &self,
@@ -348,7 +348,7 @@ class! {
             Ok(self.count_of(py, kmer)? > 0)
         }
 
-        /// How many different k-mers there are.
+        /// Returns the number of different k-mers.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
             let len = self.0.read(py, None, ALL_OF_IT, |value| Ok(match value {
                 Where::Host(table) => table.distinct(),
@@ -358,25 +358,25 @@ class! {
             Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
         }
 
-        /// How many k-mers there are, copies included.
+        /// Returns the number of k-mers including copies.
         fn total(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |table| table.filter().len())
         }
 
-        /// Bases per k-mer.
+        /// Returns the bases per k-mer.
         #[getter]
         fn k(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |table| table.k().get())
         }
 
-        /// Bytes of memory that the counts take.
+        /// Returns the bytes of memory of the counts.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |table| table.filter().memory_bytes())
         }
 
-        /// How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last
-        /// one is how many have that many or more.
+        /// Returns the number of different k-mers per number of copies, as an array of `uint64` with `most + 1` items;
+        /// the last item includes all with more copies.
         #[pyo3(signature = (most=10_000))]
         fn histogram(&self, py: Python<'_>, most: usize) -> PyResult<Py<PyAny>> {
             let histogram = self.0.read(py, None, ALL_OF_IT, |value| {
@@ -385,14 +385,14 @@ class! {
             array(py, &histogram)
         }
 
-        /// All k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their numbers of copies: two arrays of `uint64`,
-        /// in no order.
+        /// Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
+        /// numbers of copies: two arrays of `uint64`, in no particular order.
         fn arrays(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (kmers, counts): (Vec<u64>, Vec<u64>) = self.all(py)?.1.into_iter().unzip();
             Ok((array(py, &kmers)?, array(py, &counts)?))
         }
 
-        /// All k-mers in letters, each with its number of copies, as they are now, in no order.
+        /// Iterates over all k-mers in letters with their current numbers of copies, in no particular order.
         fn items(&self, py: Python<'_>) -> PyResult<KmerIterator> {
             let (k, all) = self.all(py)?;
             Ok(KmerIterator { k, all: all.into_iter(), has_counts: true })
@@ -402,9 +402,9 @@ class! {
             Ok(KmerIterator { has_counts: false, ..self.items(py)? })
         }
 
-        /// Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least
-        /// `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file
-        /// they are only counted. Returns how many match and how many do not.
+        /// Splits the reads of FASTA and FASTQ files by the number of their k-mers in the counter: reads with at least
+        /// `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in order. Without a file they
+        /// are only counted. Returns the number of reads that match and the number of those that do not.
         #[pyo3(signature = (files, /, *, matched=None, unmatched=None, min_hits=1, threads=None, progress=None))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn screen(
@@ -414,7 +414,7 @@ class! {
             matched: Option<FilePath>,
             unmatched: Option<FilePath>,
             min_hits: u64,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<(u64, u64)> {
             let files = FilePath::several(files)?;
@@ -422,7 +422,7 @@ class! {
             let table = self.0.read(py, None, ALL_OF_IT, |value| value.on_host(|table| Ok(table.clone())))?;
             let screened = run_watched(py, threads, progress, move |watch| {
                 let mut screening = Screening::new(&table).min_hits(min_hits).progress(heard_by(watch, &files));
-                screening = screening.threads(threads.unwrap_or(0));
+                screening = screening.threads(threads.unwrap_or_default().0);
                 if let Some(path) = matched {
                     screening = screening.matched(path.0);
                 }
@@ -436,7 +436,7 @@ class! {
     }
 }
 
-/// K-mers in letters, alone or with their numbers of copies.
+/// Iterator over k-mers in letters, alone or with their numbers of copies.
 #[pyclass(module = "warpset")]
 pub struct KmerIterator {
     k: K,

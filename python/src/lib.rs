@@ -1,7 +1,7 @@
-//! Warpset for Python: the module `warpset._warpset`, which the package `warpset` passes on.
+//! Warpset for Python: the module `warpset._warpset`, re-exported by the package `warpset`.
 //!
-//! No algorithm stands here: the classes turn what Python gives into slices, on the host or on a device, and call the
-//! crates.
+//! This crate contains no algorithm. Its classes convert arguments to slices, on the host or on a device, and call the
+//! other crates.
 
 mod arrow;
 mod bloom;

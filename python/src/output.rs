@@ -1,4 +1,4 @@
-//! Where answers go: an array that the caller gives, or a new one.
+//! Arrays for answers: the caller's, or new ones.
 
 use std::marker::PhantomData;
 use std::slice;
@@ -14,11 +14,11 @@ use pyo3::types::{PyByteArray, PyMemoryView, PyString};
 use crate::arrow::BooleanArray;
 use crate::keys::{element_type, is_masked};
 
-/// The name of a type of items, as NumPy has it: given as such, or by what NumPy makes a `dtype` of.
+/// Name of a type of items in NumPy, given as such or as anything that NumPy converts to a `dtype`.
 pub struct TypeName(pub String);
 
 impl TypeName {
-    /// 64 bits without a sign.
+    /// Returns the name of unsigned integers of 64 bits.
     pub fn default() -> TypeName {
         TypeName("uint64".into())
     }
@@ -43,14 +43,14 @@ impl FromPyObject<'_, '_> for TypeName {
     }
 }
 
-/// An item of an array of answers.
+/// Item of an array of answers.
 pub trait Item: bytemuck::Pod + Send + Sync {
-    /// Its name in NumPy.
+    /// Name in NumPy.
     const DTYPE: &'static str;
-    /// Its letter in `memoryview.cast`, if it has one.
+    /// Letter in `memoryview.cast`, if there is one.
     const LETTER: Option<&'static str>;
 
-    /// Whether a buffer has items that can take it.
+    /// Whether the items of a buffer have this type.
     fn fits(buffer: &PyUntypedBuffer) -> bool;
 }
 
@@ -59,9 +59,9 @@ pub trait Item: bytemuck::Pod + Send + Sync {
 #[repr(transparent)]
 pub struct Flag(pub u8);
 
-// SAFETY: a byte.
+// SAFETY: a byte; zero is a valid one.
 unsafe impl bytemuck::Zeroable for Flag {}
-// SAFETY: a byte, of which any value is one.
+// SAFETY: a byte with no invalid bit pattern and no padding.
 unsafe impl bytemuck::Pod for Flag {}
 
 impl Item for Flag {
@@ -93,23 +93,23 @@ items! {
     i64: "int64" "q" SignedInteger;
 }
 
-/// Bits of answers that are bytes 0 and 1.
+/// Packs answers, bytes 0 and 1, into bits.
 pub fn packed(answers: &[u8]) -> BooleanBuffer {
     BooleanBuffer::collect_bool(answers.len(), |place| answers[place] != 0)
 }
 
-/// Booleans in the form that the caller asks for.
+/// Booleans in the form that the caller requested.
 pub enum Answers {
     /// An array of booleans.
     Bool(Output<Flag>),
-    /// A bitmap, lowest bit first, and its answers as bytes.
+    /// A bitmap, lowest bit first, and the answers as bytes.
     Bitmap(Output<u8>, Vec<u8>),
-    /// For an array of Arrow.
+    /// For an Arrow array.
     Arrow(Vec<u8>),
 }
 
 impl Answers {
-    /// Room for `n` answers in the form of this name.
+    /// Allocates `n` answers in the form with this name.
     pub fn new(py: Python<'_>, n: usize, form: &str, out: Option<&Bound<'_, PyAny>>) -> PyResult<Answers> {
         match (form, out) {
             ("bool", _) => Ok(Answers::Bool(Output::new(py, n, out)?)),
@@ -122,7 +122,7 @@ impl Answers {
         }
     }
 
-    /// A byte, 0 or 1, for every answer.
+    /// Returns one byte per answer, 0 or 1.
     pub fn items(&mut self) -> &mut [u8] {
         match self {
             Answers::Bool(flags) => bytemuck::cast_slice_mut(flags.items()),
@@ -130,7 +130,7 @@ impl Answers {
         }
     }
 
-    /// The object that holds them.
+    /// Returns the object with the answers.
     pub fn finish(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
             Answers::Bool(flags) => flags.finish(),
@@ -144,7 +144,7 @@ impl Answers {
     }
 }
 
-/// An array that answers are written to.
+/// Array for answers.
 pub struct Output<T> {
     object: Py<PyAny>,
     buffer: PyUntypedBuffer,
@@ -153,15 +153,15 @@ pub struct Output<T> {
 
 static NUMPY_EMPTY: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
 
-/// The function `numpy.empty`, where NumPy is installed.
+/// Returns the function `numpy.empty`, if NumPy is installed.
 fn numpy_empty(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     let find = || py.import("numpy").and_then(|numpy| numpy.getattr("empty")).ok().map(Bound::unbind);
     NUMPY_EMPTY.get_or_init(py, find).as_ref().map(|empty| empty.bind(py))
 }
 
 impl<T: Item> Output<T> {
-    /// The array given as `out`, if it fits; else a new one of `n` items: of NumPy, or a `memoryview` where NumPy is
-    /// not installed.
+    /// Uses the array `out` if its type and size fit; without `out`, creates one of `n` items: of NumPy, or a
+    /// `memoryview` without NumPy.
     pub fn new(py: Python<'_>, n: usize, out: Option<&Bound<'_, PyAny>>) -> PyResult<Output<T>> {
         let object = match (out, numpy_empty(py)) {
             (Some(out), _) => out.clone(),
@@ -201,25 +201,24 @@ impl<T: Item> Output<T> {
         Ok(Output { object: object.unbind(), buffer, items: PhantomData })
     }
 
-    /// The items.
+    /// Returns the items.
     pub fn items(&mut self) -> &mut [T] {
         let n = self.buffer.item_count();
         if n == 0 {
             return &mut [];
         }
-        // SAFETY: `new` found that many writable, aligned items, which live as long as the buffer is held. Python code
-        // that touches the array in another thread while a method fills it sees some of the answers, as with NumPy's
-        // own functions.
+        // SAFETY: `new` checked for `n` writable, aligned items, and the buffer keeps them. Python code that accesses
+        // the array in another thread meanwhile sees some of the answers, as with NumPy's own functions.
         unsafe { slice::from_raw_parts_mut(self.buffer.buf_ptr().cast(), n) }
     }
 
-    /// The array.
+    /// Returns the array.
     pub fn finish(self) -> Py<PyAny> {
         self.object
     }
 }
 
-/// A new array of these items.
+/// Creates an array of items.
 pub fn array<T: Item>(py: Python<'_>, items: &[T]) -> PyResult<Py<PyAny>> {
     let mut array = Output::<T>::new(py, items.len(), None)?;
     array.items().copy_from_slice(items);

@@ -1,4 +1,4 @@
-//! Quotient filters, both kinds as one class.
+//! Quotient filters: both kinds in one class.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use crate::filter::numbers;
 use crate::keys::{Batch, each_group, one_key};
 use crate::kinds::{Either, Kinds, kind_of, no_kind};
 use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
-use crate::threads::{ON_DEVICE, Shared, run};
+use crate::threads::{ON_DEVICE, Shared, Threads, run};
 use crate::{anywhere, ask, changing, class, either, structure, with_device_keys, with_key, with_keys};
 
 structure!(RankSelect: quotient::RankSelectQuotientFilter, quotient::MappedRankSelectQuotientFilter,
@@ -20,7 +20,7 @@ structure!(RankSelect: quotient::RankSelectQuotientFilter, quotient::MappedRankS
 structure!(Standard: quotient::StandardQuotientFilter, quotient::MappedStandardQuotientFilter,
     quotient::gpu::StandardQuotientFilter);
 
-/// The types of the class.
+/// Types of the class.
 pub type Quotient = Kinds<RankSelect, Standard>;
 type Host = <Quotient as Forms>::Host;
 type OnDevice = <Quotient as Forms>::Device;
@@ -36,14 +36,14 @@ impl Structure for Quotient {
         Ok(format!("{bytes} bytes, fpr={:.2e}, kind={kind:?}, duplicates={duplicates:?}", fpr(value)?))
     }
 
-    /// A copy takes at most one slot.
+    /// Whether all keys surely fit, since a copy takes at most one slot.
     fn has_room(value: &Where<Self>, keys: u64) -> bool {
         anywhere!(value, |filter| either!(filter, |filter| filter.len().saturating_add(keys)
             <= filter.layout().limit()))
     }
 }
 
-/// What is done with second copies, and the name of that.
+/// Treatments of duplicates, with their names.
 const DUPLICATES: [(&str, Duplicates); 3] =
     [("dropped", Duplicates::Dropped), ("kept", Duplicates::Kept), ("counted", Duplicates::Counted)];
 
@@ -60,7 +60,7 @@ fn fpr(value: &Where<Quotient>) -> Result<f64> {
     })
 }
 
-/// The settings, whatever the kind of slots.
+/// Settings of any kind of slots.
 struct Settings {
     n: u64,
     fpr: Option<f64>,
@@ -71,7 +71,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// An empty filter with slots of one kind.
+    /// Builds an empty filter with slots of one kind.
     fn build<K: DeviceSlotKind>(
         &self,
         place: &Location,
@@ -98,8 +98,8 @@ impl Settings {
     }
 }
 
-/// Removes one copy of each key, and says how many copies that took out.
-fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Option<usize>) -> PyResult<u64> {
+/// Removes one copy of each key; returns the number of copies removed.
+fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Option<Threads>) -> PyResult<u64> {
     Ok(match batch {
         Batch::Host(parts) => {
             let mut removed = 0;
@@ -126,22 +126,22 @@ fn remove(object: &Object<Quotient>, py: Python<'_>, batch: &Batch, threads: Opt
 }
 
 class! {
-    /// A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
+    /// Quotient filter: a set or multiset of keys with counts, removal, merging and growth.
     ///
-    /// `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr`
-    /// the rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
-    /// `double()` makes room.
+    /// `n` is the expected number of different keys, or of copies if `duplicates="kept"`. `fpr` is the rate of false
+    /// positives, 0.01 by default. Adding to a full filter raises `FullError` and leaves it unchanged; `double()` makes
+    /// room.
     ///
-    /// - `kind`: `"rank-select"`, whose lookups cost the same at any load; or `"standard"`, for large batches into
+    /// - `kind`: `"rank-select"` has lookups of the same cost at any load; `"standard"` is for large batches into
     ///   half-empty filters on a GPU.
-    /// - `duplicates`: what a second copy of a key does. `"dropped"`: nothing, the filter is a set. `"kept"`: it takes
-    ///   more room. `"counted"`: it is counted in little room, for `"rank-select"`.
-    /// - `key_bits`: makes the filter exact for integers from 0 to `2**key_bits - 1`: no key is taken for another.
-    ///   `fpr` then has no effect.
-    /// - `max_load`: the share of slots that may be used; `seed`: other seeds make other false positives.
+    /// - `duplicates`: `"dropped"` ignores further copies of a key, so the filter is a set. `"kept"` stores each copy.
+    ///   `"counted"` stores counts in little memory, with `"rank-select"` only.
+    /// - `key_bits` makes the filter exact for integers from 0 to `2**key_bits - 1`, without false positives; `fpr` is
+    ///   ignored.
+    /// - `max_load` is the largest share of used slots. `seed` changes which other keys are false positives.
     ///
-    /// Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in. `len` is the number
-    /// of copies stored.
+    /// Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they come from. `len` is the
+    /// number of stored copies.
     ///
     /// >>> import warpset
     /// >>> words = warpset.QuotientFilter(1000, fpr=1e-6, duplicates="counted")
@@ -183,15 +183,16 @@ class! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// How many copies of each key are stored, as an array of `uint64`, or `out` filled: never fewer than were
-        /// added, and 0 or 1 if duplicates are dropped. Nulls have none. For keys on a device the counts are there too.
+        /// Returns the number of stored copies of each key as an array of `uint64`, or `out`, filled. It is never less
+        /// than the number added, and 0 or 1 if duplicates are dropped. Nulls have 0. For keys on a device the counts
+        /// are on the device.
         #[pyo3(signature = (keys, /, *, out=None, threads=None))]
         fn count(
             &self,
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, 0, |filter, keys, counts| {
                 anywhere!(filter, |filter| either!(filter, |filter| {
@@ -203,7 +204,7 @@ class! {
             })
         }
 
-        /// How many copies of one key are stored: never fewer than were added.
+        /// Returns the number of stored copies of one key, which is never less than the number added.
         fn count_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
             let (key, mut count) = (one_key(key)?, [0]);
             self.0.read(py, None, 1, |filter| {
@@ -214,16 +215,16 @@ class! {
             Ok(count[0])
         }
 
-        /// Removes one copy of each key, and says how many copies that took out.
+        /// Removes one copy of each key; returns the number of copies removed.
         ///
-        /// Remove only keys that were added: another key may look the same to the filter, and a copy of it be taken
-        /// out.
+        /// Remove only keys that were added: a key that was not may have the fingerprint of another key, and remove
+        /// that.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<u64> {
+        fn remove(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<u64> {
             remove(&self.0, py, &Batch::of(keys)?, threads)
         }
 
-        /// Removes one copy of one key, and says whether there was one.
+        /// Removes one copy of one key; returns whether there was one.
         fn discard(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let key = one_key(key)?;
             let removed = self.0.write(py, None, 1, |filter| {
@@ -234,21 +235,21 @@ class! {
             Ok(removed > 0)
         }
 
-        /// Makes room for twice as many keys, at the same rate of false positives per key.
+        /// Doubles the memory, for twice as many keys at the same rate of false positives per key.
         fn double(&self, py: Python<'_>) -> PyResult<()> {
             Ok(self.0.write(py, None, ALL_OF_IT, |filter| {
                 changing!(filter, |filter| either!(filter, |filter| Ok(filter.double()?)))
             })?)
         }
 
-        /// Halves the memory, if the keys fit in what is left.
+        /// Halves the memory, if the keys fit into it.
         fn halve(&self, py: Python<'_>) -> PyResult<()> {
             Ok(self.0.write(py, None, ALL_OF_IT, |filter| {
                 changing!(filter, |filter| either!(filter, |filter| Ok(filter.halve()?)))
             })?)
         }
 
-        /// How many copies are stored; of equal keys one, if duplicates are dropped.
+        /// Returns the number of stored copies; of equal keys one, if duplicates are dropped.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
             let len = self.0.read(py, None, 1, |filter| {
                 Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.len())))
@@ -256,37 +257,37 @@ class! {
             Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
         }
 
-        /// The slots in use, as a share of all.
+        /// Returns the share of slots in use.
         #[getter]
         fn load_factor(&self, py: Python<'_>) -> PyResult<f64> {
             ask!(self.0, py, |filter| either!(filter, |filter| filter.load_factor()))
         }
 
-        /// The most slots that keys may take: different keys if duplicates are dropped, copies if they are kept.
+        /// Returns the most slots for keys: different keys if duplicates are dropped, copies if they are kept.
         #[getter]
         fn capacity(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |filter| either!(filter, |filter| filter.layout().limit()))
         }
 
-        /// Bytes of memory that the slots take.
+        /// Returns the bytes of memory of the slots.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |filter| either!(filter, |filter| filter.memory_bytes()))
         }
 
-        /// The rate of false positives as the filter is now.
+        /// Returns the current rate of false positives.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
             Ok(self.0.read(py, None, ALL_OF_IT, fpr)?)
         }
 
-        /// `"rank-select"` or `"standard"`.
+        /// Returns `"rank-select"` or `"standard"`.
         #[getter]
         fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
             Ok(self.0.read(py, None, 1, |filter| Ok(kind_of(filter, KINDS)))?)
         }
 
-        /// `"dropped"`, `"kept"` or `"counted"`.
+        /// Returns `"dropped"`, `"kept"` or `"counted"`.
         #[getter]
         fn duplicates(&self, py: Python<'_>) -> PyResult<&'static str> {
             Ok(self.0.read(py, None, 1, |filter| Ok(duplicates_of(filter)))?)

@@ -1,4 +1,4 @@
-//! Perfect hash functions, and the static filters around them.
+//! Perfect hash functions, and static filters based on them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::filter::numbers;
 use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
 use crate::kinds::{Either, Kinds, kind_of, no_kind};
 use crate::structure::{Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, Watch, run_watched};
+use crate::threads::{Shared, Threads, Watch, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_key, with_keys};
 
 structure!(RecSplitFunction: mphf::RecSplit, mphf::MappedRecSplit, mphf::gpu::RecSplit);
@@ -20,9 +20,9 @@ structure!(RecSplitFilter:
     mphf::StaticFilter<RecSplitKind>, mphf::MappedStaticFilter<RecSplitKind>, mphf::gpu::StaticFilter<RecSplitKind>);
 structure!(ConsensusFilter: mphf::StaticFilter, mphf::MappedStaticFilter, mphf::gpu::StaticFilter);
 
-/// The types of functions.
+/// Types of functions.
 pub type Function = Kinds<RecSplitFunction, ConsensusFunction>;
-/// The types of static filters.
+/// Types of static filters.
 pub type Static = Kinds<RecSplitFilter, ConsensusFilter>;
 
 const KINDS: [&str; 2] = ["recsplit", "consensus"];
@@ -55,7 +55,7 @@ impl Structure for Static {
     }
 }
 
-/// The number of a null, and of a key that is surely no member.
+/// Number of a null, and of a key that is certainly no member.
 const NO_NUMBER: u64 = u64::MAX;
 
 /// Settings of functions and filters.
@@ -69,7 +69,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Settings of a kind, which has no setting of the other one.
+    /// Checks settings of a kind, which must include none of the other kind.
     fn new(
         kind: &str,
         leaf_size: Option<u32>,
@@ -86,7 +86,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// An error if a setting of this kind is given for the other one.
+    /// Returns an error if a setting of this kind is given for the other one.
     fn only_of(&self, kind: &str, setting: &str, is_given: bool) -> Result<()> {
         if is_given && self.is_consensus != (kind == KINDS[1]) {
             return Err(Failure::value(format!("{setting} is a setting of kind={kind:?}: leave it away")));
@@ -94,7 +94,7 @@ impl Settings {
         Ok(())
     }
 
-    /// RecSplit's builder with these settings, which tells `watch` how far it is.
+    /// Returns RecSplit's builder with these settings; it reports its progress to `watch`.
     fn of_recsplit<S>(&self, mut builder: Builder<RecSplitKind, S>, watch: &Arc<Watch>) -> Builder<RecSplitKind, S> {
         if let Some(keys) = self.leaf_size {
             builder = builder.leaf_size(keys);
@@ -102,7 +102,7 @@ impl Settings {
         self.of(builder, watch)
     }
 
-    /// Consensus's builder.
+    /// Returns Consensus' builder with these settings; it reports its progress to `watch`.
     fn of_consensus<S>(&self, mut builder: Builder<ConsensusKind, S>, watch: &Arc<Watch>) -> Builder<ConsensusKind, S> {
         if let Some(bits) = self.overhead {
             builder = builder.overhead(bits);
@@ -122,7 +122,7 @@ impl Settings {
     }
 }
 
-/// What a builder makes of keys, in its place; `$kind` says of which kind that is. Keys on a device stay there.
+/// Structure that a builder makes of keys, in its place; `$kind` wraps it. Keys on a device stay there.
 macro_rules! built {
     ($kind:path, $builder:expr, $place:expr, $batch:expr) => {
         match ($place, $batch) {
@@ -142,7 +142,7 @@ macro_rules! built {
     };
 }
 
-/// Runs `work` with the keys of all parts as one slice; those of several parts are copied, integers as their words.
+/// Runs `work` with the keys of all parts as one slice. Several parts are copied, integers as words.
 pub fn as_one<R>(parts: &[ArrayKeys], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
     let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(ArrayKeys::keys).collect();
     if parts.len() < 2 {
@@ -164,13 +164,13 @@ pub fn as_one<R>(parts: &[ArrayKeys], work: impl FnOnce(HostKeys<'_>) -> Result<
     }
 }
 
-/// What both classes have.
+/// Class of a function or of a filter with one: shared properties, with the class's own methods.
 macro_rules! over_a_function {
     ($(#[$doc:meta])* $class:ident($family:ty), $kind:ident { $($own:tt)* }) => {
         class! {
             $(#[$doc])*
             $class($family), $kind {
-                /// How many keys there are.
+                /// Returns the number of keys.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
                     let len = self.0.read(py, None, 1, |value| {
                         Ok(anywhere!(value, |value| either!(value, |value| value.len())))
@@ -178,19 +178,19 @@ macro_rules! over_a_function {
                     Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
                 }
 
-                /// Bytes of memory that it takes.
+                /// Returns the bytes of memory.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
                     ask!(self.0, py, |value| either!(value, |value| value.memory_bytes()))
                 }
 
-                /// Bits of memory for each key.
+                /// Returns the bits of memory per key.
                 #[getter]
                 fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
                     ask!(self.0, py, |value| either!(value, |value| value.bits_per_key()))
                 }
 
-                /// `"recsplit"` or `"consensus"`.
+                /// Returns `"recsplit"` or `"consensus"`.
                 #[getter]
                 fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
                     Ok(self.0.read(py, None, 1, |value| Ok(kind_of(value, KINDS)))?)
@@ -203,26 +203,25 @@ macro_rules! over_a_function {
 }
 
 over_a_function! {
-    /// A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in
-    /// 1.46 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+    /// Minimal perfect hash function: maps each of `n` known keys to its own number from 0 to `n - 1`, in 1.46 to 3
+    /// bits per key, without storing the keys. Values of keys can then be stored in a plain array.
     ///
-    /// `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
-    /// Nulls are left out.
+    /// `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
     ///
-    /// - `kind`: `"recsplit"`, or `"consensus"`, which is built in less time for as few bits, and asked in more.
-    /// - `bits_per_key`: the space, from 1.53 on with RecSplit and from 1.46 on with Consensus: less takes longer to
-    ///   build. Instead of it RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
-    ///   beyond the 1.4427 that are needed (default 0.05), and both have `bucket_size` (default 1000 and 2400).
-    /// - `load_factor`, with RecSplit: below 1, to 0.75, the function is smaller, but some numbers below `values` are
-    ///   nobody's. `keys_per_value`, with RecSplit: how many keys share a number, 2 to 24.
-    /// - `seed`: other seeds give other numbers.
-    /// - `device`: where it is built and asked; keys that are on a device need that device here.
-    /// - `threads` bounds the threads that build; by default as many as the machine has.
-    /// - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them
-    ///   and once as it builds. An exception in it stops the build, as Ctrl-C does.
+    /// - `kind`: `"recsplit"`, or `"consensus"`, which builds faster at the same size and has slower lookups.
+    /// - `bits_per_key`: the size, at least 1.53 with RecSplit and 1.46 with Consensus; smaller functions take longer
+    ///   to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
+    ///   beyond the minimum of 1.4427 (default 0.05), and both have `bucket_size` (default 1000 and 2400).
+    /// - `load_factor`, with RecSplit: from 0.75 to 1. Below 1 the function is smaller, but some numbers below `values`
+    ///   have no key. `keys_per_value`, with RecSplit: 2 to 24 keys share a number.
+    /// - `seed` changes the numbers.
+    /// - `device` is the place of the build and the lookups; keys on a device need that device here.
+    /// - `threads` limits the number of threads of the build (default: all of the machine).
+    /// - `progress` is called now and then as `progress(done, keys)`; a device counts each key twice, when hashing and
+    ///   when building. An exception in it stops the build, as Ctrl-C does.
     ///
-    /// Equal values are equal keys, whatever array they are in. Other keys have any of the numbers: a `StaticFilter`
-    /// knows most of them.
+    /// Equal values are equal keys, whatever array they come from. Other keys have arbitrary numbers; a `StaticFilter`
+    /// detects most of them.
     ///
     /// >>> import warpset
     /// >>> function = warpset.PerfectHash(["ash", "birch", "fir", "oak"])
@@ -251,7 +250,7 @@ over_a_function! {
             keys_per_value: Option<u32>,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
@@ -287,15 +286,15 @@ over_a_function! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// The number of each key, as an array of `uint64`, or `out` filled. Other keys have any of the numbers, nulls
-        /// `2**64 - 1`. For keys on a device the numbers are there too.
+        /// Returns the number of each key as an array of `uint64`, or `out`, filled. Other keys have arbitrary numbers,
+        /// nulls `2**64 - 1`. For keys on a device the numbers are on the device.
         #[pyo3(signature = (keys, /, *, out=None, threads=None))]
         fn index(
             &self,
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, NO_NUMBER, |function, keys, numbers| {
                 anywhere!(function, |function| either!(function, |function| {
@@ -306,19 +305,19 @@ over_a_function! {
             }))
         }
 
-        /// What `index` gives.
+        /// Returns the number of each key, as `index` does.
         #[pyo3(signature = (keys, /, *, out=None, threads=None))]
         fn __call__(
             &self,
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             self.index(py, keys, out, threads)
         }
 
-        /// The number of one key: an `int`, `str` or `bytes`.
+        /// Returns the number of one key: an `int`, `str` or `bytes`.
         fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
             let (key, mut number) = (one_key(key)?, [0]);
             self.0.read(py, None, 1, |function| anywhere!(function, |function| either!(function, |function| {
@@ -327,8 +326,8 @@ over_a_function! {
             Ok(number[0])
         }
 
-        /// The bound that all numbers are below: the number of keys, unless there is a load factor or several keys
-        /// share a number.
+        /// Returns the bound of the numbers: the number of keys, unless there is a load factor or several keys share a
+        /// number.
         #[getter]
         fn values(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |function| either!(function, |function| function.values()))
@@ -337,16 +336,15 @@ over_a_function! {
 }
 
 over_a_function! {
-    /// A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It
-    /// gives each member a number of its own, and rejects other keys, but for a share of `fpr`.
+    /// Set of known keys that never changes: a perfect hash function with a few bits of each key at its number. Each
+    /// member has its own number, and other keys are rejected, except for a share of `fpr`.
     ///
-    /// `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
-    /// Nulls are left out.
+    /// `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
     ///
-    /// - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
-    ///   stored of each key, for a rate of `2**-bits`.
-    /// - `kind`: `"consensus"`, which is smaller and built in less time, or `"recsplit"`, which is asked in less.
-    /// - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
+    /// - `fpr`: the largest rate of false positives, at least 2**-32 (default 0.01); or `bits` stored per key, 1 to 32,
+    ///   for a rate of `2**-bits`.
+    /// - `kind`: `"consensus"`, which is smaller and builds faster, or `"recsplit"`, which has faster lookups.
+    /// - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads` and `progress` as in `PerfectHash`.
     ///
     /// >>> import warpset
     /// >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -372,7 +370,7 @@ over_a_function! {
             overhead: Option<f64>,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
@@ -393,15 +391,15 @@ over_a_function! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are
-        /// surely no members, have `2**64 - 1`.
+        /// Returns the number of each key, below `len`, as an array of `uint64`, or `out`, filled. Nulls, and keys that
+        /// are certainly no members, have `2**64 - 1`.
         #[pyo3(signature = (keys, /, *, out=None, threads=None))]
         fn index(
             &self,
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| either!(filter, |filter| {
                 let found = with_keys!(keys, |keys| filter.get_bulk_into(keys, numbers))?;
@@ -411,7 +409,7 @@ over_a_function! {
             })), |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
         }
 
-        /// The number of one key, or `None` if it is surely no member.
+        /// Returns the number of one key, or `None` if it is certainly no member.
         fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
             let (key, mut number) = (one_key(key)?, [0]);
             let found = self.0.read(py, None, 1, |filter| anywhere!(filter, |filter| either!(filter, |filter| {
@@ -420,13 +418,13 @@ over_a_function! {
             Ok(found.iter().next().and_then(|is_found| is_found.then_some(number[0])))
         }
 
-        /// The rate of false positives.
+        /// Returns the rate of false positives.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
             ask!(self.0, py, |filter| either!(filter, |filter| filter.fpr()))
         }
 
-        /// Bits that are stored of each key.
+        /// Returns the bits stored per key.
         #[getter]
         fn bits(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |filter| either!(filter, |filter| filter.width()))

@@ -3,9 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use warpset::gpu::{DeviceSlice, DeviceVec};
-use warpset::sequence::{
-    self, Bitmap, Error, Hits, MappedSequenceFilter, SequenceFilter as Host, Layout, Threshold,
-};
+use warpset::sequence::{self, Bitmap, Error, Hits, Layout, MappedSequenceFilter, SequenceFilter as Host, Threshold};
 use warpset_base::bitmap::bits_to;
 
 use crate::device::{DeviceLetters, Location, SharedItem};
@@ -13,19 +11,19 @@ use crate::error::{Failure, Result};
 use crate::output::{Answers, array};
 use crate::sequences::{Letters, Sequences, each_group, each_stretch};
 use crate::structure::{ALL_OF_IT, Forms, Where, combine, copy, keys_elsewhere};
-use crate::threads::{ON_DEVICE, Shared, run};
+use crate::threads::{ON_DEVICE, Shared, Threads, run};
 use crate::{anywhere, ask, changing, class, structure};
 
 structure!(OfKmers = "SequenceFilter": Host, MappedSequenceFilter, sequence::gpu::SequenceFilter; |value: &Where<Self>| {
     Ok(anywhere!(value, |filter| format!("k={}, {} bytes", filter.layout().k(), filter.memory_bytes())))
 });
 
-/// What is asked of host sequences, wherever the filter is.
+/// Lookups of host sequences in a filter in any place.
 trait Asked {
     fn layout(&self) -> &Layout;
-    /// K-mers of each sequence, and how many of them are found.
+    /// Counts the k-mers of each sequence, and those found.
     fn hits(&self, sequences: &[&[u8]]) -> Result<Vec<Hits>>;
-    /// A bit per window.
+    /// Returns one bit per window.
     fn windows(&self, letters: &[u8]) -> Result<Bitmap>;
 
     /// Whether one k-mer is found.
@@ -85,7 +83,7 @@ impl Grown for sequence::gpu::SequenceFilter {
     }
 }
 
-/// Windows of letters on a device, a bit each.
+/// Returns one bit per window of letters on a device.
 fn windows_there(filter: &sequence::gpu::SequenceFilter, letters: DeviceSlice<'_, u8>) -> Result<DeviceVec<u32>> {
     let mut found = filter.device().alloc_zeroed(letters.len().div_ceil(32))?;
     filter.contains_windows_device(letters, found.as_mut_slice())?;
@@ -94,14 +92,14 @@ fn windows_there(filter: &sequence::gpu::SequenceFilter, letters: DeviceSlice<'_
 
 impl SequenceFilter {
     /// Inserts sequences.
-    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], threads: Option<usize>) -> PyResult<()> {
+    fn insert(&self, py: Python<'_>, sequences: &[&[u8]], threads: Option<Threads>) -> PyResult<()> {
         each_group(py, sequences, self.k(py)? as usize, |fragments, _, letters| {
             Ok(self.0.write(py, threads, letters, |filter| changing!(filter, |filter| filter.insert_all(fragments)))?)
         })
     }
 
-    /// What sequences have in the filter.
-    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<usize>) -> PyResult<Vec<Hits>> {
+    /// Counts the k-mers of each sequence, and those found.
+    fn hits(&self, py: Python<'_>, sequences: &Sequences, threads: Option<Threads>) -> PyResult<Vec<Hits>> {
         let mut hits = vec![Hits::default(); sequences.get().len()];
         each_group(py, sequences.get(), self.k(py)? as usize, |fragments, owners, letters| {
             let found =
@@ -117,18 +115,18 @@ impl SequenceFilter {
 }
 
 class! {
-    /// A Bloom filter of the k-mers of sequences, which takes sequences as they are: neighbouring k-mers share a block
-    /// of memory, so that a read touches a few cache lines instead of one per k-mer.
+    /// Bloom filter of k-mers that takes whole sequences: neighbouring k-mers share a block of memory, so a read
+    /// touches a few cache lines instead of one per k-mer.
     ///
-    /// `n` is the number of different k-mers that it is made for. K-mers have `k` bases, 9 to 32, and are canonical:
-    /// those of both strands are one. None has a letter other than A, C, G, T in it, in either case.
+    /// `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 32, only A, C, G and T in either
+    /// case, and are canonical: both strands have the same k-mers.
     ///
-    /// - `bits_per_kmer`: its size. With 16 bits fewer than one foreign k-mer in 100,000 is found (`k=31`).
-    /// - `s`: bases per s-mer, of which a k-mer has `k - s + 1`, that all have to be there; `m`: bases of the minimizer
-    ///   by which a block is chosen. Both are chosen by `k` and `n` if they are not given.
+    /// - `bits_per_kmer`: the size. With 16 bits, fewer than one foreign k-mer in 100,000 is found (`k=31`).
+    /// - `s`: bases per s-mer; a k-mer is found if all of its `k - s + 1` s-mers are. `m`: bases of the minimizer that
+    ///   chooses the block. By default both follow from `k` and `n`.
     ///
-    /// A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another
-    /// iterable of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
+    /// A sequence is a `str`, `bytes` or an array of `uint8`, read in place. Sequences are a list or another iterable
+    /// of these, an array of strings of NumPy or Arrow, or an array of `uint8` with one sequence per row.
     ///
     /// >>> import warpset
     /// >>> genome = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG"
@@ -171,10 +169,10 @@ class! {
             Ok(Self(Shared::new(run(py, None, ALL_OF_IT, build)?)))
         }
 
-        /// Adds the k-mers of one sequence. For a filter on a device it may be letters there, an array of `uint8`, in
-        /// which any letter that is no base, a line end for one, ends a sequence.
+        /// Adds the k-mers of one sequence. A filter on a device also takes letters there, an array of `uint8`; a
+        /// letter that is no base, such as a line end, separates sequences.
         #[pyo3(signature = (sequence, /, *, threads=None))]
-        fn add(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn add(&self, py: Python<'_>, sequence: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             if let Some(letters) = DeviceLetters::of(sequence)? {
                 return Ok(self.0.write(py, threads, ON_DEVICE, |filter| {
                     let Where::Device(filter) = filter else { return Err(keys_elsewhere("in host memory")) };
@@ -186,34 +184,34 @@ class! {
             self.insert(py, &[letters.get()], threads)
         }
 
-        /// Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
+        /// Adds the k-mers of sequences in an array, or in an iterable, which is read piece by piece.
         ///
-        /// Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the
-        /// filter. `threads` bounds the threads that work on them; by default as many as the machine has.
+        /// Nulls are ignored. If an item of an iterable is no sequence, some of the earlier ones may have been added.
+        /// `threads` limits the number of threads (default: all of the machine).
         #[pyo3(signature = (sequences, /, *, threads=None))]
-        fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn update(&self, py: Python<'_>, sequences: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             Sequences::each_part(sequences, &mut |part| self.insert(py, part.get(), threads))
         }
 
-        /// Two arrays of `uint64`: how many k-mers of each sequence may be in the filter, and how many it has. Nulls
-        /// have none. K-mers that repeat count each time.
+        /// Returns, per sequence, the number of k-mers that may be in the filter and the number of all k-mers,
+        /// repetitions included: two arrays of `uint64`. Nulls have 0.
         #[pyo3(signature = (sequences, /, *, threads=None))]
         fn count(
             &self,
             py: Python<'_>,
             sequences: &Bound<'_, PyAny>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let hits = self.hits(py, &Sequences::of(sequences)?, threads)?;
             let (found, kmers): (Vec<u64>, Vec<u64>) = hits.iter().map(|hits| (hits.found, hits.kmers)).unzip();
             Ok((array(py, &found)?, array(py, &kmers)?))
         }
 
-        /// Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_share`
-        /// of those that it has: an array of booleans, or `out` filled. Nulls never match.
+        /// Returns whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least the
+        /// share `min_share` of all: an array of booleans, or `out`, filled. Nulls never match.
         ///
-        /// `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array
-        /// of Arrow.
+        /// `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an Arrow
+        /// array.
         #[pyo3(signature = (sequences, /, *, min_hits=1, min_share=0.0, form="bool", out=None, threads=None))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn matches(
@@ -224,7 +222,7 @@ class! {
             min_share: f64,
             form: &str,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             let threshold = Threshold::at_least(min_hits).and_fraction(min_share).map_err(Failure::from)?;
             let sequences = Sequences::of(sequences)?;
@@ -237,11 +235,11 @@ class! {
             answers.finish(py)
         }
 
-        /// For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
-        /// booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
+        /// Returns whether each window of `k` letters of one sequence is a k-mer that may be in the filter: an array of
+        /// booleans, or `out`, filled; `form` as in `matches`. Windows with a letter that is no base are not.
         ///
-        /// Letters on a device are an array of `uint8`, and have their answers there: bit `i % 32` of word `i // 32` of
-        /// an array of `uint32` for the window that begins with letter `i`; a letter that is no base ends a sequence.
+        /// Letters on a device are an array of `uint8`. Their answers are an array of `uint32` there: bit `i % 32` of
+        /// word `i // 32` for the window that starts at letter `i`. A letter that is no base separates sequences.
         #[pyo3(signature = (sequence, /, *, form="bool", out=None, threads=None))]
         fn contains_windows(
             &self,
@@ -249,7 +247,7 @@ class! {
             sequence: &Bound<'_, PyAny>,
             form: &str,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             if let Some(letters) = DeviceLetters::of(sequence)? {
                 if form != "bool" || out.is_some() {
@@ -279,7 +277,7 @@ class! {
             answers.finish(py)
         }
 
-        /// Whether one k-mer, `k` bases, may be in the filter.
+        /// Whether one k-mer of `k` bases may be in the filter.
         fn __contains__(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<bool> {
             let letters = Letters::of(kmer)?;
             let kmer = letters.get();
@@ -291,7 +289,7 @@ class! {
             Ok(self.0.write(py, None, ALL_OF_IT, |filter| changing!(filter, |filter| filter.remove_all()))?)
         }
 
-        /// Adds what another filter with the same parameters holds.
+        /// Adds the contents of another filter with the same parameters.
         fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
             combine(&self.0, &other.0, py, |filter, other| Ok(filter.merge(other)?), |filter, other| {
                 Ok(filter.merge(other)?)
@@ -308,31 +306,31 @@ class! {
             self.merge(py, other)
         }
 
-        /// Bases per k-mer.
+        /// Returns the bases per k-mer.
         #[getter]
         fn k(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |filter| filter.layout().k())
         }
 
-        /// Bases per s-mer.
+        /// Returns the bases per s-mer.
         #[getter]
         fn s(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |filter| filter.layout().s())
         }
 
-        /// Bases of the minimizer by which a block is chosen.
+        /// Returns the bases of the minimizer that chooses a block.
         #[getter]
         fn m(&self, py: Python<'_>) -> PyResult<u32> {
             ask!(self.0, py, |filter| filter.layout().m())
         }
 
-        /// Bytes of memory that the bits take.
+        /// Returns the bytes of memory of the bits.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
             ask!(self.0, py, |filter| filter.memory_bytes())
         }
 
-        /// The rate of false positives as the filter is now, of k-mers that share no s-mer with its own.
+        /// Returns the current rate of false positives among k-mers that share no s-mer with the contents.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
             Ok(self.0.read(py, None, ALL_OF_IT, |filter| match filter {
@@ -342,7 +340,7 @@ class! {
             })?)
         }
 
-        /// The rate of false positives in theory, were `n` different k-mers of random sequences in the filter.
+        /// Computes the rate of false positives of `n` different k-mers of random sequences.
         fn expected_fpr(&self, py: Python<'_>, n: u64) -> PyResult<f64> {
             ask!(self.0, py, |filter| filter.expected_fpr(n))
         }

@@ -1,12 +1,12 @@
-//! Sequences that Python gives: one, or many of them in whatever holds them.
+//! Sequences from Python: one sequence, or many in any container.
 //!
 //! | argument | sequences |
 //! | --- | --- |
-//! | `str`, `bytes`; arrays of bytes of one dimension (`uint8`, `S1`, `bytearray`) | one, where it is |
-//! | arrays of bytes of two dimensions | one per row, where they are |
-//! | NumPy arrays of strings (`S`), Arrow arrays and streams of strings | one per item, where they are |
+//! | `str`, `bytes`; arrays of bytes of one dimension (`uint8`, `S1`, `bytearray`) | one, read in place |
+//! | arrays of bytes of two dimensions | one per row, read in place |
+//! | NumPy arrays of strings (`S`), Arrow arrays and streams of strings | one per item, read in place |
 //! | other arrays of strings | copied |
-//! | lists and other iterables of `str`, `bytes` and arrays of bytes | where they are |
+//! | lists and other iterables of `str`, `bytes` and arrays of bytes | read in place |
 
 use std::ops::Range;
 use std::slice;
@@ -21,11 +21,11 @@ use warpset_kmers::{K, canonical};
 use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, is_masked, is_null, is_one_key};
 use crate::output::array;
-use crate::threads::run;
+use crate::threads::{Threads, run};
 
-/// What keeps letters alive.
+/// Owner of letters.
 enum Owner {
-    /// A `str` or `bytes`, which never change.
+    /// A `str` or `bytes`, which are immutable.
     Object(#[allow(dead_code, reason = "held, not read")] Py<PyAny>),
     /// A buffer of Python.
     Buffer(#[allow(dead_code, reason = "held, not read")] PyUntypedBuffer),
@@ -33,12 +33,12 @@ enum Owner {
     Array(#[allow(dead_code, reason = "held, not read")] ArrayKeys),
 }
 
-/// Letters elsewhere, as long as their owner is there.
+/// Extends the lifetime of bytes.
 ///
 /// # Safety
-/// The owner of the bytes is held as long as what this returns.
+/// The owner of the bytes lives as long as the result.
 unsafe fn held(bytes: &[u8]) -> &'static [u8] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the bytes live as long as the result.
     unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
 }
 
@@ -49,12 +49,12 @@ pub struct Letters {
 }
 
 impl Letters {
-    /// The sequence that an object is.
+    /// Reads one sequence.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Letters> {
         Letters::of_one(object)?.ok_or_else(|| no_sequence(object))
     }
 
-    /// The sequence that an object is; `None` if it is something else.
+    /// Reads one sequence; `None` for other objects.
     fn of_one(object: &Bound<'_, PyAny>) -> PyResult<Option<Letters>> {
         let letters = if let Ok(text) = object.cast::<PyString>() {
             let text = text.to_str()?;
@@ -75,7 +75,7 @@ impl Letters {
             return Letters::of_buffer(buffer).map(Some);
         };
         expect_letters(letters)?;
-        // SAFETY: the object moves into the part; neither kind ever changes.
+        // SAFETY: the object moves into the result, and both types are immutable.
         let letters = unsafe { held(letters) };
         Ok(Some(Letters { letters, owner: Owner::Object(object.clone().unbind()) }))
     }
@@ -86,20 +86,20 @@ impl Letters {
         }
         let letters: &'static [u8] = match buffer.len_bytes() {
             0 => &[],
-            // SAFETY: contiguous bytes, which the buffer keeps, and which moves into the part; Python code that writes
-            // them meanwhile changes which letters there are, as with NumPy's own functions.
+            // SAFETY: contiguous bytes, kept by the buffer, which moves into the result. Python code that writes them
+            // meanwhile changes the letters, as with NumPy's own functions.
             len => unsafe { slice::from_raw_parts(buffer.buf_ptr().cast_const().cast(), len) },
         };
         Ok(Letters { letters, owner: Owner::Buffer(buffer) })
     }
 
-    /// The letters.
+    /// Returns the letters.
     pub fn get(&self) -> &[u8] {
         self.letters
     }
 }
 
-/// Whether the items of a buffer are letters: bytes.
+/// Whether the items of a buffer are bytes.
 fn has_letters(buffer: &PyUntypedBuffer) -> bool {
     buffer.item_size() == 1 && matches!(buffer.format().to_bytes(), [.., b'B' | b'b' | b'c' | b's'])
 }
@@ -108,10 +108,10 @@ fn masked_letters() -> PyErr {
     PyTypeError::new_err("letters in a masked array: fill it, as by `.filled(ord(\"N\"))`")
 }
 
-/// Bytes that the name of a file has at most.
+/// Most bytes of a file name.
 const LONGEST_PATH: usize = 4096;
 
-/// Refuses short texts with letters that stand for no bases, such as names of files.
+/// Returns an error for short texts with letters that are no bases, such as file names.
 pub fn expect_letters(letters: &[u8]) -> Result<()> {
     const BASES: &[u8] = b"ACGTUNRYSWKMBDHVXI";
     let is_wrong = |letter: &u8| {
@@ -133,7 +133,7 @@ fn no_sequence(object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("a sequence is a `str`, `bytes` or an array of `uint8`, not `{name}`"))
 }
 
-/// Letters that are gathered from an iterable before they are inserted.
+/// Letters collected from an iterable before they are inserted.
 const GATHERED: usize = 1 << 26;
 
 /// Many sequences.
@@ -141,14 +141,14 @@ const GATHERED: usize = 1 << 26;
 pub struct Sequences {
     letters: Vec<&'static [u8]>,
     owners: Vec<Owner>,
-    /// Letters of all.
+    /// Total number of letters.
     total: usize,
-    /// Which places hold a sequence, if there are nulls.
+    /// Whether each place has a sequence; `None` without nulls.
     present: Option<Vec<bool>>,
 }
 
 impl Sequences {
-    /// The sequences in an array, a list or whatever else holds them all at a time.
+    /// Reads the sequences of an array, a list or another iterable.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Sequences> {
         if let Some(all) = Sequences::of_array(object)? {
             return Ok(all);
@@ -165,7 +165,7 @@ impl Sequences {
         Ok(all)
     }
 
-    /// Gives `work` the sequences of an array, or those of an iterable, part after part.
+    /// Calls `work` with the sequences of an array, or with groups of sequences of an iterable.
     pub fn each_part(object: &Bound<'_, PyAny>, work: &mut dyn FnMut(&Sequences) -> PyResult<()>) -> PyResult<()> {
         if let Some(all) = Sequences::of_array(object)? {
             return work(&all);
@@ -184,7 +184,7 @@ impl Sequences {
         work(&gathered)
     }
 
-    /// The sequences of an array; `None` if the object is none.
+    /// Reads the sequences of an array; `None` for other objects.
     fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Sequences>> {
         if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Sequences {
                 HostKeys::Strings(strings) => {
                     strings.iter().try_for_each(|letters| expect_letters(letters))?;
                     all.total += strings.iter().map(|letters| letters.len()).sum::<usize>();
-                    // SAFETY: the array moves to the owners, and its strings stay where they are.
+                    // SAFETY: the array moves to the owners, and its strings stay in place.
                     all.letters.extend(strings.iter().map(|letters| unsafe { held(letters) }));
                 }
                 _ if part.count() == 0 => {}
@@ -250,17 +250,17 @@ impl Sequences {
         self.owners.push(one.owner);
     }
 
-    /// The sequences that are there.
+    /// Returns the sequences, without nulls.
     pub fn get(&self) -> &[&[u8]] {
         &self.letters
     }
 
-    /// How many places there are: sequences and nulls.
+    /// Returns the number of places, sequences and nulls.
     pub fn len(&self) -> usize {
         self.present.as_ref().map_or(self.letters.len(), Vec::len)
     }
 
-    /// An answer for each place: those of the sequences, and the default for nulls.
+    /// Returns one answer per place: the answers of the sequences, and the default for nulls.
     pub fn spread<T: Default>(&self, answers: Vec<T>) -> Vec<T> {
         match &self.present {
             None => answers,
@@ -273,11 +273,11 @@ impl Sequences {
     }
 }
 
-/// Letters that are worked on between two looks at signals.
+/// Letters between two checks of signals.
 const AT_ONCE: usize = 1 << 21;
 
-/// Calls `work` with ranges of the windows of `span` letters in a sequence, so many at a time, and the range of letters
-/// that each of them has. In between signals are heard, such as Ctrl-C.
+/// Calls `work` with ranges of the windows of `span` letters in a sequence, and the range of their letters. Between two
+/// ranges, signals such as Ctrl-C are handled.
 pub fn each_stretch(
     py: Python<'_>,
     letters: usize,
@@ -295,8 +295,8 @@ pub fn each_stretch(
     Ok(())
 }
 
-/// Calls `work` with groups of fragments of sequences, which have the same k-mers, with the number of the sequence that
-/// each is of, and with the letters of all. In between signals are heard.
+/// Calls `work` with groups of fragments of sequences, which together have the same k-mers, with the number of each
+/// fragment's sequence and the number of letters. Between two groups, signals are handled.
 pub fn each_group<'a>(
     py: Python<'_>,
     sequences: &[&'a [u8]],
@@ -329,16 +329,16 @@ fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The canonical minimizers of a sequence of DNA: of each window of `w` consecutive k-mers the one with the least hash,
-/// the same on both strands if `k + w` is even.
+/// Returns the canonical minimizers of a sequence of DNA: in each window of `w` consecutive k-mers the k-mer with the
+/// least hash. Both strands have the same ones if `k + w` is even.
 ///
-/// `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
-/// Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
-/// complement, as the integers of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
+/// `sequence` is a `str`, `bytes` or an array of `uint8`; windows contain only A, C, G and T, in either case. The
+/// result is two arrays of `uint64`: the position of each minimizer, ascending, and the smaller of the k-mer and its
+/// reverse complement, as an integer of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
 ///
 /// - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
-/// - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
-///   those of Deacon's indexes.
+/// - `rotation`: number of bits that the hash is rotated per base; 7 gives the minimizers of the crate
+///   `simd-minimizers`, 1 those of Deacon's indexes.
 ///
 /// >>> import warpset
 /// >>> positions, kmers = warpset.minimizers("ACGTTGCATTNGACCAGT", k=5, w=3)
@@ -359,15 +359,15 @@ pub fn minimizers(
     let (bytes, k) = (letters.get(), K::new(k).map_err(Failure::from)?);
     let (mut positions, span) = (Vec::new(), (k.get() + w - 1) as usize);
     each_stretch(py, bytes.len(), span, |_, stretch| {
-        Ok(run(py, Some(1), stretch.len(), || {
+        Ok(run(py, Some(Threads(1)), stretch.len(), || {
             let before = positions.len();
             minimizers.positions_into(&bytes[stretch.clone()], &mut positions);
             positions[before..].iter_mut().for_each(|position| *position += stretch.start);
             Ok(())
         })?)
     })?;
-    let found: Vec<(u64, u64)> = run(py, Some(1), bytes.len(), || {
-        // Of equal k-mers a window may take one, and a later window one before that.
+    let found: Vec<(u64, u64)> = run(py, Some(Threads(1)), bytes.len(), || {
+        // Among equal k-mers, a later window may choose an earlier position.
         positions.sort_unstable();
         positions.dedup();
         let found = |&begin: &usize| Ok((begin as u64, canonical(&bytes[begin..begin + k.get() as usize], k)?));

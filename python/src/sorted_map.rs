@@ -1,4 +1,4 @@
-//! The log-structured merge tree as a mapping of Python, from integers to integers.
+//! The log-structured merge tree as a mapping of Python.
 
 pub(crate) mod call;
 pub(crate) mod cell;
@@ -19,10 +19,10 @@ use crate::device::Location;
 use crate::error::Result;
 use crate::output::TypeName;
 use crate::structure::{ALL_OF_IT, Where, combine, copy};
-use crate::threads::{Shared, run};
+use crate::threads::{Shared, Threads, run};
 use crate::{anywhere, class};
 
-/// When a map cleans up by itself, as `cleanup=` says it.
+/// Condition for automatic cleanups, as given by `cleanup=`.
 #[derive(FromPyObject)]
 enum Cleanup {
     Updates(u64),
@@ -54,7 +54,7 @@ impl SortedMap {
     }
 }
 
-/// The keys and the values of pairs.
+/// Splits pairs into keys and values.
 fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let (keys, values) = (PyList::empty(pairs.py()), PyList::empty(pairs.py()));
     let wrong = |_| PyTypeError::new_err("values are missing: pass `keys, values`, a `dict`, or pairs of both");
@@ -76,28 +76,27 @@ fn absent(key: Any<'_, '_>) -> PyErr {
 }
 
 class! {
-    /// A dictionary in the order of its keys, from integers or byte strings to integers or rows of bytes, that takes
-    /// updates in batches: a GPU LSM.
+    /// Dictionary in the order of its keys with updates in batches: a GPU LSM. Keys are integers or byte strings,
+    /// values are integers or rows of bytes.
     ///
-    /// - `items`: a `dict` or another mapping, or pairs, as `update` takes them.
+    /// - `items`: a `dict` or another mapping, or pairs, as in `update`.
     /// - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
     ///   None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`; `"V16"` to `"uint64"`. With None it is an
-    ///   ordered set: all values are `None`. Integers of any array are taken if the type has them; `OverflowError`
-    ///   tells which one it has not.
-    /// - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are up to 16 and 32
-    ///   bytes, as keys in their order (UUIDs by their `bytes`, addresses by `packed`): items of NumPy's structured,
-    ///   void, string and complex types, rows of `uint8`, or `bytes`, to which zeros are added. Answers are arrays of
-    ///   that type, `.view(dtype)` makes items again, or give an `out=` of yours.
-    /// - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
-    ///   unless given.
-    /// - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
-    ///   such (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
+    ///   ordered set, and all values are `None`. Integers of any array are converted; one out of range raises
+    ///   `OverflowError`.
+    /// - `"S8"` is byte strings of up to 8 bytes, in their order. `"V16"` and `"V32"` are up to 16 and 32 bytes, as
+    ///   keys in their order (the `bytes` of UUIDs, the `packed` form of addresses): items of NumPy's structured, void,
+    ///   string and complex types, rows of `uint8`, or `bytes`, padded with zeros. Answers are arrays of that type;
+    ///   `.view(dtype)` converts them back, or pass an `out=` of your type.
+    /// - `batch_size`: expected number of keys per update, a power of two, 65536 by default. Larger batches are cheaper
+    ///   per key.
+    /// - `cleanup`: limit of removed and replaced elements in memory, as a share of all (a `float`) or a number of
+    ///   updates (an `int`); with None, only calls of `cleanup()` drop them.
     ///
-    /// It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and
-    /// it is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
-    /// `update`, `increment`, `delete`, `get_many`. A null among keys is none: it is left out, and found nowhere.
-    /// Device arrays, for a map there, have exactly the
-    /// types of the map, and their keys are unsigned.
+    /// The class is a `collections.abc.MutableMapping`, except that `keys()` and `values()` return arrays, `items()` an
+    /// iterator, and only maps of the same types are equal. For many keys use the methods that take arrays, which are
+    /// far faster: `update`, `increment`, `delete`, `get_many`. Nulls among keys are ignored, and never found. Device
+    /// arrays, for a map on that device, have exactly the types of the map, with unsigned keys.
     ///
     /// >>> import warpset
     /// >>> prices = warpset.SortedMap(value="uint32")
@@ -144,23 +143,23 @@ class! {
             Ok(map)
         }
 
-        /// `SortedMap[int, bytes]`, for annotations.
+        /// Returns the class, for annotations such as `SortedMap[int, bytes]`.
         #[classmethod]
         fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
             let alias = cls.py().import(intern!(cls.py(), "types"))?.getattr(intern!(cls.py(), "GenericAlias"))?;
             alias.call1((cls, items))
         }
 
-        /// Inserts keys with their values, as arrays of one length, those of a `dict` or another mapping, or those of
-        /// an iterable of pairs; replaces the values of keys that are there. Of equal keys the last one counts. A set
-        /// takes keys alone.
+        /// Inserts keys with one value each and replaces the values of existing keys. Keys and values are two arrays of
+        /// the same length, a `dict` or another mapping, or an iterable of pairs. Of equal keys the last one counts. A
+        /// set takes keys only.
         #[pyo3(signature = (keys, values=None, /, *, threads=None))]
         fn update(
             &self,
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             values: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<()> {
             if let (Ok(other), None) = (keys.cast::<Self>(), values) {
                 return self.merge(py, other.get());
@@ -178,8 +177,8 @@ class! {
             })
         }
 
-        /// Combines values, numbers, with those that keys have: a key without value gets the combination of its values
-        /// here. `by`: `"sum"`, modulo 2 to the bits of a value; `"min"`, `"max"`; or `"or"`, of their bits.
+        /// Combines numbers with the values of keys; keys without value get the combination of their numbers. `by` is
+        /// `"sum"`, modulo 2 to the bits of a value; `"min"`; `"max"`; or `"or"` of the bits.
         ///
         /// >>> import warpset
         /// >>> last = warpset.SortedMap({1: 10})
@@ -193,13 +192,13 @@ class! {
             keys: &Bound<'_, PyAny>,
             values: &Bound<'_, PyAny>,
             by: &str,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<()> {
             let by = Combined::by(by)?;
             call!(self, py, threads, |call, T| call.upsert::<T>(keys, Some(values), by))
         }
 
-        /// Adds one to the value, a number, of each key for each time that it occurs; keys without value begin at 0.
+        /// Adds one to the value of each key per occurrence; keys without value start at 0.
         ///
         /// >>> import warpset
         /// >>> counts = warpset.SortedMap()
@@ -207,18 +206,18 @@ class! {
         /// >>> list(counts.items())
         /// [(1, 1), (3, 2)]
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn increment(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn increment(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             call!(self, py, threads, |call, T| call.upsert::<T>(keys, None, Combined::Sum))
         }
 
-        /// Removes keys, whether they are there or not.
+        /// Removes keys; absent ones are ignored.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn delete(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<()> {
+        fn delete(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<()> {
             call!(self, py, threads, |call, T| call.delete::<T>(keys))
         }
 
-        /// The values of keys, `default` for absent ones, and an array of booleans that says which keys are
-        /// there: new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        /// Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        /// and `found`, filled. For keys on a device the answers are on the device.
         #[pyo3(signature = (keys, /, default=0, *, out=None, found=None, threads=None))]
         fn get_many(
             &self,
@@ -227,26 +226,26 @@ class! {
             default: i128,
             out: Option<&Bound<'_, PyAny>>,
             found: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             call!(self, py, threads, |call, T| call.get_many::<T>(keys, default, out, found))
         }
 
-        /// Whether each key is there: an array of booleans, or `out` filled. For keys on a device the answers are
-        /// there too.
+        /// Returns whether each key is present: an array of booleans, or `out`, filled. For keys on a device the
+        /// answers are on the device.
         #[pyo3(signature = (keys, /, *, out=None, threads=None))]
         fn contains(
             &self,
             py: Python<'_>,
             keys: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             call!(self, py, threads, |call, T| call.contains::<T>(keys, out))
         }
 
-        /// How many keys there are from each of `lows` to that of `highs`, both included, as an array of `uint64`, or
-        /// `out` filled. For ends on a device the counts are there too.
+        /// Counts the keys from each of `lows` to the matching one of `highs`, both included, as an array of `uint64`,
+        /// or `out`, filled. For ends on a device the counts are on the device.
         #[pyo3(signature = (lows, highs, /, *, out=None, threads=None))]
         fn count_range(
             &self,
@@ -254,51 +253,50 @@ class! {
             lows: &Bound<'_, PyAny>,
             highs: &Bound<'_, PyAny>,
             out: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             call!(self, py, threads, |call, T| call.count_range::<T>(lows, highs, out))
         }
 
-        /// The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`,
-        /// where range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are
-        /// there too.
+        /// Returns the elements from each of `lows` to the matching one of `highs`, both included: arrays
+        /// `offsets, keys, values`, where range `i` has the places `offsets[i]` to `offsets[i + 1]`. For ends on a
+        /// device they are on the device.
         #[pyo3(signature = (lows, highs, /, *, threads=None))]
         fn range(
             &self,
             py: Python<'_>,
             lows: &Bound<'_, PyAny>,
             highs: &Bound<'_, PyAny>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.range::<T>(lows, highs))
         }
 
-        /// The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is
-        /// none.
+        /// Returns the smallest key above each given key, which may be absent: arrays `keys, values, found`, with 0 if
+        /// there is none.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn successors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<Three> {
+        fn successors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.neighbours::<T>(keys, true))
         }
 
-        /// The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is
-        /// none.
+        /// Returns the largest key below each given key, which may be absent: arrays `keys, values, found`, with 0 if
+        /// there is none.
         #[pyo3(signature = (keys, /, *, threads=None))]
-        fn predecessors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<usize>) -> PyResult<Three> {
+        fn predecessors(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: Option<Threads>) -> PyResult<Three> {
             call!(self, py, threads, |call, T| call.neighbours::<T>(keys, false))
         }
 
-        /// The smallest key, with its value; `KeyError` if the map is empty.
+        /// Returns the smallest key with its value; `KeyError` if the map is empty.
         fn first<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
             call!(self, py, None, |call, T| pair::<T>(py, ask!(call, T, 1, |map| map.first_key_value().settled())?))
         }
 
-        /// The largest key, with its value; `KeyError` if the map is empty.
+        /// Returns the largest key with its value; `KeyError` if the map is empty.
         fn last<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
             call!(self, py, None, |call, T| pair::<T>(py, ask!(call, T, 1, |map| map.last_key_value().settled())?))
         }
 
-        /// The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop,
-        /// which is not part of it.
+        /// Returns the value of a key, or the arrays `(keys, values)` of a slice, which excludes its stop.
         fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
             match key.cast::<PySlice>() {
                 Ok(slice) => {
@@ -330,7 +328,7 @@ class! {
             Ok(call!(self, py, None, |call, T| call.get::<T>(key))?.is_some())
         }
 
-        /// The value of a key, or `default` if it is absent.
+        /// Returns the value of a key, or `default` if it is absent.
         #[pyo3(signature = (key, /, default=None))]
         fn get(
             &self,
@@ -341,7 +339,7 @@ class! {
             Ok(call!(self, py, None, |call, T| call.get::<T>(key))?.or(default))
         }
 
-        /// Removes a key and gives its value; if it is absent, gives `default`, or raises `KeyError` if none is named.
+        /// Removes a key and returns its value; if it is absent, returns `default`, or raises `KeyError` without one.
         #[pyo3(signature = (key, /, *default))]
         fn pop(&self, py: Python<'_>, key: &Bound<'_, PyAny>, default: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
             if default.len() > 1 {
@@ -353,7 +351,7 @@ class! {
             }
         }
 
-        /// Removes the largest key and gives it with its value; `KeyError` if the map is empty.
+        /// Removes the largest key and returns it with its value; `KeyError` if the map is empty.
         fn popitem<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
             call!(self, py, None, |call, T| pair::<T>(py, change!(call, T, 1, |map| {
                 let last = map.last_key_value().settled()?;
@@ -362,7 +360,7 @@ class! {
             })?))
         }
 
-        /// The value of a key, which gets the value `default` before if it is absent.
+        /// Returns the value of a key; an absent key first gets the value `default`.
         #[pyo3(signature = (key, /, default=None))]
         fn setdefault(
             &self,
@@ -378,17 +376,17 @@ class! {
             Ok(before.or(default))
         }
 
-        /// Removes everything.
+        /// Removes all elements.
         fn clear(&self, py: Python<'_>) -> PyResult<()> {
             call!(self, py, None, |call, T| Ok(change!(call, T, ALL_OF_IT, |map| Ok(OrderedMap::clear(map)?))?))
         }
 
-        /// Drops elements that were removed or replaced. Answers stay as they are, memory and time for them shrink.
+        /// Drops removed and replaced elements from memory. Answers do not change, and become faster.
         fn cleanup(&self, py: Python<'_>) -> PyResult<()> {
             call!(self, py, None, |call, T| Ok(change!(call, T, ALL_OF_IT, |map| Ok(map.cleanup()?))?))
         }
 
-        /// Inserts what another map of the same types has; where both have a key, the other one's value counts.
+        /// Inserts the elements of another map of the same types; its values replace existing ones.
         fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
             combine(
                 &self.0,
@@ -415,18 +413,18 @@ class! {
             self.update(py, other, None, None)
         }
 
-        /// All keys, ascending, as an array.
+        /// Returns all keys, ascending, as an array.
         fn keys(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
             Ok(call!(self, py, None, |call, T| call.list::<T>(ALL))?.0)
         }
 
-        /// All values, in the order of their keys, as an array; None for a set.
+        /// Returns all values, in the order of their keys, as an array; None for a set.
         fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
             Ok(call!(self, py, None, |call, T| call.list::<T>(ALL))?.1)
         }
 
-        /// Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As
-        /// arrays they are `map[:]`.
+        /// Iterates over pairs of keys and values, ascending, in a copy: the map may change meanwhile. For arrays use
+        /// `map[:]`.
         fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
             let (keys, values) = call!(self, py, None, |call, T| {
                 let (keys, values) = call.list::<T>(ALL)?;
@@ -439,13 +437,13 @@ class! {
             py.import(intern!(py, "builtins"))?.call_method1(intern!(py, "zip"), (keys, values))
         }
 
-        /// Iterates over the keys, ascending, in a copy of them: the map may change meanwhile.
+        /// Iterates over the keys, ascending, in a copy: the map may change meanwhile.
         fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
             let keys = self.keys(py)?;
             call!(self, py, None, |_call, T| listed::<<T as Types>::K>(keys.bind(py)))?.try_iter()
         }
 
-        /// How many keys there are. After an update, the first call walks through all of them.
+        /// Returns the number of keys. The first call after an update counts them.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
             let len = call!(self, py, None, |call, T| ask!(call, T, ALL_OF_IT, |map| map.len().settled()))?;
             Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
@@ -455,13 +453,13 @@ class! {
             Ok(call!(self, py, None, |call, T| ask!(call, T, 1, |map| Ok(map.first_key_value().settled()?.is_some())))?)
         }
 
-        /// Elements that are stored: keys with their values, and what the next cleanup drops.
+        /// Returns the number of stored elements, including those that the next cleanup drops.
         #[getter]
         fn stored(&self, py: Python<'_>) -> PyResult<u64> {
             Ok(call!(self, py, None, |call, T| ask!(call, T, 1, |map| Ok(map.resident_len())))?)
         }
 
-        /// Bytes of memory that elements and search indexes take.
+        /// Returns the bytes of memory of elements and search indexes.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
             Ok(call!(self, py, None, |call, T| ask!(call, T, 1, |map| Ok(map.memory_bytes())))?)

@@ -1,28 +1,30 @@
 //! Exact sets and maps of integers that never change.
 
+mod lists;
+mod lookups;
+
 use std::borrow::Cow;
 
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use lists::{Column, elements};
+use lookups::{DeviceValued, NO_NUMBER, Numbered, SetKey, Valued, Values};
+use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyMemoryView};
-use warpset::gpu::DeviceSliceMut;
-use warpset::prelude::DeviceFilter;
-use warpset::static_sets::gpu::{DeviceMapValue, DeviceStaticKey};
-use warpset::static_sets::{self, MappedStaticMap, MappedStaticSet, StaticMap as Host, StaticSet as HostSet, Value};
-use warpset_base::bitmap::bits_to;
+use warpset::static_sets::gpu::DeviceMapValue;
+use warpset::static_sets::{self, MappedStaticMap, MappedStaticSet, StaticMap as Host, StaticSet as HostSet};
 
-use crate::device::{Adopted, DeviceArray, Location, SharedItem};
+use crate::device::Location;
 use crate::error::{Failure, Result};
-use crate::filter::{answer_on_device, numbers};
-use crate::keys::{Batch, HostKeys, OneKey, Piece, each_group, one_key, overlap};
+use crate::filter::numbers;
+use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::kinds::{Either, Kinds, one_of};
-use crate::output::{Flag, Output, TypeName, array};
+use crate::output::TypeName;
 use crate::sorted_map::call::{column, host_pieces, pairs};
 use crate::sorted_map::cell::{Cell, DeviceItem};
-use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
-use crate::threads::{Shared, run_watched};
-use crate::{anywhere, ask, class, either, structure, with_keys};
+use crate::structure::{Forms, Structure, Where, keys_elsewhere};
+use crate::threads::{Shared, Threads, run_watched};
+use crate::{anywhere, ask, class, either, structure};
 
 structure!(Set64: HostSet<u64>, MappedStaticSet<u64>, static_sets::gpu::StaticSet<u64>);
 structure!(Set32: HostSet<u32>, MappedStaticSet<u32>, static_sets::gpu::StaticSet<u32>);
@@ -31,22 +33,22 @@ structure!(Map32To64: Host<u32, u64>, MappedStaticMap<u32, u64>, static_sets::gp
 structure!(Map64To32: Host<u64, u32>, MappedStaticMap<u64, u32>, static_sets::gpu::StaticMap<u64, u32>);
 structure!(Map32To32: Host<u32, u32>, MappedStaticMap<u32, u32>, static_sets::gpu::StaticMap<u32, u32>);
 
-/// The types of sets, by their keys.
+/// Types of sets, by their keys.
 pub type Set = Kinds<Set64, Set32>;
-/// The types of maps, by their values and then by their keys.
+/// Types of maps, by their values and then by their keys.
 pub type Map = Kinds<Kinds<Map64To64, Map32To64>, Kinds<Map64To32, Map32To32>>;
 
-/// The names of the types of keys and values.
+/// Names of the types of keys and values.
 const TYPES: [&str; 2] = ["uint64", "uint32"];
 
-/// Which of [`TYPES`] an argument names.
+/// Returns the index in [`TYPES`] of the type that an argument names.
 fn type_of(argument: &str, name: &TypeName) -> Result<usize> {
     let name = name.0.as_str();
     let wrong = || Failure::value(format!("{argument}={name:?}: there are \"uint64\" and \"uint32\""));
     TYPES.iter().position(|known| *known == name).ok_or_else(wrong)
 }
 
-/// Which of the types keys have.
+/// Returns the name of the type of keys.
 fn key_type<A, B>(either: &Either<A, B>) -> &'static str {
     TYPES[usize::from(matches!(either, Either::Second(_)))]
 }
@@ -72,128 +74,12 @@ impl Structure for Map {
     }
 }
 
-/// A key of a set or map.
-pub trait SetKey: Cell + DeviceStaticKey + DeviceItem {
-    /// Keys of any type as such ones, and the places of those that have no such value, where some key stands.
-    fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [Self]>, Vec<usize>)>;
-}
-
-fn strings<T>() -> Result<T> {
-    Err(Failure::wrong_type("strings or bytes: keys of static sets and maps are integers"))
-}
-
-impl SetKey for u64 {
-    fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [u64]>, Vec<usize>)> {
-        let keys = match keys {
-            HostKeys::U64(keys) => keys.into(),
-            HostKeys::U32(keys) => keys.iter().map(|&key| u64::from(key)).collect(),
-            HostKeys::I32(keys) => keys.iter().map(|&key| key as u64).collect(),
-            HostKeys::Strings(_) => return strings(),
-        };
-        Ok((keys, Vec::new()))
-    }
-}
-
-impl SetKey for u32 {
-    fn of_keys(keys: HostKeys<'_>) -> Result<(Cow<'_, [u32]>, Vec<usize>)> {
-        fn narrow<T: Copy + TryInto<u32>>(keys: &[T]) -> (Cow<'_, [u32]>, Vec<usize>) {
-            let keys: Vec<Option<u32>> = keys.iter().map(|&key| key.try_into().ok()).collect();
-            let absent = keys.iter().enumerate().filter(|(_, key)| key.is_none()).map(|(place, _)| place).collect();
-            (keys.into_iter().map(Option::unwrap_or_default).collect(), absent)
-        }
-        Ok(match keys {
-            HostKeys::U64(keys) => narrow(keys),
-            HostKeys::U32(keys) => (keys.into(), Vec::new()),
-            HostKeys::I32(keys) => narrow(keys),
-            HostKeys::Strings(_) => return strings(),
-        })
-    }
-}
-
-/// The number of a null, and of a key that is not there.
-const NO_NUMBER: u64 = u64::MAX;
-
-/// What gives keys their numbers.
-pub trait Numbered {
-    /// The number of each key, [`NO_NUMBER`] of one that is not there.
-    fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()>;
-}
-
-/// What gives keys their values.
-pub trait Valued<V> {
-    /// The value of each key, and whether it has one, as bytes 0 and 1.
-    fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()>;
-}
-
-/// What gives keys on a device their values.
-pub trait DeviceValued<V> {
-    /// The value of each key, zero of one without; and whether it has one, as bytes 0 and 1.
-    fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray>;
-}
-
-macro_rules! lookups {
-    ($($map:ty;)*) => {$(
-        impl<K: SetKey, V: Value> Numbered for $map {
-            fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()> {
-                let (keys, absent) = K::of_keys(keys)?;
-                let found = self.number_bulk_into(&keys, numbers)?;
-                let strangers = found.iter().enumerate().filter(|(_, is_found)| !is_found).map(|(place, _)| place);
-                strangers.chain(absent).for_each(|place| numbers[place] = NO_NUMBER);
-                Ok(())
-            }
-        }
-
-        impl<K: SetKey, V: DeviceMapValue + Default> Valued<V> for $map {
-            fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()> {
-                let (keys, absent) = K::of_keys(keys)?;
-                bits_to::<u8>(found, self.get_bulk_into(&keys, values)?.as_words());
-                absent.into_iter().for_each(|place| (values[place], found[place]) = (V::default(), 0));
-                Ok(())
-            }
-        }
-    )*};
-}
-lookups! {
-    Host<K, V>;
-    MappedStaticMap<K, V>;
-    static_sets::gpu::StaticMap<K, V>;
-}
-
-impl<K: SetKey, V: DeviceMapValue> DeviceValued<V> for static_sets::gpu::StaticMap<K, V> {
-    fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray> {
-        let keys = <K as DeviceItem>::slice(keys)?;
-        let (mut bits, mut found) =
-            (self.device().alloc_zeroed(keys.len().div_ceil(64))?, self.device().alloc_zeroed(keys.len())?);
-        self.get_device(keys, values, bits.as_mut_slice())?;
-        self.contains_device(keys, found.as_mut_slice())?;
-        Ok(DeviceArray::flags(found))
-    }
-}
-
-impl<A: Numbered, B: Numbered> Numbered for Either<A, B> {
-    fn numbers_into(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()> {
-        either!(self, |map| map.numbers_into(keys, numbers))
-    }
-}
-
-impl<V, A: Valued<V>, B: Valued<V>> Valued<V> for Either<A, B> {
-    fn values_into(&self, keys: HostKeys<'_>, values: &mut [V], found: &mut [u8]) -> Result<()> {
-        either!(self, |map| map.values_into(keys, values, found))
-    }
-}
-
-impl<V, A: DeviceValued<V>, B: DeviceValued<V>> DeviceValued<V> for Either<A, B> {
-    fn values_on_device(&self, keys: &Adopted<'_>, values: DeviceSliceMut<'_, V>) -> Result<DeviceArray> {
-        either!(self, |map| map.values_on_device(keys, values))
-    }
-}
-
-/// The parts of an array as one column of keys, without its nulls.
+/// Returns all keys of a batch, without its nulls.
 fn all<C: Cell>(batch: &Batch) -> Result<Cow<'_, [C]>> {
     column(&host_pieces(batch)?)
 }
 
-/// A set, in its place.
+/// Builds a set in its place.
 fn build_set<K: SetKey, A: Forms<Host = HostSet<K>, Device = static_sets::gpu::StaticSet<K>>>(
     seed: Option<u64>,
     place: &Location,
@@ -210,7 +96,7 @@ fn build_set<K: SetKey, A: Forms<Host = HostSet<K>, Device = static_sets::gpu::S
     })
 }
 
-/// A map, in its place.
+/// Builds a map in its place.
 fn build_map<K, V, A>(seed: Option<u64>, place: &Location, keys: &Batch, values: &Batch) -> Result<Where<A>>
 where
     K: SetKey,
@@ -236,198 +122,37 @@ where
     })
 }
 
-/// A call for the value of each key, and which keys have one.
-struct Values<'a, 'py> {
-    map: &'a Object<Map>,
-    py: Python<'py>,
-    threads: Option<usize>,
-    default: i128,
-}
-
-impl Values<'_, '_> {
-    fn of<V: Cell + DeviceMapValue + SharedItem>(
-        self,
-        batch: &Batch,
-        out: Option<&Bound<'_, PyAny>>,
-        found: Option<&Bound<'_, PyAny>>,
-        on_host: impl Fn(&Where<Map>, HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()> + Sync,
-        on_device: impl FnOnce(&<Map as Forms>::Device, &Adopted<'_>, DeviceSliceMut<'_, V>) -> Result<DeviceArray> + Send,
-    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        let Values { map, py, threads, default } = self;
-        let wrong = || Failure::overflow(format!("default={default} is out of the range of values"));
-        let absent = V::of_int(default).ok_or_else(wrong)?;
-        match batch {
-            Batch::Host(parts) => {
-                let mut flags = Output::<Flag>::new(py, batch.len(), found)?;
-                let values = V::array(py, batch.len(), out, |values| {
-                    let flags: &mut [u8] = bytemuck::cast_slice_mut(flags.items());
-                    each_group(py, parts, |group, places| {
-                        let (values, flags) = (&mut values[places.clone()], &mut flags[places]);
-                        Ok(map.read(py, threads, flags.len(), |map| {
-                            each_piece(group, values, flags, |keys, values, flags| on_host(map, keys, values, flags))?;
-                            let absents = values.iter_mut().zip(&*flags).filter(|(_, found)| **found == 0);
-                            absents.for_each(|(value, _)| *value = absent);
-                            Ok(())
-                        })?)
-                    })
-                })?;
-                Ok((values, flags.finish()))
-            }
-            Batch::Device(keys) if default == 0 && found.is_none() => {
-                let mut flags = None;
-                let values = answer_on_device(map, py, keys, out, threads, V::share, |map, keys, values| {
-                    flags = Some(on_device(map, keys, values)?);
-                    Ok(())
-                })?;
-                let flags = flags.ok_or_else(|| Failure::internal("no flags"))?;
-                Ok((values, Py::new(py, flags)?.into_any()))
-            }
-            Batch::Device(_) => Err(PyValueError::new_err(
-                "for keys on a device, absent ones have the value 0, and the flags are a new array: leave `default` and \
-                 `found` away",
-            )),
-        }
-    }
-}
-
-/// Gives `work` the keys of each piece, with the places of their answers.
-fn each_piece<V: Cell>(
-    pieces: &[Piece<'_>],
-    mut values: &mut [V],
-    mut flags: &mut [u8],
-    work: impl Fn(HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()>,
-) -> Result<()> {
-    for piece in pieces {
-        let (here, after) = values.split_at_mut(piece.len());
-        let (flags_here, flags_after) = flags.split_at_mut(piece.len());
-        // The caller may give one array as keys and as answers.
-        let is_apart = !with_keys!(piece.keys(), |keys| overlap(keys, here) || overlap(keys, flags_here));
-        if piece.has_nulls() || !is_apart {
-            let (mut found, mut flags) = (vec![V::default(); piece.count()], vec![0; piece.count()]);
-            work(piece.keys(), &mut found, &mut flags)?;
-            piece.spread(&found, here, V::default());
-            piece.spread(&flags, flags_here, 0);
-        } else {
-            work(piece.keys(), here, flags_here)?;
-        }
-        (values, flags) = (after, flags_after);
-    }
-    Ok(())
-}
-
-/// An array of one of the types of keys and values.
-enum Column {
-    Wide(Vec<u64>),
-    Narrow(Vec<u32>),
-}
-
-impl Column {
-    fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self {
-            Column::Wide(items) => array(py, items),
-            Column::Narrow(items) => array(py, items),
-        }
-    }
-}
-
-/// An item of a [`Column`].
-trait Listed: Sized {
-    fn into_column(items: Vec<Self>) -> Column;
-}
-
-impl Listed for u64 {
-    fn into_column(items: Vec<u64>) -> Column {
-        Column::Wide(items)
-    }
-}
-
-impl Listed for u32 {
-    fn into_column(items: Vec<u32>) -> Column {
-        Column::Narrow(items)
-    }
-}
-
-/// All keys of a set or map with their values, in the order of their numbers.
-struct Elements {
-    keys: Column,
-    /// None of sets.
-    values: Column,
-}
-
-/// What lists its elements.
-trait Lists {
-    fn listed(&self) -> Elements;
-}
-
-macro_rules! lists {
-    ($($set:ty, $map:ty;)*) => {$(
-        impl<K: SetKey + Listed> Lists for $set {
-            fn listed(&self) -> Elements {
-                Elements { keys: K::into_column(self.view().keys().collect()), values: Column::Wide(Vec::new()) }
-            }
-        }
-
-        impl<K: SetKey + Listed, V: DeviceMapValue + Listed> Lists for $map {
-            fn listed(&self) -> Elements {
-                let (keys, values) = self.view().iter().unzip();
-                Elements { keys: K::into_column(keys), values: V::into_column(values) }
-            }
-        }
-    )*};
-}
-lists! {
-    HostSet<K>, Host<K, V>;
-    MappedStaticSet<K>, MappedStaticMap<K, V>;
-}
-
-impl<A: Lists, B: Lists> Lists for Either<A, B> {
-    fn listed(&self) -> Elements {
-        either!(self, |it| it.listed())
-    }
-}
-
-/// All elements, wherever they are.
-fn elements<S: Structure<Host: Lists, Mapped: Lists>>(object: &Object<S>, py: Python<'_>) -> Result<Elements> {
-    object.read(py, None, ALL_OF_IT, |value| {
-        Ok(match value {
-            Where::Host(value) => value.listed(),
-            Where::Mapped(value, _) => value.listed(),
-            Where::Device(there) => S::to_host(there)?.listed(),
-        })
-    })
-}
-
-/// What both classes have.
+/// Class of a set or map: shared methods, with the class's own.
 macro_rules! over_integers {
     ($(#[$doc:meta])* $class:ident($family:ty), $typed:ident { $($own:tt)* }) => {
         class! {
             $(#[$doc])*
             $class($family), static_filter {
-                /// How many keys there are.
+                /// Returns the number of keys.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
                     let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| $typed!(value, |it| it.len()))))?;
                     Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
                 }
 
-                /// Bytes of memory that keys and values take.
+                /// Returns the bytes of memory of keys and values.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.memory_bytes()))
                 }
 
-                /// Bits of memory for each key.
+                /// Returns the bits of memory per key.
                 #[getter]
                 fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.bits_per_key()))
                 }
 
-                /// The bound that all numbers are below: the places for keys, of which some are free.
+                /// Returns the bound of the numbers: the number of slots for keys, some of them empty.
                 #[getter]
                 fn slots(&self, py: Python<'_>) -> PyResult<u64> {
                     ask!(self.0, py, |value| $typed!(value, |it| it.slots()))
                 }
 
-                /// All keys, in the order of their numbers, as an array of the set's or map's type.
+                /// Returns all keys, in the order of their numbers, as an array of the type of keys.
                 fn keys(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
                     elements(&self.0, py)?.keys.object(py)
                 }
@@ -437,22 +162,22 @@ macro_rules! over_integers {
                     PyMemoryView::from(self.keys(py)?.bind(py))?.try_iter()
                 }
 
-                /// The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
-                /// and keys that are not there, have `2**64 - 1`.
+                /// Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
+                /// Nulls and absent keys have `2**64 - 1`.
                 #[pyo3(signature = (keys, /, *, out=None, threads=None))]
                 fn index(
                     &self,
                     py: Python<'_>,
                     keys: &Bound<'_, PyAny>,
                     out: Option<&Bound<'_, PyAny>>,
-                    threads: Option<usize>,
+                    threads: Option<Threads>,
                 ) -> PyResult<Py<PyAny>> {
                     numbers(&self.0, py, keys, out, threads, NO_NUMBER, |value, keys, numbers| {
                         anywhere!(value, |value| value.numbers_into(keys, numbers))
                     }, |_, _, _| Err(Failure::value("index: the keys are on a device; copy them to the host first")))
                 }
 
-                /// The number of one key, or `None` if it is not there.
+                /// Returns the number of one key, or `None` if it is absent.
                 fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
                     let (OneKey::Word(key), mut number) = (one_key(key)?, [0]) else { return Ok(None) };
                     self.0.read(py, None, 1, |value| {
@@ -467,7 +192,7 @@ macro_rules! over_integers {
     };
 }
 
-/// [`either!`] of maps, whose kinds have two kinds each.
+/// Match over both levels of the kinds of a map, as [`either!`].
 macro_rules! either_map {
     ($either:expr, |$it:ident| $body:expr) => {
         either!($either, |by_key| either!(by_key, |$it| $body))
@@ -475,16 +200,16 @@ macro_rules! either_map {
 }
 
 over_integers! {
-    /// An exact set of integers that never changes: a lookup reads a byte and one cache line, and is never wrong.
+    /// Exact set of integers that never changes. A lookup reads a byte and one cache line, and has no false positives.
     ///
-    /// `keys` are integers from 0 to `2**64 - 1` in an array or a list, in any order; equal ones count once.
+    /// `keys` is an array or a list of integers from 0 to `2**64 - 1` in any order; equal keys count once.
     ///
     /// - `key`: `"uint64"`, 72.4 bits per key, or `"uint32"`, 36.2 bits per key.
-    /// - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
-    ///   that build.
+    /// - `seed` changes the numbers. `device` is the place of the build and the lookups. `threads` limits the number of
+    ///   threads of the build.
     ///
-    /// Each key has a number of its own below `slots`, so values may lie in an array. Keys of any integer type may be
-    /// asked for: those that the set's type has no value for are not in it.
+    /// Each key has its own number below `slots`, so values can be stored in an array. Lookups take keys of any integer
+    /// type; numbers out of the range of the set's type are not in it.
     ///
     /// >>> import warpset
     /// >>> primes = warpset.StaticSet([2, 3, 5, 7])
@@ -504,7 +229,7 @@ over_integers! {
             key: TypeName,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Self> {
             let (place, keys, key) = (Location::of(device)?, Batch::of(keys)?, type_of("key", &key)?);
             let built = run_watched(py, threads, None, move |_| match key {
@@ -517,14 +242,14 @@ over_integers! {
 }
 
 over_integers! {
-    /// An exact map from integers to integers that never changes: a lookup reads a byte, one cache line and the value.
+    /// Exact map from integers to integers that never changes. A lookup reads a byte, one cache line and the value.
     ///
-    /// `keys` are integers from 0 to `2**64 - 1` in an array or a list, `values` as many; of equal keys the last one
-    /// counts.
+    /// `keys` is an array or a list of integers from 0 to `2**64 - 1`, with one of `values` per key; of equal keys the
+    /// last one counts.
     ///
     /// - `key` and `value`: `"uint64"` or `"uint32"`.
-    /// - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
-    ///   that build.
+    /// - `seed` changes the numbers. `device` is the place of the build and the lookups. `threads` limits the number of
+    ///   threads of the build.
     ///
     /// >>> import warpset
     /// >>> squares = warpset.StaticMap([2, 3, 4], [4, 9, 16])
@@ -550,7 +275,7 @@ over_integers! {
             value: TypeName,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<Self> {
             let (place, keys, values) = (Location::of(device)?, Batch::of(keys)?, Batch::of(values)?);
             let types = (type_of("value", &value)?, type_of("key", &key)?);
@@ -572,8 +297,8 @@ over_integers! {
             Ok(Self(Shared::new(built?)))
         }
 
-        /// The values of keys, `default` for those that are not there, and an array of booleans that says which are:
-        /// new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        /// Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        /// and `found`, filled. For keys on a device the answers are on the device.
         #[pyo3(signature = (keys, /, default=0, *, out=None, found=None, threads=None))]
         fn get_many(
             &self,
@@ -582,7 +307,7 @@ over_integers! {
             default: i128,
             out: Option<&Bound<'_, PyAny>>,
             found: Option<&Bound<'_, PyAny>>,
-            threads: Option<usize>,
+            threads: Option<Threads>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let batch = Batch::of(keys)?;
             let is_wide = self.0.read(py, None, 1, |map| {
@@ -603,7 +328,7 @@ over_integers! {
             if is_wide { of!(u64, Either::First) } else { of!(u32, Either::Second) }
         }
 
-        /// The value of a key, or `default` if it is not there.
+        /// Returns the value of a key, or `default` if it is absent.
         #[pyo3(signature = (key, /, default=None))]
         fn get(
             &self,
@@ -634,7 +359,7 @@ over_integers! {
             }
         }
 
-        /// All values, in the order of their keys' numbers, as an array of the map's type.
+        /// Returns all values, in the order of their keys' numbers, as an array of the type of values.
         fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
             elements(&self.0, py)?.values.object(py)
         }

@@ -1,4 +1,4 @@
-//! What all classes share: where a structure lives, copies, files.
+//! Basics of all classes: places of structures, copies, files.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::error::{Failure, Result};
 use crate::keys::Bytes;
 use crate::threads::{FEW_KEYS, Placed, Shared, run};
 
-/// The types of a structure in host memory, in a mapped file and on a device.
+/// Types of a structure in host memory, in a mapped file and on a device.
 pub trait Forms: Sized + 'static {
     /// In host memory.
     type Host: Send + Sync + PartialEq;
@@ -22,17 +22,17 @@ pub trait Forms: Sized + 'static {
     /// On a device.
     type Device: Send + Sync;
 
-    /// A copy on a device.
+    /// Copies a structure to a device.
     fn to_device(host: &Self::Host, device: &gpu::Device) -> Result<Self::Device>;
-    /// A copy in host memory.
+    /// Copies a structure to host memory.
     fn to_host(there: &Self::Device) -> Result<Self::Host>;
-    /// Where it is.
+    /// Returns the device of a structure.
     fn device(there: &Self::Device) -> &gpu::Device;
-    /// Another copy in host memory.
+    /// Copies a structure within host memory.
     fn copy(host: &Self::Host) -> Self::Host;
-    /// The saved form.
+    /// Returns the saved form.
     fn to_bytes(host: &Self::Host) -> Result<Vec<u8>>;
-    /// From the saved form.
+    /// Reads the saved form.
     fn from_bytes(bytes: &[u8]) -> Result<Self::Host>;
     /// Writes a file.
     fn save(host: &Self::Host, path: &Path) -> Result<()>;
@@ -45,21 +45,21 @@ pub trait Forms: Sized + 'static {
     unsafe fn map(path: &Path) -> Result<Self::Mapped>;
 }
 
-/// What a class holds.
+/// Structure of a class.
 pub trait Structure: Forms {
-    /// The class's name.
+    /// Name of the class.
     const NAME: &'static str;
 
-    /// What `repr` says after the name.
+    /// Returns the text of `repr` after the name.
     fn describe(value: &Where<Self>) -> Result<String>;
 
-    /// Whether so many keys surely fit.
+    /// Whether `keys` more keys surely fit.
     fn has_room(_: &Where<Self>, _keys: u64) -> bool {
         true
     }
 }
 
-/// The types of a class, with what `repr` says; or of one kind of structures that it holds, without.
+/// Types of a class with the text of its `repr`; or, without it, types of one kind of a class's structures.
 #[macro_export]
 macro_rules! structure {
     ($family:ident = $name:literal: $host:ty, $mapped:ty, $device:ty; $describe:expr) => {
@@ -75,7 +75,7 @@ macro_rules! structure {
         }
     };
     ($family:ident: $host:ty, $mapped:ty, $device:ty) => {
-        /// The types of a class, or of a kind of its structures.
+        /// Types of a class, or of one kind of its structures.
         pub struct $family;
 
         impl $crate::structure::Forms for $family {
@@ -108,32 +108,32 @@ macro_rules! structure {
                 Ok(<$host>::load(path)?)
             }
             unsafe fn map(path: &std::path::Path) -> $crate::error::Result<$mapped> {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees that the file does not change.
                 Ok(unsafe { <$host>::map(path)? })
             }
         }
     };
 }
 
-/// A file that a structure is mapped from.
+/// File of a mapped structure.
 pub struct MappedFile {
     path: PathBuf,
     bytes: MappedWords<u8>,
 }
 
 impl MappedFile {
-    /// A structure in a file, and the file.
+    /// Maps a file; returns its structure, and the file.
     ///
     /// # Safety
     /// No process changes the file as long as it is mapped.
     unsafe fn open<S: Forms>(path: PathBuf) -> Result<(S::Mapped, MappedFile)> {
         loop {
             let before = identity(&path)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the file does not change.
             let structure = unsafe { S::map(&path)? };
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the file does not change.
             let bytes = unsafe { MappedWords::open(&path) }.map_err(Failure::from)?;
-            // Another process may replace the file between the two: then both are mapped again.
+            // Another process may replace the file between the two mappings, which are then repeated.
             if identity(&path)? == before {
                 return Ok((structure, MappedFile { path, bytes }));
             }
@@ -141,7 +141,7 @@ impl MappedFile {
     }
 }
 
-/// Device and number of a file, which one that replaces it does not have.
+/// Returns device and inode number of a file, which differ for a file that replaces it.
 #[cfg(unix)]
 fn identity(path: &Path) -> Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -149,23 +149,23 @@ fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((file.dev(), file.ino()))
 }
 
-/// Nothing: a mapped file cannot be replaced here.
+/// Returns nothing: a mapped file cannot be replaced on this system.
 #[cfg(not(unix))]
 fn identity(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A structure, wherever it lives.
+/// A structure in its place.
 pub enum Where<S: Forms> {
     /// In host memory.
     Host(S::Host),
-    /// In a mapped file, which cannot be changed.
+    /// In a mapped file, read-only.
     Mapped(S::Mapped, MappedFile),
     /// On a device.
     Device(S::Device),
 }
 
-/// Runs `$body` with the structure under the name `$it`, wherever it lives.
+/// Runs `$body` with the structure under the name `$it`, in any place.
 #[macro_export]
 macro_rules! anywhere {
     ($place:expr, |$it:ident| $body:expr) => {
@@ -177,7 +177,7 @@ macro_rules! anywhere {
     };
 }
 
-/// What `$body` says of a structure under the name `$it`, wherever it lives, without waiting.
+/// Value of `$body` for a structure under the name `$it`, in any place, without waiting.
 #[macro_export]
 macro_rules! ask {
     ($object:expr, $py:expr, |$it:ident| $body:expr) => {
@@ -185,7 +185,7 @@ macro_rules! ask {
     };
 }
 
-/// Runs `$body` with a structure that can change under the name `$it`; one in a mapped file is an error.
+/// Runs `$body` with a structure that can change, under the name `$it`; a structure in a mapped file is an error.
 #[macro_export]
 macro_rules! changing {
     ($place:expr, |$it:ident| $body:expr) => {
@@ -197,12 +197,12 @@ macro_rules! changing {
     };
 }
 
-/// Why a mapped structure is not changed.
+/// Returns the error for changes of a mapped structure.
 pub fn read_only(file: &MappedFile) -> Failure {
     Failure::value(format!("{}: mapped, so it cannot be changed: change a `copy()` of it", file.path.display()))
 }
 
-/// Device memory given to a structure on the host.
+/// Returns the error for keys in another place than the structure.
 pub fn keys_elsewhere(place: &str) -> Failure {
     Failure::value(format!(
         "the keys are on a device and the structure {place}: move one of them, as by `.to(\"cuda:0\")` or `.get()`"
@@ -215,11 +215,11 @@ impl<S: Forms> Placed for Where<S> {
     }
 }
 
-/// The object of a class.
+/// Content of an object of a class.
 pub type Object<S> = Shared<Where<S>>;
 
 impl<S: Forms> Where<S> {
-    /// A new structure, moved to its place.
+    /// Moves a new structure to its place.
     pub fn at(host: S::Host, place: &Location) -> Result<Where<S>> {
         Ok(match place {
             Location::Cpu => Where::Host(host),
@@ -227,7 +227,7 @@ impl<S: Forms> Where<S> {
         })
     }
 
-    /// Runs `work` with the structure in host memory: itself, or a copy of it.
+    /// Runs `work` with the structure in host memory: the structure itself, or a copy.
     pub fn on_host<R>(&self, work: impl FnOnce(&S::Host) -> Result<R>) -> Result<R> {
         match self {
             Where::Host(host) => work(host),
@@ -236,7 +236,7 @@ impl<S: Forms> Where<S> {
         }
     }
 
-    /// A copy, in that place; where it is, if none is named.
+    /// Copies the structure to `place`, by default its own.
     pub fn copy(&self, place: Option<&Location>) -> Result<Where<S>> {
         let here = match self {
             Where::Device(there) => &Location::On(S::device(there).clone()),
@@ -245,7 +245,7 @@ impl<S: Forms> Where<S> {
         self.on_host(|host| Where::at(S::copy(host), place.unwrap_or(here)))
     }
 
-    /// The name of its place.
+    /// Returns the name of the place.
     pub fn place(&self) -> String {
         match self {
             Where::Host(_) => "cpu".into(),
@@ -255,7 +255,7 @@ impl<S: Forms> Where<S> {
     }
 }
 
-/// Work with a whole structure takes long enough to leave the interpreter.
+/// Number of keys of an operation on a whole structure, which is long enough to leave the interpreter.
 pub const ALL_OF_IT: usize = FEW_KEYS + 1;
 
 /// Writes a file.
@@ -271,12 +271,12 @@ pub fn load<S: Structure>(py: Python<'_>, path: &Path, device: Option<&Bound<'_,
 
 /// Maps a file.
 pub fn map<S: Structure>(py: Python<'_>, path: PathBuf) -> PyResult<Object<S>> {
-    // SAFETY: the documentation of the class asks that nothing writes the file as long as it is mapped.
+    // SAFETY: the documentation of the class requires that the file is not written while it is mapped.
     let (mapped, file) = run(py, None, ALL_OF_IT, || unsafe { MappedFile::open::<S>(path) })?;
     Ok(Shared::new(Where::Mapped(mapped, file)))
 }
 
-/// From the saved form.
+/// Reads the saved form.
 pub fn from_bytes<S: Structure>(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
@@ -286,13 +286,13 @@ pub fn from_bytes<S: Structure>(
     Ok(Shared::new(run(py, None, ALL_OF_IT, || Where::at(S::from_bytes(bytes.get())?, &place))?))
 }
 
-/// The saved form, as `bytes`.
+/// Returns the saved form as `bytes`.
 pub fn to_bytes<'py, S: Structure>(object: &Object<S>, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
     let bytes = object.read(py, None, ALL_OF_IT, |value| value.on_host(S::to_bytes))?;
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// How `pickle` makes the structure again: from its bytes and its device, or by mapping the same file.
+/// Returns the arguments of `pickle`: the saved form and the device, or the name of the mapped file.
 pub fn reduce<'py, S: Structure>(object: &Object<S>, slf: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, class) = (slf.py(), slf.get_type());
     let path = object.read(py, None, 1, |value| match value {
@@ -307,23 +307,23 @@ pub fn reduce<'py, S: Structure>(object: &Object<S>, slf: &Bound<'py, PyAny>) ->
     Ok((load, (class, to_bytes(object, py)?, place)).into_pyobject(py)?.into_any())
 }
 
-/// A copy, in that place; where it is, if none is named.
+/// Copies a structure to `place`, by default its own.
 pub fn copy<S: Structure>(object: &Object<S>, py: Python<'_>, place: Option<&Location>) -> PyResult<Object<S>> {
     Ok(Shared::new(object.read(py, None, ALL_OF_IT, |value| value.copy(place))?))
 }
 
-/// Whether two structures have the same parameters and contents, wherever they are.
+/// Whether two structures have the same parameters and contents, in any places.
 pub fn equal<S: Structure>(object: &Object<S>, other: &Object<S>, py: Python<'_>) -> PyResult<bool> {
     if std::ptr::eq(object, other) {
         return Ok(true);
     }
-    // One after the other: two threads that compare two structures both ways do not wait for each other.
+    // One after the other, so that two threads that compare two structures in both directions cannot deadlock.
     let here = object.read(py, None, ALL_OF_IT, |value| value.on_host(|host| Ok(S::copy(host))))?;
     Ok(other.read(py, None, ALL_OF_IT, |value| value.on_host(|there| Ok(here == *there)))?)
 }
 
-/// Changes a structure by what another one holds. The other one is copied first, unless it is the same, so that no two
-/// locks are held at a time.
+/// Changes a structure by the contents of another one. The other one is copied first, unless it is the same object, so
+/// that no two locks are held at once.
 pub fn combine<S: Structure>(
     object: &Object<S>,
     other: &Object<S>,
@@ -344,7 +344,7 @@ pub fn combine<S: Structure>(
     })?)
 }
 
-/// What `repr` says.
+/// Returns the text of `repr`.
 pub fn describe<S: Structure>(object: &Object<S>, py: Python<'_>) -> PyResult<String> {
     let text =
         object.read(py, None, 1, |value| Ok(format!("{}({}, {})", S::NAME, S::describe(value)?, value.place())))?;

@@ -1,4 +1,4 @@
-//! Work without the interpreter: detached from it, on as many threads as the caller asks for.
+//! Work detached from the interpreter, on a number of threads that the caller chooses.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -15,18 +16,18 @@ use warpset_base::parallel::threads_for;
 
 use crate::error::{Failure, Result};
 
-/// Keys that are worked on by the caller's thread, with the interpreter attached: leaving it costs as much.
+/// Most keys for work on the caller's thread with the interpreter attached: detaching costs as much.
 pub const FEW_KEYS: usize = 256;
 
-/// What takes the place of a number of keys that are on a device: the caller's thread asks the device and waits for it,
-/// detached from the interpreter. Another thread would first have to wake up.
+/// Marks work on a device in place of a number of keys. The caller's thread waits for the device, detached from the
+/// interpreter: another thread would first have to wake up.
 pub const ON_DEVICE: usize = usize::MAX;
 
-/// Whether this process was forked from another one that had the module: it has none of the threads of rayon's own
-/// pool, to which work on the caller's thread may turn.
+/// Whether this process is a fork of a process with the module. A fork has no threads in rayon's own pool, which work
+/// on the caller's thread may use.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Asks Python to say when this process was forked.
+/// Registers a callback for forks.
 pub fn hear_of_forks(py: Python<'_>) -> PyResult<()> {
     let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
     let forked = PyCFunction::new_closure(py, None, None, |_, _| IS_FORKED.store(true, Ordering::Relaxed))?;
@@ -34,20 +35,37 @@ pub fn hear_of_forks(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether work on this number of keys stays on the caller's thread.
+/// Whether work on `keys` keys stays on the caller's thread.
 fn is_short(keys: usize) -> bool {
     keys <= FEW_KEYS && !IS_FORKED.load(Ordering::Relaxed)
 }
 
-/// The pools of this process by their number of threads. A process that was forked has none of its parent's threads, so
-/// the process is part of the key.
+/// Pools of this process by number of threads. A fork has none of its parent's threads, so the process id is part of
+/// the key.
 static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
-/// Pools by process and number of threads.
+/// Pools by process id and number of threads.
 type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
 
-/// The pool of that many threads, 0 for all of the machine.
-fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
+/// Value of the argument `threads`; 0, as `None`, selects all threads of the machine.
+#[derive(Clone, Copy, Default)]
+pub struct Threads(pub usize);
+
+impl FromPyObject<'_, '_> for Threads {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Threads> {
+        match object.extract::<isize>()? {
+            number if number < 0 => Err(PyValueError::new_err(format!(
+                "threads={number}: pass a number of threads, or None for all of the machine"
+            ))),
+            number => Ok(Threads(number as usize)),
+        }
+    }
+}
+
+/// Returns the pool of `threads` threads.
+fn pool(Threads(threads): Threads) -> Result<Arc<ThreadPool>> {
     let threads = threads_for(threads, u64::MAX);
     let build = || {
         let name = |number| format!("warpset-{number}");
@@ -60,7 +78,7 @@ fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
             if let Some(pool) = pools.get(&key) {
                 return Ok(pool.clone());
             }
-            // The pools of the process that this one was forked from have no threads that could end.
+            // The parent's pools have no threads in this process, so dropping one would wait forever.
             pools.retain(|&(process, _), pool| {
                 let is_ours = process == key.0;
                 if !is_ours {
@@ -72,35 +90,34 @@ fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
             pools.insert(key, pool.clone());
             Ok(pool)
         }
-        // Another thread holds it, or held it when this process was forked.
+        // Another thread holds the lock, or held it at the fork.
         Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => build(),
     }
 }
 
-/// Leaves a pool to the work that it does: later calls get another one.
+/// Abandons a pool to the work that it does; later calls get another one.
 fn retire(pool: &Arc<ThreadPool>) {
-    // Where another thread holds the pools, later calls wait for this one.
+    // If another thread holds the lock, later calls wait for this pool.
     if let Ok(mut pools) = POOLS.try_lock() {
         pools.get_or_insert_default().retain(|_, known| !Arc::ptr_eq(known, pool));
     }
 }
 
-/// Runs `work`, on the caller's thread if it is for a few keys, else detached from the interpreter and on `threads`
-/// threads; `None` for all of the machine.
+/// Runs `work` on the caller's thread if there are few keys, else detached from the interpreter on `threads` threads.
 pub fn run<R: Send>(
     py: Python<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     keys: usize,
     work: impl FnOnce() -> Result<R> + Send,
 ) -> Result<R> {
     if is_short(keys) {
         return work();
     }
-    let pool = pool(threads.unwrap_or(0))?;
+    let pool = pool(threads.unwrap_or_default())?;
     py.detach(|| pool.install(work))
 }
 
-/// How far watched work is, and whether it goes on.
+/// Progress of watched work, and whether it has to stop.
 #[derive(Default)]
 pub struct Watch {
     done: AtomicU64,
@@ -109,7 +126,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Notes how far the work is, 0 where all of it is not known; says whether it goes on.
+    /// Records the progress, with a `total` of 0 if it is unknown; returns whether to continue.
     pub fn note(&self, done: u64, total: u64) -> ControlFlow<()> {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
@@ -117,27 +134,26 @@ impl Watch {
     }
 }
 
-/// Time between two looks at signals and at how far watched work is.
+/// Time between two checks of signals and progress.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Time in which work should stop after an exception.
+/// Time for work to stop after an exception.
 const TO_STOP: Duration = Duration::from_millis(500);
 
-/// Runs long `work` on `threads` threads, `None` for all of the machine, while the caller's thread looks for signals,
-/// such as Ctrl-C, and calls `progress` with how far the work is. An exception of either stops the work, as soon as it
-/// notes how far it is, and is raised. Work that does not stop in time goes on to its end, on threads that later calls do
-/// not use, and its result is dropped.
+/// Runs long `work` on `threads` threads. Meanwhile the caller's thread checks signals, such as Ctrl-C, and calls
+/// `progress`. An exception in either stops the work when it next records its progress, and is raised. Work that does
+/// not stop in time continues to its end on threads that later calls do not use, and its result is dropped.
 pub fn run_watched<R: Send + 'static>(
     py: Python<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Arc<Watch>) -> Result<R> + Send + 'static,
 ) -> PyResult<R> {
-    let (pool, watch) = (pool(threads.unwrap_or(0))?, Arc::<Watch>::default());
+    let (pool, watch) = (pool(threads.unwrap_or_default())?, Arc::<Watch>::default());
     let (sender, mut receiver) = mpsc::sync_channel(1);
     let watched = watch.clone();
     pool.spawn(move || {
-        // A panic drops the sender unused, which the receiver is told.
+        // After a panic the sender is dropped unused, which the receiver notices.
         if let Ok(result) = panic::catch_unwind(AssertUnwindSafe(|| work(&watched))) {
             // The caller is gone if the work did not stop in time.
             let _ = sender.send(result);
@@ -171,7 +187,7 @@ pub fn run_watched<R: Send + 'static>(
                 }
                 return Err(error);
             }
-            // The work has panicked.
+            // The work panicked.
             (Err(RecvTimeoutError::Disconnected), None) => return Err(poisoned(()).into()),
             (Ok(result), None) => {
                 let (result, total) = (result?, watch.total.load(Ordering::Relaxed));
@@ -181,14 +197,14 @@ pub fn run_watched<R: Send + 'static>(
     }
 }
 
-/// What is shared by threads of Python.
+/// Value that threads of Python share.
 pub trait Placed: Send + Sync {
     /// Whether its methods wait for a device, even for one key.
     fn waits(&self) -> bool;
 }
 
-/// A value under a lock. Neither the lock nor a device is waited for with the interpreter attached: a thread that holds
-/// the lock could wait for the interpreter.
+/// Value under a lock. Neither the lock nor a device is waited for with the interpreter attached, since the thread that
+/// holds the lock may wait for the interpreter.
 pub struct Shared<T>(RwLock<T>);
 
 fn poisoned<T>(_: T) -> Failure {
@@ -196,16 +212,16 @@ fn poisoned<T>(_: T) -> Failure {
 }
 
 impl<T: Placed> Shared<T> {
-    /// A value that threads share.
+    /// Wraps a value.
     pub fn new(value: T) -> Shared<T> {
         Shared(RwLock::new(value))
     }
 
-    /// What `work` finds, while nothing changes the value.
+    /// Runs `work` with the value while nothing changes it.
     pub fn read<R: Send>(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         keys: usize,
         work: impl FnOnce(&T) -> Result<R> + Send,
     ) -> Result<R> {
@@ -213,7 +229,7 @@ impl<T: Placed> Shared<T> {
             match self.0.try_read() {
                 Ok(value) if !value.waits() => return work(&value),
                 Err(TryLockError::Poisoned(error)) => return Err(poisoned(error)),
-                // Not left from here, where the lock may be held.
+                // No return here, because the lock may still be held.
                 Ok(_) | Err(TryLockError::WouldBlock) => {}
             }
             return py.detach(|| work(&*self.0.read().map_err(poisoned)?));
@@ -221,19 +237,19 @@ impl<T: Placed> Shared<T> {
         if keys == ON_DEVICE {
             return py.detach(|| work(&*self.0.read().map_err(poisoned)?));
         }
-        // The lock is taken before the pool's threads are: none of them waits for it.
-        let pool = pool(threads.unwrap_or(0))?;
+        // Threads of the pool never wait for the lock, which is taken first.
+        let pool = pool(threads.unwrap_or_default())?;
         py.detach(|| {
             let value = &*self.0.read().map_err(poisoned)?;
             pool.install(|| work(value))
         })
     }
 
-    /// What `work` does, while nothing else sees the value.
+    /// Runs `work` with the value while nothing else reads it.
     pub fn write<R: Send>(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
         keys: usize,
         work: impl FnOnce(&mut T) -> Result<R> + Send,
     ) -> Result<R> {
@@ -241,7 +257,7 @@ impl<T: Placed> Shared<T> {
             match self.0.try_write() {
                 Ok(mut value) if !value.waits() => return work(&mut value),
                 Err(TryLockError::Poisoned(error)) => return Err(poisoned(error)),
-                // Not left from here, where the lock may be held.
+                // No return here, because the lock may still be held.
                 Ok(_) | Err(TryLockError::WouldBlock) => {}
             }
             return py.detach(|| work(&mut *self.0.write().map_err(poisoned)?));
@@ -249,7 +265,7 @@ impl<T: Placed> Shared<T> {
         if keys == ON_DEVICE {
             return py.detach(|| work(&mut *self.0.write().map_err(poisoned)?));
         }
-        let pool = pool(threads.unwrap_or(0))?;
+        let pool = pool(threads.unwrap_or_default())?;
         py.detach(|| {
             let value = &mut *self.0.write().map_err(poisoned)?;
             pool.install(|| work(value))

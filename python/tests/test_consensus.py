@@ -1,4 +1,4 @@
-"""Consensus: what RecSplit's functions and filters do, with its own numbers, bits and settings."""
+"""Consensus: the behaviour of RecSplit's functions and filters, with its own numbers, bits and settings."""
 
 import pickle
 from functools import partial

@@ -1,4 +1,4 @@
-"""Keys and answers on a device: the emulator, whose memory other libraries reach by the same protocols as a GPU's."""
+"""Keys and answers on a device: the emulator, with the same protocols for other libraries as a GPU."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Binary fuse filters: all keys are found, few others, whatever the keys are."""
+"""Binary fuse filters: all keys are found and few others, for all types of keys."""
 
 import copy
 import pickle

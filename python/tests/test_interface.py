@@ -1,4 +1,4 @@
-"""Names, conventions of Python and the small things that users meet first."""
+"""Names, conventions of Python, and details that users meet first."""
 
 import collections.abc
 import pathlib

@@ -1,4 +1,4 @@
-"""Keys in whatever Python holds them, and what is no key."""
+"""Keys in all containers of Python, and objects that are no keys."""
 
 import array
 import copy
@@ -275,7 +275,14 @@ def test_no_such_device():
     assert SplitBlockBloom(100, device="auto").device in {"cpu", "cuda:0"}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, None])
+def test_a_number_of_threads_is_not_negative():
+    filter = bloom(np.arange(10), 100)
+    for call in [filter.contains, filter.update, warpset.StaticSet, warpset.PerfectHash]:
+        with pytest.raises(ValueError, match="threads=-1: pass a number of threads, or None for all of the machine"):
+            call(np.arange(1000), threads=-1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 0, None])
 def test_threads(threads):
     keys = np.arange(100_000)
     filter = SplitBlockBloom(100_000)

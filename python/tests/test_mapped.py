@@ -1,4 +1,4 @@
-"""Structures in mapped files do all that does not change them."""
+"""Structures in mapped files support all methods that do not change them."""
 
 import copy
 

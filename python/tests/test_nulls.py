@@ -1,4 +1,4 @@
-"""One rule for nulls: they are no keys, whatever holds them and whichever method is asked."""
+"""One rule for nulls: they are no keys, in any container and any method."""
 
 import numpy as np
 import pandas as pd

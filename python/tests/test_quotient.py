@@ -1,4 +1,4 @@
-"""Quotient filters, against `collections.Counter`: exact ones hold what a Counter holds, whatever is done to them."""
+"""Quotient filters, against `collections.Counter`: exact ones have the contents of a Counter after any operations."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Perfect hash functions and static filters: numbers are a permutation, members are found, whatever the keys are."""
+"""Perfect hash functions and static filters: numbers are a permutation and members are found, for all types of keys."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Ctrl-C ends long calls within a second, whatever they do, and leaves sound structures."""
+"""Ctrl-C ends all long calls within a second, and leaves intact structures."""
 
 import signal
 import threading

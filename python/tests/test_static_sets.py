@@ -1,4 +1,4 @@
-"""Static sets and maps: exactly what `set` and `dict` answer, whatever array the keys are in."""
+"""Static sets and maps: the answers of `set` and `dict`, for keys in all arrays."""
 
 import copy
 import pickle

@@ -14,7 +14,7 @@ _Mapping.register(StaticMap)  # noqa: F405
 
 
 def _unpickle(kind, data, device):
-    """What `pickle` calls: the structure on its device, or on the host where that device is not there."""
+    """Restores a pickled structure on its device, or on the host if that device is missing."""
     try:
         return kind.from_bytes(data, device=device)
     except DeviceError:  # noqa: F405

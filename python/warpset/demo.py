@@ -1,6 +1,6 @@
-"""Three jobs on data made up here, each beside what people use for it: `python -m warpset.demo`.
+"""Three jobs on generated data, beside the usual tools: `python -m warpset.demo`.
 
-Needs pyarrow. Beside it stand polars, pandas and rbloom, those that are installed, and each GPU that is there.
+Needs pyarrow. Also measures polars, pandas and rbloom, if they are installed, and each GPU of the machine.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def optional(name):
 
 
 def timed(work, rounds=3):
-    """The best time of a few, in seconds, and what `work` gives."""
+    """Returns the best time of a few runs, in seconds, and the result of `work`."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
@@ -35,7 +35,7 @@ def timed(work, rounds=3):
 
 
 class Table:
-    """Rates on the terminal, as they are measured."""
+    """Prints rates as they are measured."""
 
     def __init__(self, title, unit, answer):
         print(f"\n{title}\n{'':34}{unit:>12}{'seconds':>10}  {answer}")
@@ -47,7 +47,7 @@ class Table:
 
 
 def deduplicate(rows, folder, devices):
-    """How many different words a column of a Parquet file has."""
+    """Counts the different words of a column of a Parquet file."""
     pa, pq = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     path = folder / "visits.parquet"
     numbers = random.Random(1).choices(range(rows // 3), k=rows)
@@ -74,7 +74,7 @@ def deduplicate(rows, folder, devices):
 
 
 def join(rows, folder, devices):
-    """A join of a large table with a small one, whose keys few rows of the large one have."""
+    """Joins a large table with a small one that few rows of the large one have a partner in."""
     pa, pq = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     pc = importlib.import_module("pyarrow.compute")
     numbers = random.Random(2)
@@ -117,7 +117,7 @@ def join(rows, folder, devices):
 
 
 def kmers(rows, folder, devices):
-    """The words of 31 bases in reads of a genome."""
+    """Counts the k-mers of 31 bases in reads of a genome."""
     bases, draw = rows // 10, random.Random(3)
     genome = "".join(draw.choices("ACGT", k=bases))
     starts = [draw.randrange(bases - 150) for _ in range(rows // 150)]

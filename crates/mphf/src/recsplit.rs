@@ -112,9 +112,9 @@ pub struct Scratch {
 /// thread takes a hundredth of that.
 const SHARED: f64 = 1e6;
 
-impl sealed::Sealed for RecSplitKind {}
+impl HashKind for RecSplitKind {}
 
-impl HashKind for RecSplitKind {
+impl sealed::HashKind for RecSplitKind {
     const KIND: Kind = Kind::RecSplit;
     const NAME: &'static str = "RecSplit function";
     const BUCKET_SIZE: u32 = 1000;

@@ -1,4 +1,4 @@
-//! Contexts of clients, and the sessions that a scheduler makes for them.
+//! Contexts of clients, and the sessions that a scheduler creates for them.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use warpset_datafusion::{JoinSettings, register_all, screen_by_subquery};
 
 use crate::MESSAGE_BYTES;
 
-/// The settings of a client: Ballista's, with room for filters in messages, and with the adaptive planner, which hangs
-/// where the other one can lose rows when an executor dies.
+/// Returns the settings of a client: Ballista's, with messages large enough for filters, and with the adaptive planner.
+/// If an executor dies, that planner hangs, where the other one can lose rows.
 pub fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista()
         .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES as usize)
@@ -30,7 +30,7 @@ pub fn session_config() -> SessionConfig {
     .limit.as_secs_f64()
 )]
 pub struct NoAnswer {
-    /// The time that the query had.
+    /// The limit.
     pub limit: Duration,
 }
 
@@ -41,14 +41,15 @@ pub struct NoAnswer {
      warpset-ballista on every machine (the scheduler's log has what the executor said; the client only knows: {answer})"
 )]
 pub struct Refused {
-    /// What Ballista says of it.
+    /// Ballista's message.
     pub answer: String,
 }
 
-/// All rows of a query, or an error after `limit`: a query whose executor dies may otherwise never end. The scheduler
-/// is not told to stop. An executor without the functions is the error [`Refused`], where Ballista names no cause.
+/// Collects all rows of a query, or fails after `limit`: a query may otherwise wait forever for an executor that died.
+/// The scheduler is not told to stop the query. If an executor lacks the functions, the error is [`Refused`], where
+/// Ballista names no cause.
 pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<RecordBatch>> {
-    /// What Ballista 55 says for every task that an executor cannot read.
+    /// Part of Ballista 55's message for a task that an executor cannot decode.
     const REFUSED: &str = "rejected by executor";
     match tokio::time::timeout(limit, query.collect()).await {
         Ok(Ok(rows)) => Ok(rows),
@@ -60,23 +61,23 @@ pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<Rec
     }
 }
 
-/// A session with the functions: what a scheduler makes for a client. After `SET warpset_joins.subqueries = true` its
-/// joins are screened ([`screen_by_subquery`]).
+/// Returns a session with the functions, as a scheduler creates it for a client. After
+/// `SET warpset_joins.subqueries = true` its joins are screened ([`screen_by_subquery`]).
 pub fn session_state(config: SessionConfig) -> Result<SessionState> {
     let mut state = default_session_builder(config)?;
     register_all(&mut state)?;
     Ok(screen_by_subquery(state))
 }
 
-/// A context whose queries run in the cluster of the scheduler at `url`, such as `df://localhost:50050`.
+/// Connects to the scheduler at `url`, such as `df://localhost:50050`; queries of the context run in its cluster.
 pub async fn remote(url: &str) -> Result<SessionContext> {
     remote_with(url, session_config()).await
 }
 
-/// [`remote`] with settings; take those of [`session_config`] and change them.
+/// Connects as [`remote`] does, with other settings; start from [`session_config`].
 pub async fn remote_with(url: &str, config: SessionConfig) -> Result<SessionContext> {
     let mut context = SessionContext::remote_with_state(url, session_state(config)?).await?;
-    // Ballista puts its own list in place of the functions that a state has.
+    // Ballista replaces the functions of a state by its own list.
     register_all(&mut context)?;
     Ok(context)
 }

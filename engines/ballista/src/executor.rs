@@ -10,7 +10,7 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 
 use crate::{MESSAGE_BYTES, client};
 
-/// Which scheduler an executor works for, and with what.
+/// Options of an executor.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ExecutorOptions {
     /// The scheduler's address.
@@ -19,7 +19,7 @@ pub struct ExecutorOptions {
     /// The scheduler's port.
     #[arg(long, default_value_t = 50050)]
     pub scheduler_port: u16,
-    /// The address to listen at, which the other executors reach it by.
+    /// The address to listen at, under which other executors reach this one.
     #[arg(long, default_value = "127.0.0.1")]
     pub host: String,
     /// The port for the exchange of data; 0 takes a free one.
@@ -31,7 +31,7 @@ pub struct ExecutorOptions {
     /// Tasks at a time; 0 takes the number of processors.
     #[arg(long, default_value_t = 0)]
     pub cores: usize,
-    /// The folder for what other executors fetch; a temporary one without.
+    /// The folder of results for other executors; a temporary one by default.
     #[arg(long)]
     pub work_dir: Option<String>,
     /// Seconds between heartbeats.
@@ -39,7 +39,7 @@ pub struct ExecutorOptions {
     pub heartbeat: u64,
 }
 
-/// Ballista's functions and Warpset's.
+/// Returns Ballista's functions and Warpset's.
 fn functions() -> BallistaFunctionRegistry {
     let mut functions = BallistaFunctionRegistry::default();
     let named = |f: Arc<datafusion::logical_expr::ScalarUDF>| (f.name().to_owned(), f);
@@ -49,7 +49,7 @@ fn functions() -> BallistaFunctionRegistry {
     functions
 }
 
-/// A port that is free now, in place of 0.
+/// Returns `port`, or a free one in place of 0.
 fn port(host: &str, port: u16) -> Result<u16> {
     let bound = TcpListener::bind((host, port)).and_then(|listener| listener.local_addr());
     Ok(bound.map_err(BallistaError::from)?.port())

@@ -1,9 +1,8 @@
 //! Warpset's functions on many machines, by Apache DataFusion Ballista.
 //!
-//! The program of this crate is a Ballista scheduler (`warpset-ballista scheduler`) or one of its executors
-//! (`warpset-ballista executor`), with the functions of [`warpset_datafusion`] registered in both. A client registers
-//! them too: [`remote`] gives the context of one. Functions travel by name, so every process of a cluster has to have
-//! them, of the same version.
+//! The program of this crate is a Ballista scheduler (`warpset-ballista scheduler`) or an executor
+//! (`warpset-ballista executor`), both with the functions of [`warpset_datafusion`]. A client needs them too:
+//! [`remote`] returns its context. Functions travel by name, so all processes of a cluster need the same version.
 //!
 //! ```no_run
 //! # async fn run() -> datafusion::error::Result<()> {
@@ -14,8 +13,8 @@
 //! # }
 //! ```
 //!
-//! Ballista 55 does not survive an executor that dies in the middle of a query: with the settings of [`session_config`]
-//! the query waits for ever, so ask with [`collect_within`]; with others it can answer wrongly (`docs/engines.md`).
+//! Ballista 55 does not recover when an executor dies during a query. With the settings of [`session_config`] the query
+//! waits forever, so use [`collect_within`]; with other settings its answer can be wrong (`docs/engines.md`).
 
 mod client;
 mod executor;
@@ -27,5 +26,5 @@ pub use executor::{ExecutorOptions, run_executor};
 pub use local_cluster::LocalCluster;
 pub use scheduler::{SchedulerOptions, run_scheduler};
 
-/// Bytes of the largest message between processes: a filter as a literal, or a task with one, has to fit.
+/// Bytes of the largest message between processes, which may contain a filter.
 pub const MESSAGE_BYTES: u32 = 1 << 30;

@@ -10,14 +10,14 @@ use warpset_engines_testing::Processes;
 
 use crate::client;
 
-/// How long the processes have to start.
+/// Time limit for processes to start.
 const START: Duration = Duration::from_secs(60);
 
-/// A scheduler and executors of one core each as processes of this machine, on free ports of the loopback device. They
-/// end when this is dropped.
+/// A scheduler and executors of one core each, as processes of this machine on free ports of the loopback device.
+/// Dropping it ends them.
 ///
-/// Executors write into folders of their own, and a client with [`LocalCluster::session_config`] reads what others
-/// wrote through the network, as it would be between machines.
+/// Each executor has a folder of its own. A client with [`LocalCluster::session_config`] reads the results of other
+/// executors through the network, as between machines.
 #[derive(Debug)]
 pub struct LocalCluster {
     processes: Processes,
@@ -26,8 +26,8 @@ pub struct LocalCluster {
 }
 
 impl LocalCluster {
-    /// Starts `program`, which is the program of this crate, as a scheduler and this many executors, and waits until
-    /// they can work. They write into `folder`, which has to be there.
+    /// Starts `program`, the program of this crate, as a scheduler and `executors` executors, and waits until they are
+    /// ready. They write into `folder`, which exists.
     pub async fn start(program: &Path, executors: usize, folder: &Path) -> Result<LocalCluster> {
         let mut cluster = LocalCluster { processes: Processes::default(), port: 0, folder: folder.to_owned() };
         cluster.port = cluster.processes.spawn(program, &["scheduler", "--port", "0", "--executor-timeout", "8"])?;
@@ -45,38 +45,37 @@ impl LocalCluster {
         Ok(cluster)
     }
 
-    /// The settings of a client whose queries read what another executor wrote through the network, also on one
-    /// machine.
+    /// Returns settings of a client under which all results of other executors are read through the network.
     pub fn session_config() -> SessionConfig {
         use ballista::prelude::SessionConfigExt;
         client::session_config().with_ballista_shuffle_reader_force_remote_read(true)
     }
 
-    /// The context of a client.
+    /// Returns the context of a client.
     pub async fn client(&self, config: SessionConfig) -> Result<SessionContext> {
         client::remote_with(&format!("df://127.0.0.1:{}", self.port), config).await
     }
 
-    /// The scheduler's port.
+    /// Returns the scheduler's port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The numbers of the processes: the scheduler's first.
+    /// Returns the process ids, the scheduler's first.
     pub fn process_ids(&self) -> Vec<u32> {
         self.processes.ids()
     }
 
-    /// Bytes of the files that an executor has written for other tasks and not removed since.
+    /// Returns the bytes of an executor's results for other tasks that are not removed yet.
     pub fn written_bytes(&self, executor: usize) -> u64 {
         bytes_in(&self.work_dir(executor))
     }
 
-    /// Ends an executor without notice.
+    /// Kills an executor.
     ///
     /// # Panics
     ///
-    /// If there is no executor of this number.
+    /// If there is no executor with this number.
     pub fn kill(&mut self, executor: usize) -> io::Result<()> {
         self.processes.kill(1 + executor)
     }
@@ -85,7 +84,7 @@ impl LocalCluster {
         self.folder.join(format!("executor-{executor}"))
     }
 
-    /// Queries get no answer before an executor has registered.
+    /// Waits until an executor has registered, before which no query is answered.
     async fn wait_until_ready(&self) -> Result<()> {
         let started = Instant::now();
         loop {

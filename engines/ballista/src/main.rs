@@ -7,9 +7,9 @@ use warpset_ballista::{ExecutorOptions, SchedulerOptions, run_executor, run_sche
 #[derive(Parser)]
 #[command(version)]
 enum Command {
-    /// Takes queries, and gives their tasks to executors.
+    /// Accepts queries and assigns their tasks to executors.
     Scheduler(SchedulerOptions),
-    /// Works for a scheduler.
+    /// Runs tasks of a scheduler.
     Executor(ExecutorOptions),
 }
 
@@ -20,7 +20,7 @@ fn main() -> std::process::ExitCode {
             Command::Executor(options) => run_executor(options).await,
         }
     };
-    // Deep plans are decoded by deep recursion.
+    // Decoding a deep plan recurses deeply.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(32 << 20).build();
     match runtime
         .map_err(|error| error.to_string())

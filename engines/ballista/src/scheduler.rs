@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::{MESSAGE_BYTES, client};
 
-/// Where a scheduler listens, and when it gives an executor up.
+/// Options of a scheduler.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SchedulerOptions {
     /// The address to listen at.
@@ -21,12 +21,12 @@ pub struct SchedulerOptions {
     /// The port to listen at; 0 takes a free one and prints it.
     #[arg(long, default_value_t = 50050)]
     pub port: u16,
-    /// Seconds without a heartbeat after which an executor is taken for dead.
+    /// Seconds without a heartbeat after which an executor counts as dead.
     #[arg(long, default_value_t = 30)]
     pub executor_timeout: u64,
 }
 
-/// Runs a scheduler until it fails. Prints its address first.
+/// Runs a scheduler until it fails; prints its address first.
 pub async fn run_scheduler(options: SchedulerOptions) -> Result<()> {
     let listener = TcpListener::bind((options.host.as_str(), options.port)).await.map_err(BallistaError::from)?;
     let address = listener.local_addr().map_err(BallistaError::from)?;

@@ -40,8 +40,7 @@ pub async fn run(rows: u64, partitions: usize, only: Option<String>, batch: usiz
         (100, "might_contain, 100 MB", "might_contain, 100 MB, shared"),
     ] {
         let filter = format!("bloom_filter_agg(value, {})", size * 800_000);
-        // Each batch copies a filter that is not shared: with one of 100 MB the machine would do nothing else for
-        // minutes.
+        // Each batch copies a filter that is not shared, which takes minutes with one of 100 MB.
         if size < 100 {
             queries.push((name, lookup(&filter)));
         }

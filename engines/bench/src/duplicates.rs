@@ -1,4 +1,4 @@
-//! Rows that occur in several files: exact, with a quotient filter that keeps most rows out of the hash table.
+//! Rows that occur in several files: exact counts, with a quotient filter that keeps most rows out of the hash table.
 
 use datafusion::error::Result;
 
@@ -6,14 +6,14 @@ use crate::jobs::{Engines, Job, Query};
 
 /// Files.
 const FILES: u64 = 8;
-/// One row in this many is one of the file before, too.
+/// One row in this many repeats a row of the previous file.
 const REPEATED: u64 = 50;
 
 pub async fn run(rows: u64, engines: Engines) -> Result<()> {
     let mut job = Job::new()?;
     let per_file = rows / FILES;
     let file = |file: u64| {
-        // A row is a number as text, which no two rows share but those that are repeated on purpose.
+        // A row is the text of a number; only rows repeated on purpose are equal.
         let (start, end) = (per_file * file, per_file * (file + 1));
         let number =
             format!("CASE WHEN value % {REPEATED} = 0 AND {file} > 0 THEN value - {per_file} + 1 ELSE value END");

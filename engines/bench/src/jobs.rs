@@ -14,55 +14,55 @@ use warpset_engines_testing::cost::analyzed;
 
 use crate::measure::{Cost, Machines, here, there};
 
-/// Where queries run.
+/// Engines that run the queries.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Engines {
-    /// Partitions, which run at the same time in this process; a cluster has as many.
+    /// Number of partitions, which run concurrently in this process and on a cluster.
     #[arg(long, default_value_t = 2)]
     pub partitions: usize,
-    /// Executors of one core each, beside a scheduler, and as many workers of another engine; 0 runs nothing outside of
-    /// this process.
+    /// Executors of one core each beside a scheduler, and workers of the other engine; with 0, only this process runs
+    /// queries.
     #[arg(long, default_value_t = 2)]
     pub executors: usize,
-    /// Runs of each query; the one of least processor time counts.
+    /// Runs per query; the one with the least processor time counts.
     #[arg(long, default_value_t = 3)]
     pub times: usize,
-    /// Print the plans, with their counters.
+    /// Whether to print the plans with their counters.
     #[arg(long)]
     pub plans: bool,
 }
 
 /// A query of a job.
 pub struct Query {
-    /// What it does.
+    /// Name in the table.
     pub name: &'static str,
     pub sql: String,
-    /// Whether its joins are screened by themselves.
+    /// Whether its joins are screened.
     pub screened: bool,
 }
 
 impl Query {
-    /// A query that runs as it is written.
+    /// Returns a query that runs as written.
     pub fn new(name: &'static str, sql: impl Into<String>) -> Query {
         Query { name, sql: sql.into(), screened: false }
     }
 }
 
-/// Tables, and queries that have one answer.
+/// Tables, and queries with the same answer.
 pub struct Job {
     folder: TempDir,
     tables: Vec<&'static str>,
-    /// The others are compared with the first.
+    /// Queries; the answers of all are compared with the first.
     pub queries: Vec<Query>,
 }
 
 impl Job {
-    /// A job without tables.
+    /// Returns a job without tables.
     pub fn new() -> Result<Job> {
         Ok(Job { folder: TempDir::new()?, tables: Vec::new(), queries: Vec::new() })
     }
 
-    /// Writes one file of a table for each query.
+    /// Writes a table, one file per query.
     pub async fn write(&mut self, table: &'static str, files: impl Iterator<Item = String>) -> Result<()> {
         let context = crate::context(SessionConfig::new())?;
         for (number, file) in files.enumerate() {
@@ -81,8 +81,8 @@ impl Job {
         Ok(())
     }
 
-    /// Runs all queries everywhere, and prints a table of what they cost. Joins and aggregates are partitioned, as
-    /// those of tables are that are too large for one machine; and as the engine has it.
+    /// Runs all queries on all engines, and prints a table of their costs, once with partitioned joins and aggregates
+    /// as for tables too large for one machine, once with the engine's choice.
     pub async fn run(&self, engines: Engines) -> Result<()> {
         println!("| engine | query | seconds | processor seconds | rows exchanged | MB exchanged |");
         println!("| --- | --- | ---: | ---: | ---: | ---: |");
@@ -114,7 +114,7 @@ impl Job {
                 [("datafusion-distributed, partitioned", true), ("datafusion-distributed, its own choice", false)]
             {
                 let context = workers.client(settings(SessionConfig::new(), engines.partitions, partitioned))?;
-                // As many tasks as there are workers, however small the files are.
+                // One task per worker, however small the files are.
                 context.sql("SET distributed.file_scan_config_bytes_per_partition = 1").await?;
                 answers.extend(self.run_there(name, &workers, &context, engines).await?);
             }
@@ -126,7 +126,7 @@ impl Job {
         Ok(())
     }
 
-    /// Runs all queries on other processes, and returns their answers.
+    /// Runs all queries on other processes, and returns the answers.
     async fn run_there<M: Machines>(
         &self,
         name: &str,
@@ -149,7 +149,7 @@ async fn set(context: &SessionContext, setting: &str, value: bool) -> Result<()>
     context.sql(&format!("SET warpset_joins.{setting} = {value}")).await.map(|_| ())
 }
 
-/// Prints what a query cost, and returns its answer.
+/// Prints the cost of a query, and returns its answer.
 async fn report(
     engine: &str,
     query: &Query,
@@ -174,7 +174,7 @@ fn print(engine: &str, query: &str, cost: &Cost) {
     );
 }
 
-/// Settings for this many partitions; partitioned joins on demand, however small the tables are.
+/// Returns settings for `partitions` partitions, if asked with partitioned joins however small the tables are.
 fn settings(config: SessionConfig, partitions: usize, partitioned: bool) -> SessionConfig {
     let config = config.with_target_partitions(partitions);
     if !partitioned {
@@ -185,7 +185,7 @@ fn settings(config: SessionConfig, partitions: usize, partitioned: bool) -> Sess
         .set_usize("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
 }
 
-/// The program of an engine's processes: it is built into the same folder.
+/// Returns the path of the program of an engine's processes, which cargo builds into the same folder.
 fn program(engine: &str) -> Result<PathBuf> {
     let this = std::env::current_exe()?;
     let program = this.parent().unwrap_or(Path::new(".")).join(format!("warpset-{engine}"));

@@ -1,6 +1,7 @@
-//! What Warpset's functions cost in Apache DataFusion, Ballista and `datafusion-distributed`, beside the engines' own:
-//! `cargo run --release -p warpset-engines-bench`, after `cargo build --release -p warpset-ballista -p
-//! warpset-distributed` for the queries on other processes. Set `RAYON_NUM_THREADS=1` for rates per core.
+//! Costs of Warpset's functions in Apache DataFusion, Ballista and `datafusion-distributed`, beside the engines' own.
+//!
+//! Run `cargo run --release -p warpset-engines-bench`, after `cargo build --release -p warpset-ballista -p
+//! warpset-distributed` for queries on other processes. Set `RAYON_NUM_THREADS=1` for rates per core.
 
 mod aggregates;
 mod duplicates;
@@ -13,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use jobs::Engines;
 
-/// What to measure.
+/// Measurement.
 #[derive(Parser)]
 enum Bench {
     /// Aggregates and lookups of generated integers, in this process.
@@ -24,7 +25,7 @@ enum Bench {
         /// Partitions, which run at the same time.
         #[arg(long, default_value_t = 1)]
         partitions: usize,
-        /// Only queries whose name has this in it.
+        /// Only queries with this text in their names.
         #[arg(long)]
         only: Option<String>,
         /// Rows of a batch; 8192 are the engine's own choice.
@@ -58,7 +59,7 @@ async fn main() -> Result<()> {
     }
 }
 
-/// A context with the functions.
+/// Returns a context with the functions.
 fn context(config: SessionConfig) -> Result<SessionContext> {
     let mut context = SessionContext::new_with_config(config);
     warpset_datafusion::register_all(&mut context)?;

@@ -1,4 +1,4 @@
-//! Running queries in this process and on a cluster, and what it cost.
+//! Costs of queries in this process and on a cluster.
 
 use std::time::Instant;
 
@@ -10,14 +10,14 @@ use warpset_ballista::LocalCluster;
 use warpset_distributed::LocalWorkers;
 use warpset_engines_testing::cost::{analyzed, counted, processor_seconds};
 
-/// What a query cost.
+/// Cost of a query.
 #[derive(Clone, Debug)]
 pub struct Cost {
     /// Seconds from the plan to the last row.
     pub seconds: f64,
-    /// Processor seconds of all processes: a busy machine changes them less than the time.
+    /// Processor seconds of all processes, which vary less with the load of the machine than the time.
     pub processor_seconds: f64,
-    /// Rows that went from one partition to another.
+    /// Rows exchanged between partitions.
     pub rows_exchanged: u64,
     /// Bytes of these rows: in memory, or as a cluster writes them.
     pub bytes_exchanged: u64,
@@ -26,7 +26,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The cheaper one by processor time.
+    /// Returns the cost with less processor time.
     fn least(best: Option<Cost>, cost: Cost) -> Option<Cost> {
         match best {
             Some(best) if best.processor_seconds <= cost.processor_seconds => Some(best),
@@ -58,15 +58,15 @@ pub async fn here(context: &SessionContext, sql: &str, times: usize) -> Result<C
     Ok(best)
 }
 
-/// Processes that queries run on, and how their plans count what these send each other.
+/// Processes that run queries, and the names of their counters.
 pub trait Machines {
-    /// The processes, as Linux names them.
+    /// Returns the process ids, as in Linux's `/proc`.
     fn processes(&self) -> Vec<String>;
-    /// Bytes that they have written for each other so far, if they write them.
+    /// Returns the bytes written so far for other processes, if the engine writes them.
     fn written(&self) -> Option<u64>;
-    /// The operators that send rows, by a part of their names.
+    /// Part of the names of operators that send rows.
     const SENDERS: &'static str;
-    /// The counter of the bytes that these send, if they count them.
+    /// Counter of the bytes sent, if there is one.
     const SENT: Option<&'static str>;
 }
 
@@ -84,7 +84,7 @@ impl Machines for LocalCluster {
 }
 
 impl Machines for LocalWorkers {
-    /// The client takes part.
+    /// Includes the client, which executes parts of plans.
     fn processes(&self) -> Vec<String> {
         self.process_ids().iter().map(u32::to_string).chain(["self".to_owned()]).collect()
     }

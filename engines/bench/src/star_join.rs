@@ -1,4 +1,4 @@
-//! A join of many facts with few items: what a filter of the wanted items' keys keeps out of the exchange.
+//! A join of many facts with few items: rows that a filter of the requested items keeps out of the exchange.
 
 use datafusion::error::Result;
 
@@ -22,7 +22,7 @@ pub async fn run(rows: u64, engines: Engines) -> Result<()> {
 
     let plain = "SELECT count(*), sum(price) FROM facts JOIN items ON item = id WHERE kind = 7";
     let filter = format!("bloom_filter_agg(id, {})", items / 100);
-    // In a subquery, because Ballista puts a filter that stands beside the join above it.
+    // Inside a subquery, because Ballista moves a filter beside the join above it.
     let filtered = |filter: &str| {
         let wanted = format!("might_contain((SELECT {filter} FROM items WHERE kind = 7), item)");
         plain.replace("FROM facts", &format!("FROM (SELECT item, price FROM facts WHERE {wanted}) AS facts"))

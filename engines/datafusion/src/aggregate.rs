@@ -1,4 +1,4 @@
-//! Aggregates as the engine sees them.
+//! Adapter from [`Gather`] to the engine's aggregates.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -25,13 +25,13 @@ pub(crate) struct Aggregate<G> {
 }
 
 impl<G: Gather> Aggregate<G> {
-    /// The aggregate as one that can be registered.
+    /// Returns the aggregate in the form that registries take.
     pub(crate) fn function() -> Arc<AggregateUDF> {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(AggregateUDF::from(Aggregate::<G> { signature, gather: PhantomData }))
     }
 
-    /// The parameters of a call.
+    /// Reads the parameters of a call.
     fn settings(args: &AccumulatorArgs) -> Result<G::Settings> {
         if args.is_distinct && !G::IGNORES_COPIES {
             return Err(Cause::Distinct.of(G::NAME));
@@ -100,7 +100,7 @@ impl<G: Gather> fmt::Debug for Aggregate<G> {
     }
 }
 
-// Aggregates of one name are the same.
+// Aggregates are equal if their names are.
 impl<G> PartialEq for Aggregate<G> {
     fn eq(&self, _: &Aggregate<G>) -> bool {
         true

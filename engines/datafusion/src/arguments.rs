@@ -1,17 +1,17 @@
-//! How many arguments a call has.
+//! Checks of the number of arguments.
 
 use datafusion::common::Result;
 
 use crate::error::Cause;
 
-/// The arguments of a function that takes `N`.
+/// Returns the arguments of a function that takes `N`.
 pub(crate) fn exactly<'a, T, const N: usize>(function: &'static str, arguments: &'a [T]) -> Result<&'a [T; N]> {
     between(function, arguments, N, N)?;
-    // As many as were counted.
+    // Never an error: `between` has counted them.
     arguments.first_chunk().ok_or_else(|| wrong(function, arguments, N, N))
 }
 
-/// The arguments of a function that takes `least` to `most`.
+/// Returns the arguments of a function that takes `least` to `most`.
 pub(crate) fn between<'a, T>(function: &'static str, arguments: &'a [T], least: usize, most: usize) -> Result<&'a [T]> {
     if (least..=most).contains(&arguments.len()) { Ok(arguments) } else { Err(wrong(function, arguments, least, most)) }
 }

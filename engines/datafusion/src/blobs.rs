@@ -1,4 +1,4 @@
-//! Columns of saved structures: opening them, and making them.
+//! Columns of saved structures: reading and building.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use datafusion::logical_expr::ColumnarValue;
 
 use crate::error::Cause;
 
-/// The type of results: the engine copies the four bytes of a dictionary's key where it copies a row.
+/// Returns the type of results: a dictionary, so the engine copies a key of four bytes where it copies a row.
 pub(crate) fn result_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
@@ -39,12 +39,12 @@ fn check_plain_type(column: &DataType) -> Result<(), Cause> {
     }
 }
 
-/// One result as the engine's scalar.
+/// Wraps one result in the engine's scalar.
 pub(crate) fn scalar(bytes: Option<Vec<u8>>) -> ScalarValue {
     ScalarValue::Dictionary(Box::new(DataType::Int32), Box::new(ScalarValue::Binary(bytes)))
 }
 
-/// Results as an array of [`result_type`].
+/// Builds an array of [`result_type`] from results.
 pub(crate) fn results(blobs: Vec<Option<Vec<u8>>>) -> Result<ArrayRef, Cause> {
     let bytes: u64 = blobs.iter().flatten().map(|blob| blob.len() as u64).sum();
     if bytes > i32::MAX as u64 {
@@ -64,9 +64,9 @@ pub(crate) fn results(blobs: Vec<Option<Vec<u8>>>) -> Result<ArrayRef, Cause> {
     Ok(Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::new(values))))
 }
 
-/// Partial results as an array.
+/// Builds an array of partial results.
 pub(crate) fn partial_results(blobs: Vec<Option<Vec<u8>>>) -> ArrayRef {
-    // One blob is not copied again: partial results without groups are the large ones.
+    // A single blob is moved, not copied: partial results without groups are the large ones.
     if let [Some(_)] = blobs[..] {
         let Some(Some(blob)) = blobs.into_iter().next() else { unreachable!("matched above") };
         let offsets = OffsetBuffer::from_lengths([blob.len()]);
@@ -78,7 +78,7 @@ pub(crate) fn partial_results(blobs: Vec<Option<Vec<u8>>>) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
-/// The saved structure in a scalar, without a copy.
+/// Borrows the saved structure of a scalar.
 pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Option<&[u8]>, Cause> {
     match scalar {
         ScalarValue::Null => Ok(None),
@@ -94,7 +94,7 @@ pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Option<&[u8]>, Cause> {
 /// A column of saved structures.
 pub(crate) struct Column<'a> {
     values: Values<'a>,
-    /// The value of each row, where the column is a dictionary.
+    /// Dictionary array, and the index into `values` of each row; `None` if the column is no dictionary.
     dictionary: Option<(&'a dyn Array, Vec<usize>)>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Column<'a> {
     /// Opens an array of a type that [`check_type`] accepts.
     pub(crate) fn of(array: &'a dyn Array) -> Result<Column<'a>, Cause> {
         let array = match array.as_struct_opt() {
-            // What `shared_filter` made; it has no nulls of its own.
+            // A struct by `shared_filter`, which has no nulls of its own.
             Some(shared) if shared.num_columns() == 1 => shared.column(0).as_ref(),
             _ => array,
         };
@@ -138,7 +138,7 @@ impl<'a> Column<'a> {
             None => Ok(Column { values: Values::of(array)?, dictionary: None }),
             Some(dictionary) => {
                 let values = Values::of(dictionary.values().as_ref())?;
-                // Keys of null rows are not to be read, and there may be no value that they could point to.
+                // Keys of null rows are never used, and without values there is no valid key.
                 let keys =
                     if dictionary.values().is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
                 Ok(Column { values, dictionary: Some((array, keys)) })
@@ -146,7 +146,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The saved structure of a row.
+    /// Returns the saved structure of a row.
     pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match &self.dictionary {
             None => self.values.get(row),
@@ -154,7 +154,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Cuts rows `0..len` into runs of the same structure, by its address: it is opened once per run.
+    /// Splits rows `0..len` into runs with the same address, so that each structure is opened once per run.
     pub(crate) fn runs(&self, len: usize) -> impl Iterator<Item = (Range<usize>, Option<&'a [u8]>)> + '_ {
         let same = |a: Option<&[u8]>, b: Option<&[u8]>| match (a, b) {
             (Some(a), Some(b)) => std::ptr::eq(a, b),
@@ -174,7 +174,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// The bytes at an address that is a multiple of 8: a copy only where they are not.
+/// Borrows bytes at an address that is a multiple of 8, or copies them to one.
 pub(crate) fn aligned(bytes: &[u8]) -> Aligned<'_> {
     if bytes.as_ptr().cast::<u64>().is_aligned() {
         return Aligned { words: None, bytes };
@@ -184,14 +184,14 @@ pub(crate) fn aligned(bytes: &[u8]) -> Aligned<'_> {
     Aligned { words: Some(words), bytes }
 }
 
-/// What [`aligned`] gives.
+/// Bytes at an address that is a multiple of 8.
 pub(crate) struct Aligned<'a> {
     words: Option<Vec<u64>>,
     bytes: &'a [u8],
 }
 
 impl Aligned<'_> {
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.words {
             None => self.bytes,
@@ -215,7 +215,7 @@ impl<'a> Argument<'a> {
         })
     }
 
-    /// The structure of a row.
+    /// Returns the structure of a row.
     pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
             Argument::One(saved) => *saved,

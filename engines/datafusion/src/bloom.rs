@@ -76,7 +76,7 @@ impl Filter for SplitBlockBloom {
     }
 }
 
-/// A Parquet column's type by its name there.
+/// Parses the name of a Parquet physical type.
 fn physical_type(column: &ScalarValue) -> Result<PhysicalType, Cause> {
     const NAME: &str = "column";
     let ScalarValue::Utf8(Some(name)) = column else {

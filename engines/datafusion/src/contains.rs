@@ -1,9 +1,9 @@
-//! `quotient_filter_contains`: whether a value was counted often enough, as one function.
+//! `quotient_filter_contains`: a count compared with a bound, in one function.
 //!
-//! `quotient_filter_count(filter, x) >= copies` says the same, but as a condition on a Parquet table it costs seconds:
-//! DataFusion 55 tries each comparison against the statistics of each file, three times, and what it cannot use it
-//! writes down in an error that nobody reads, with all bytes of the filter in hexadecimal digits. A function that is
-//! a condition by itself is left alone.
+//! `quotient_filter_count(filter, x) >= copies` is equivalent, but costs seconds as a condition on a Parquet table:
+//! DataFusion 55 evaluates each comparison against the statistics of each file, three times. Where that fails, it
+//! formats an error with all bytes of the filter in hexadecimal and drops it. A function that is a condition by itself
+//! is skipped.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct QuotientFilterContains {
     signature: Signature,
 }
 
-/// The function as one that can be registered.
+/// Returns the function in the form that registries take.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(QuotientFilterContains { signature: Signature::user_defined(Volatility::Immutable) }))
 }

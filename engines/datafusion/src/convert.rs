@@ -12,7 +12,7 @@ use warpset_bloom::{PhysicalType, SplitBlockBloom, View};
 use crate::error::Cause;
 use crate::{arguments, blobs};
 
-/// What a filter is converted to.
+/// Target format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Encoding {
     /// Parquet's header and bitset.
@@ -21,14 +21,14 @@ enum Encoding {
     Presto,
 }
 
-/// A function of a filter.
+/// Conversion of a filter to one format.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Convert {
     form: Encoding,
     signature: Signature,
 }
 
-/// The functions of this module.
+/// Returns the functions of this module.
 pub(crate) fn functions() -> [Arc<ScalarUDF>; 2] {
     [Encoding::Parquet, Encoding::Presto].map(|form| {
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -97,7 +97,7 @@ impl ScalarUDFImpl for Convert {
     }
 }
 
-/// An array of binaries.
+/// Builds an array of binaries.
 fn binary(blobs: &[Option<Vec<u8>>]) -> Result<ArrayRef, Cause> {
     let bytes: u64 = blobs.iter().flatten().map(|blob| blob.len() as u64).sum();
     if bytes > i32::MAX as u64 {

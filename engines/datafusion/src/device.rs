@@ -1,4 +1,4 @@
-//! `might_contain` for machines with a GPU: large batches are looked up there, small ones on the processor.
+//! `might_contain` for machines with a GPU: large batches on the device, small ones on the host.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,21 +15,19 @@ use warpset_gpu::Device;
 use crate::error::Cause;
 use crate::lookup::{Ask, Lookup, MightContain};
 
-/// Filters that stay on the device.
+/// Number of filters kept in device memory.
 const KEPT: usize = 4;
 
-/// `might_contain` that looks batches of `least_rows` rows and more up on `device`. Register it after
-/// [`register_all`](crate::register_all), whose function it replaces; its answers are the same.
+/// Returns a `might_contain` that looks up batches of at least `least_rows` rows on `device`. Register it after
+/// [`register_all`](crate::register_all), because it replaces the function of that name; answers are the same.
 ///
-/// A batch has `datafusion.execution.batch_size` rows, 8192 unless set, which is less than what pays: set both to a
-/// million. The last four filters stay in device memory; where there is no room for a filter, and in binary fuse
-/// filters, the processor looks up. Other errors of the device are errors of the query. Strings and binaries are hashed
-/// on the processor.
+/// A batch has `datafusion.execution.batch_size` rows, 8192 by default, too few to pay: set both to a million. The last
+/// four filters stay in device memory. The host answers if a filter does not fit, and for binary fuse filters. Other
+/// device errors fail the query. Strings and binaries are hashed on the host.
 ///
 /// ```
 /// use datafusion::prelude::{SessionConfig, SessionContext};
 /// use warpset_gpu::Device;
-///
 /// let context = SessionContext::new_with_config(SessionConfig::new().with_batch_size(1 << 20));
 /// let device = Device::emulator(Default::default()); // with the feature `cuda`: `Device::cuda(0)?`
 /// context.register_udf(warpset_datafusion::might_contain_on(&device, 1 << 18).as_ref().clone());
@@ -48,15 +46,15 @@ struct Kept {
 struct MightContainOn {
     device: Device,
     least_rows: usize,
-    /// The one asked last comes last.
+    /// Least recently used first.
     kept: Mutex<VecDeque<Kept>>,
 }
 
 impl MightContainOn {
-    /// The filter in device memory; none if there is no room, or if it is no Bloom filter.
+    /// Returns the filter in device memory; `None` if it does not fit or is no Bloom filter.
     fn filter(&self, saved: &[u8]) -> Result<Option<Arc<gpu::SplitBlockBloom>>, Cause> {
         let header = saved.first_chunk().copied().unwrap_or([0; HEADER_BYTES]);
-        // What a thread that panicked left is whole: only finished filters are pushed.
+        // After a panic in another thread the list is valid, because only finished filters are pushed.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kept.iter().position(|kept| kept.len == saved.len() && kept.header == header) {
             let found = kept.remove(found).expect("it has been found");
@@ -65,7 +63,7 @@ impl MightContainOn {
             return Ok(Some(filter));
         }
         let on_host = match SplitBlockBloom::from_bytes(saved) {
-            // The processor answers, or says what is wrong.
+            // The host answers, or reports the error.
             Err(Error::File(FileError::WrongStructure { .. })) => return Ok(None),
             opened => opened?,
         };

@@ -1,29 +1,29 @@
-//! Everything that can go wrong, with the function that it went wrong in.
+//! Errors, with the function that failed.
 
 use std::fmt;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
 
-/// Why a function of this crate failed; [`DataFusionError::External`] holds one.
+/// Error of a function of this crate; [`DataFusionError::External`] holds one.
 #[derive(thiserror::Error)]
 #[error("{function}: {cause}")]
 pub struct Error {
     /// The function's name in SQL.
     pub function: &'static str,
-    /// What went wrong.
+    /// The cause.
     #[source]
     pub cause: Cause,
 }
 
-/// Writes what users read: engines that pass an error on to another machine pass this form.
+/// Writes the `Display` form: engines that send an error to another machine send its `Debug` form.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// What went wrong in a function.
+/// Cause of an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -32,9 +32,9 @@ pub enum Cause {
     ArgumentCount {
         /// Arguments in the call.
         found: usize,
-        /// The fewest that are taken.
+        /// The fewest that the function takes.
         least: usize,
-        /// The most that are taken.
+        /// The most that the function takes.
         most: usize,
     },
     /// Values of this type have no hash that every engine agrees on.
@@ -60,9 +60,9 @@ pub enum Cause {
     InvalidParameter {
         /// The parameter.
         parameter: &'static str,
-        /// What was given.
+        /// The value given.
         found: String,
-        /// What is taken.
+        /// The values allowed.
         allowed: &'static str,
     },
     /// The engine asked for distinct values where copies count.
@@ -79,13 +79,13 @@ pub enum Cause {
         /// Bytes of their results.
         bytes: u64,
     },
-    /// A partial result is not what this version of the function sends.
+    /// A partial result has a format that this version does not send.
     #[error("a partial result of {bytes} bytes is not one of this function: run the same version on every machine")]
     PartialResult {
         /// Its size.
         bytes: usize,
     },
-    /// A quotient filter was to hold far more keys than it was made for.
+    /// A quotient filter was given far more keys than its fingerprints tell apart.
     #[error(
         "more different keys than fingerprints of {fingerprint_bits} bits tell apart: raise the parameter `items`, or lower \
          `fpr`"
@@ -94,7 +94,7 @@ pub enum Cause {
         /// Bits of a fingerprint.
         fingerprint_bits: u32,
     },
-    /// The hashes of different keys collided, for which there is no way out without the keys.
+    /// The hashes of different keys collided, which a new seed cannot cure without the keys.
     #[error("the hashes of {keys} keys collide in more than chance allows: report which column this is")]
     Reseeded {
         /// Different hashes.
@@ -112,13 +112,13 @@ pub enum Cause {
     /// A perfect hash function could not be built or opened.
     #[error(transparent)]
     PerfectHash(#[from] warpset_mphf::Error),
-    /// There is no memory.
+    /// There is not enough memory.
     #[error(transparent)]
     OutOfMemory(#[from] warpset_base::words::OutOfMemory),
 }
 
 impl Cause {
-    /// As the engine's error, with the name of the function.
+    /// Returns the engine's error, with the name of the function.
     pub(crate) fn of(self, function: &'static str) -> DataFusionError {
         DataFusionError::External(Box::new(Error { function, cause: self }))
     }

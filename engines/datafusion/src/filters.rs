@@ -1,4 +1,4 @@
-//! Aggregates that make filters: of keys, and of filters. What is different between filters, [`Filter`] says.
+//! Aggregates of keys and of saved filters, over any [`Filter`].
 
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;

@@ -1,6 +1,7 @@
-//! `fuse_filter_agg`: binary fuse filters of a column's different values, and lookups in them.
+//! `fuse_filter_agg`: binary fuse filters of a column's distinct values, and lookups in them.
 //!
-//! A filter is built from the words that it knows keys by, which are keys themselves: it is that of the keys.
+//! A filter is built from the words of its keys. A word is a key with itself as its word, so the filter has the same
+//! bytes as one built from the keys.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -20,7 +21,7 @@ pub(crate) struct FuseFilter;
 impl Static for FuseFilter {
     const OF_KEYS: &'static str = "fuse_filter_agg";
     const PARAMETERS: &'static [(&'static str, DataType)] = &[("bits", DataType::Int64)];
-    /// Builds the filter of the width that was asked for.
+    /// Build function of the requested width.
     type Settings = fn(&[u64]) -> Result<Vec<u8>, Cause>;
     type Item = u64;
 
@@ -50,10 +51,10 @@ fn build<F: Width>(words: &[u64]) -> Result<Vec<u8>, Cause> {
     Ok(BinaryFuse::<F>::builder().build_from(words)?.to_bytes())
 }
 
-/// Asks a saved filter, whose bytes lie at a multiple of 8, for keys.
+/// Lookup function of a saved filter; its bytes start at a multiple of 8.
 type Asked<K> = fn(&[u8], &[K], &mut [bool]) -> Result<(), Cause>;
 
-/// What asks the binary fuse filters that have this number in their header; none if other structures have it.
+/// Returns the lookup function of the binary fuse filter with this number in its header; `None` for other structures.
 pub(crate) fn asker<K: Key>(structure: u16) -> Option<Asked<K>> {
     let askers: [(Structure, Asked<K>); 3] = [
         (Structure::BINARY_FUSE_8, ask::<u8, K>),

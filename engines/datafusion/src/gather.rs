@@ -1,4 +1,4 @@
-//! What aggregates have in common: one structure per group, grown by rows and by partial results.
+//! Aggregates in general: one structure per group, filled from rows and from partial results.
 
 use std::fmt::Debug;
 
@@ -13,36 +13,36 @@ use crate::error::Cause;
 use crate::keys::{self, Visitor};
 use crate::rows::Rows;
 
-/// What an aggregate gathers for a group.
+/// State of an aggregate for one group.
 pub(crate) trait Gather: Debug + Send + Sync + Sized + 'static {
     /// The aggregate's name in SQL.
     const NAME: &'static str;
     /// Whether `DISTINCT` changes nothing.
     const IGNORES_COPIES: bool;
-    /// Names and types of the arguments after the first; all of them can be left out.
+    /// Names and types of the arguments after the first; all are optional.
     const PARAMETERS: &'static [(&'static str, DataType)] = &[];
-    /// What the parameters say.
+    /// The parsed parameters.
     type Settings: Debug + Send + Sync + 'static;
 
     /// Whether the first argument can have this type.
     fn check_type(argument: &DataType) -> Result<(), Cause>;
-    /// Reads the parameters, those that are there, which have their types.
+    /// Parses the given parameters, which are cast to their types.
     fn settings(parameters: &[ScalarValue]) -> Result<Self::Settings, Cause>;
     /// Adds rows of the first argument.
     fn add(settings: &Self::Settings, slots: &mut Slots<Self>, values: &dyn Array, rows: &Rows) -> Result<(), Cause>;
     /// Adds a partial result.
     fn merge(settings: &Self::Settings, slot: &mut Option<Self>, partial: &[u8]) -> Result<(), Cause>;
-    /// Bytes of memory outside of the structure itself.
+    /// Returns the bytes of memory outside of the structure itself.
     fn memory_bytes(&self) -> usize;
-    /// What another machine merges.
+    /// Returns the form that another machine merges.
     fn partial(&mut self, settings: &Self::Settings) -> Result<Vec<u8>, Cause>;
-    /// The result of what there is by now: a window asks again and again.
+    /// Returns the result so far: a window asks repeatedly.
     fn result(&mut self, settings: &Self::Settings) -> Result<Vec<u8>, Cause>;
 }
 
-/// A structure that gathers keys.
+/// State that gathers keys.
 pub(crate) trait OfKeys: Gather {
-    /// An empty one.
+    /// Returns an empty state.
     fn empty() -> Self;
     /// Adds a key.
     fn insert<K: Key + Copy>(&mut self, settings: &Self::Settings, key: K) -> Result<(), Cause>;
@@ -50,7 +50,7 @@ pub(crate) trait OfKeys: Gather {
     fn insert_bulk<K: Key + Copy>(&mut self, settings: &Self::Settings, keys: &[K]) -> Result<(), Cause>;
 }
 
-/// [`Gather::add`] for structures that gather keys.
+/// Implements [`Gather::add`] for aggregates of keys.
 pub(crate) fn add_keys<G: OfKeys>(
     settings: &G::Settings,
     slots: &mut Slots<G>,
@@ -83,7 +83,7 @@ pub(crate) fn add_keys<G: OfKeys>(
     keys::visit(values, Add { settings, slots, rows })?
 }
 
-/// [`Gather::add`] for aggregates of partial results.
+/// Implements [`Gather::add`] for aggregates of partial results.
 pub(crate) fn add_blobs<G: Gather>(
     settings: &G::Settings,
     slots: &mut Slots<G>,
@@ -97,11 +97,11 @@ pub(crate) fn add_blobs<G: Gather>(
     })
 }
 
-/// The structures of all groups; a group that has seen no value has none.
+/// The states of all groups; `None` for a group without values.
 #[derive(Debug)]
 pub(crate) struct Slots<G> {
     groups: Vec<Option<G>>,
-    /// Memory of the structures.
+    /// Memory of the states.
     bytes: usize,
 }
 
@@ -118,7 +118,7 @@ impl<G: Gather> Slots<G> {
         }
     }
 
-    /// Changes the structure of a group.
+    /// Changes the state of a group.
     pub(crate) fn change(
         &mut self,
         group: usize,
@@ -197,7 +197,7 @@ impl<G: Gather> Accumulator for OneGroup<G> {
     }
 }
 
-/// What other machines merge, as an array.
+/// Builds an array of the forms that other machines merge.
 fn partial_results<G: Gather>(settings: &G::Settings, slots: Vec<Option<G>>) -> Result<ArrayRef, Cause> {
     let partial: Result<Vec<_>, Cause> =
         slots.into_iter().map(|slot| slot.map(|mut structure| structure.partial(settings)).transpose()).collect();

@@ -1,14 +1,21 @@
-//! Filters that start as a list: groups of few rows, of which there can be millions, take the memory of their rows.
+//! Filters that start as a list, for millions of small groups.
 //!
-//! A group is a list of items (hashes or fingerprints, 8 bytes each) until they take more than a quarter of the
-//! filter's memory, and the filter from then on. The result is the filter in both cases, with the same bytes. A partial
-//! result is the list after the tag `WARPFEW\0`, or the saved filter. So an engine that gives up aggregating early and
-//! passes each row on as a group of its own sends 16 bytes for it, not a filter.
+//! A full-size filter per group would take all memory when most groups have few rows. So a group is a list of items
+//! (hashes or fingerprints, 8 bytes each) until the list exceeds a quarter of the filter's memory:
 //!
-//! What comes in smaller batches than the filter likes goes on being gathered: beside the filter stands a list of as
-//! many items, which are inserted together when it is full. For a quotient filter these are the engine's own batches of
-//! 8192 rows, a thousandth of a large filter, which cost it three times as much per row; for every filter, single rows
-//! of many groups.
+//! ```text
+//! rows       few                    more                         many
+//! state      [item, item]    ──►    filter + [pending items]    ──►    filter + [ ]
+//! partial    tag, items             saved filter                 saved filter
+//! ```
+//!
+//! The result is the filter in both cases, with the same bytes. A partial result is the tag `WARPFEW\0` and the list,
+//! or the saved filter. An engine that gives up partial aggregation and sends each row as its own group thus sends 16
+//! bytes per row, not a filter.
+//!
+//! Small batches are collected in a list of the same size beside the filter and inserted together when it is full. A
+//! quotient filter takes three times as long per row in the engine's batches of 8192 rows, which are a thousandth of a
+//! large filter. Single rows of many groups are slow in every filter.
 
 use std::fmt::Debug;
 
@@ -18,31 +25,31 @@ use warpset_base::key::Key;
 
 use crate::error::Cause;
 
-/// Starts a partial result that is a list.
+/// Start of a partial result that is a list.
 const TAG: [u8; 8] = *b"WARPFEW\0";
 
-/// A filter that can be filled with items in place of keys.
+/// A filter that takes items in place of keys.
 pub(crate) trait Filter: Debug + Send + Sync + Sized + 'static {
-    /// The name in SQL of the aggregate of keys.
+    /// SQL name of the aggregate of keys.
     const OF_KEYS: &'static str;
-    /// The name in SQL of the aggregate of filters.
+    /// SQL name of the aggregate of filters.
     const OF_FILTERS: &'static str;
     /// Whether `DISTINCT` changes nothing.
     const IGNORES_COPIES: bool;
-    /// Whether many items at once cost less than as many in the engine's batches.
+    /// Whether large batches cost less per item than the engine's.
     const GATHERS: bool;
     /// Names and types of the arguments of the aggregate of keys, after the first.
     const PARAMETERS: &'static [(&'static str, DataType)];
-    /// What is the same for all groups.
+    /// Parameters shared by all groups.
     type Layout: Debug + Copy + Send + Sync + 'static;
 
-    /// The layout that the parameters ask for, those that are there, which have their types.
+    /// Computes the layout from the given parameters, which are cast to their types.
     fn layout(parameters: &[ScalarValue]) -> Result<Self::Layout, Cause>;
-    /// What the filter stores of a key.
+    /// Computes the item of a key.
     fn item<K: Key>(layout: &Self::Layout, key: K) -> u64;
-    /// Bytes of memory of a filter.
+    /// Returns the bytes of memory of a filter.
     fn bytes_of(layout: &Self::Layout) -> usize;
-    /// An empty filter.
+    /// Returns an empty filter.
     fn empty(layout: &Self::Layout) -> Result<Self, Cause>;
     /// Adds items.
     fn insert_items(&mut self, items: &[u64]) -> Result<(), Cause>;
@@ -52,9 +59,9 @@ pub(crate) trait Filter: Debug + Send + Sync + Sized + 'static {
     fn merge_saved(&mut self, saved: &[u8]) -> Result<(), Cause>;
     /// Opens a saved filter.
     fn open(saved: &[u8]) -> Result<Self, Cause>;
-    /// Bytes of memory of this filter.
+    /// Returns the bytes of memory of this filter.
     fn memory_bytes(&self) -> usize;
-    /// The saved form.
+    /// Returns the saved form.
     fn to_bytes(&self) -> Vec<u8>;
 }
 
@@ -62,11 +69,11 @@ pub(crate) trait Filter: Debug + Send + Sync + Sized + 'static {
 #[derive(Debug)]
 pub(crate) enum Growing<F> {
     Few(Vec<u64>),
-    /// The filter, and items that it will get.
+    /// Filter, and pending items.
     Many(F, Vec<u64>),
 }
 
-/// How many items a list can have.
+/// Returns the most items of a list.
 fn most<F: Filter>(layout: &F::Layout) -> usize {
     F::bytes_of(layout) / 4 / size_of::<u64>()
 }
@@ -76,7 +83,7 @@ impl<F: Filter> Growing<F> {
         Growing::Few(Vec::new())
     }
 
-    /// The filter, with all items.
+    /// Inserts all pending items into the filter, and returns it.
     fn become_filter(&mut self, layout: &F::Layout) -> Result<&mut F, Cause> {
         if let Growing::Few(_) = self {
             let filter = F::empty(layout)?;
@@ -95,14 +102,14 @@ impl<F: Filter> Growing<F> {
         }
     }
 
-    /// Adds items to the list; a list that is too long becomes, or goes into, the filter.
+    /// Appends items to the list; a list that is too long goes into the filter.
     fn gather(&mut self, layout: &F::Layout, items: impl Iterator<Item = u64>) -> Result<(), Cause> {
         let (Growing::Few(list) | Growing::Many(_, list)) = self;
         list.extend(items);
         if list.len() > most::<F>(layout) { self.become_filter(layout).map(|_| ()) } else { Ok(()) }
     }
 
-    /// Whether this many more items fit into the list.
+    /// Whether the list takes `more` items.
     fn gathers(&self, layout: &F::Layout, more: usize) -> bool {
         match self {
             Growing::Few(items) => items.len() + more <= most::<F>(layout),
@@ -110,7 +117,7 @@ impl<F: Filter> Growing<F> {
         }
     }
 
-    /// Adds a key to the list, whatever the filter: rows of a batch that are of many groups come one by one.
+    /// Adds a key to the list, whatever the filter prefers: rows of many groups come one by one.
     pub(crate) fn insert<K: Key>(&mut self, layout: &F::Layout, key: K) -> Result<(), Cause> {
         self.gather(layout, [F::item(layout, key)].into_iter())
     }

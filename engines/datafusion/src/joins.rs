@@ -1,4 +1,4 @@
-//! Joins that the engine screens by itself: a filter of the build side's keys, asked on the probe side.
+//! Joins that screen themselves: a filter of the build side's keys, probed on the probe side.
 //!
 //! ```text
 //! HashJoinExec                                      HashJoinExec
@@ -10,16 +10,16 @@
 //!                                                           └── probe side ── the scan prunes by the same filter
 //! ```
 //!
-//! A hash join reads its build side to the end before it asks for the first row of its probe side, and an exchange on
-//! the way ends when all of its inputs have. So a filter that is gathered below the build side's exchange is finished
-//! when the probe side starts, and no operator ever waits for it: a filter that is not there yet lets every row pass.
+//! A hash join reads its build side to the end before it asks for the first row of its probe side, and an exchange ends
+//! only when all of its inputs have ended. So a filter that is gathered below the build side's exchange is finished
+//! when the probe side starts. No operator ever waits for it: until a filter exists, every row passes.
 //!
-//! - `rule` decides which joins get one ([`estimate`]) and where it goes (`place`).
-//! - `build` is the operator that gathers (`gathering`, `bounds`), `probe` the one that drops.
-//! - `expression` is what both exchange: a condition on the keys, with the filter inside (`key_filter`), which stops
-//!   being asked where it drops too little (`usefulness`).
-//! - `subquery` is another way to the same end, for engines whose plans leave the process: the filter is a subquery's
-//!   result, of the table that the keys come from (`lineage`).
+//! - `rule` decides which joins get a filter ([`estimate`]) and where (`place`).
+//! - `build` is the operator that gathers (`gathering`, `bounds`), `probe` the operator that drops rows.
+//! - `expression` connects them: a condition on the keys that contains the filter (`key_filter`). It is suspended while
+//!   it drops too few rows (`usefulness`).
+//! - `subquery` is the variant for engines with distributed plans: the filter is the result of a subquery on the table
+//!   that the keys come from (`lineage`).
 
 mod bounds;
 mod build;
@@ -50,31 +50,30 @@ pub use rule::ScreenJoins;
 pub use settings::JoinSettings;
 pub use subquery::{ScreenBySubquery, screen_by_subquery};
 
-/// The engine's rule that hands filters to the scans. Ours goes before it.
+/// The engine's rule that hands filters to scans. Ours runs before it.
 const PUSHDOWN: &str = "FilterPushdown(Post)";
 
-/// Makes hash joins screen their probe sides by split-block Bloom filters of their build sides' keys: rows without a
-/// partner are dropped below the exchange, and row groups of Parquet files that cannot have one are not read.
+/// Makes hash joins screen their probe sides by split-block Bloom filters of their build sides' keys. Rows without a
+/// partner are dropped below the exchange, and row groups of Parquet files without any partner are not read.
 ///
-/// It covers inner joins, semi joins, left joins, left anti joins (without the `NULL` rules of `NOT IN`) and left mark
-/// joins, as the engine's planner names them: those that give no row for a probe row without a partner. Keys are the
-/// columns that the table in `docs/engines.md` lists; a join on others beside them is screened by those that are.
-/// Answers are the same as without. [`JoinSettings`] has the settings; `SET warpset_joins.enabled = false` turns it
-/// off.
+/// Screened are inner joins, semi joins, left joins, left anti joins (without the `NULL` rules of `NOT IN`) and left
+/// mark joins, in the engine's names: a probe row without a partner adds no row to their output. The table in
+/// `docs/engines.md` lists the types of keys; of several keys, those with such types are used. Answers do not change.
+/// [`JoinSettings`] has the settings; `SET warpset_joins.enabled = false` turns the rule off.
 ///
-/// The context is replaced by one with the same catalogs, functions, settings and runtime, and with the same session;
-/// call it before other contexts are cloned from this one. A second call changes nothing.
+/// The context is replaced by one with the same catalogs, functions, settings, runtime and session; call this before
+/// cloning the context. A second call changes nothing.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
-///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> datafusion::error::Result<()> {
 /// let mut context = SessionContext::new();
 /// warpset_datafusion::register_joins(&mut context);
-/// context.sql("SET warpset_joins.least_probe_rows = 0").await?; // tables as small as these are left alone otherwise
+/// context.sql("SET warpset_joins.least_probe_rows = 0").await?; // small tables are not screened by default
 /// context.sql("CREATE TABLE sales AS SELECT value AS item FROM range(100000)").await?.collect().await?;
-/// context.sql("CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(100000)").await?.collect().await?;
+/// let items = "CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(100000)";
+/// context.sql(items).await?.collect().await?;
 /// let query = "SELECT count(*) FROM items JOIN sales ON id = item WHERE kind = 7";
 /// println!("{}", context.sql(query).await?.to_string().await?);
 /// let plan = context.sql(&format!("EXPLAIN ANALYZE {query}")).await?.to_string().await?;

@@ -25,11 +25,11 @@ use warpset_base::key::Key;
 
 use crate::error::Cause;
 
-/// Takes the keys of an array, one per row; rows that are null have some key.
+/// Function over the keys of an array, one per row; a null row has an arbitrary key.
 pub(crate) trait Visitor {
-    /// What comes of it.
+    /// Result of the visit.
     type Output;
-    /// Called once.
+    /// Visits the keys; called once.
     fn visit<K: Key + Copy>(self, keys: &[K]) -> Self::Output;
 }
 
@@ -68,7 +68,7 @@ impl<V: Visitor> Visitor for OfDictionary<V> {
     type Output = V::Output;
 
     fn visit<K: Key + Copy>(self, keys: &[K]) -> V::Output {
-        // A null row may point anywhere.
+        // The index of a null row is arbitrary.
         let keys: Vec<K> = self.rows.iter().map(|&row| keys[row.min(keys.len() - 1)]).collect();
         self.visitor.visit(&keys)
     }
@@ -78,7 +78,7 @@ fn visit_plain<V: Visitor>(array: &dyn Array, visitor: V) -> Result<V::Output, C
     fn primitive<T: ArrowPrimitiveType<Native: Key + Copy>, V: Visitor>(array: &dyn Array, visitor: V) -> V::Output {
         visitor.visit(array.as_primitive::<T>().values())
     }
-    /// The bytes of rows that are not null; others need not even be valid.
+    /// Visits the bytes of the rows that are not null; the others may be invalid.
     fn bytes<'a, V: Visitor>(array: &'a dyn Array, visitor: V, value: impl Fn(usize) -> &'a [u8]) -> V::Output {
         let value = |row| if array.is_valid(row) { value(row) } else { &[][..] };
         let keys: Vec<&[u8]> = (0..array.len()).map(value).collect();

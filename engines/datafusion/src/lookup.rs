@@ -19,20 +19,20 @@ use crate::{arguments, blobs, fuse, verified};
 
 /// A structure that answers for keys.
 pub(crate) trait Ask: Send + Sync + 'static {
-    /// The function's name in SQL.
+    /// SQL name of the function.
     const NAME: &'static str;
-    /// The type of answers in SQL.
+    /// SQL type of answers.
     const RETURNS: DataType;
     /// An answer.
     type Answer: Copy + Default + Send + Sync;
 
-    /// Asks a saved structure, whose bytes lie at a multiple of 8, for keys.
+    /// Looks keys up in a saved structure; its bytes start at a multiple of 8.
     fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [Self::Answer]) -> Result<(), Cause>;
-    /// Answers as an array.
+    /// Builds an array of answers.
     fn array(answers: Vec<Self::Answer>, nulls: Option<NullBuffer>) -> ArrayRef;
 }
 
-/// `might_contain(filter, x)`: Bloom filters, and binary fuse filters.
+/// `might_contain(filter, x)`: lookup in a Bloom filter or a binary fuse filter.
 pub(crate) struct MightContain;
 
 impl Ask for MightContain {
@@ -56,21 +56,21 @@ impl Ask for MightContain {
     }
 }
 
-/// The function that asks `A`.
+/// Function that looks keys up in `A`.
 pub(crate) struct Lookup<A> {
     signature: Signature,
     asker: A,
 }
 
 impl<A: Ask> Lookup<A> {
-    /// The function as one that can be registered.
+    /// Returns the function in the form that registries take.
     pub(crate) fn function(asker: A) -> Arc<ScalarUDF> {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(ScalarUDF::from(Lookup { signature, asker }))
     }
 }
 
-/// Asks for a batch of keys; says which rows have no structure.
+/// Lookup of a batch of keys; records the rows without a structure.
 struct Batch<'a, A> {
     structures: blobs::Argument<'a>,
     asker: &'a A,
@@ -136,7 +136,7 @@ pub(crate) fn check_types(structure: &DataType, key: &DataType) -> Result<(), Ca
     blobs::check_type(structure).and_then(|()| keys::check_type(key))
 }
 
-/// What a structure, or one per row, answers for the keys of this many rows; `function` is what errors name.
+/// Looks up one key per row, in one structure or one per row; `function` is the name in errors.
 pub(crate) fn answers<A: Ask>(
     asker: &A,
     function: &'static str,
@@ -164,7 +164,7 @@ impl<A: Ask> fmt::Debug for Lookup<A> {
     }
 }
 
-// Functions of one name have the same answers.
+// Functions are equal if their names are.
 impl<A> PartialEq for Lookup<A> {
     fn eq(&self, _: &Lookup<A>) -> bool {
         true

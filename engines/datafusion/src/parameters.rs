@@ -1,13 +1,13 @@
-//! The literal arguments of aggregates: how many keys a filter is for, and how exact it is.
+//! Literal arguments of aggregates: number of keys and precision.
 
 use datafusion::common::ScalarValue;
 
 use crate::error::Cause;
 
-/// Keys that a filter is for, unless the call says how many.
+/// Number of keys if the call gives none.
 pub(crate) const DEFAULT_ITEMS: u64 = 1_000_000;
 
-/// What a filter's size follows from.
+/// Parameter that determines a filter's size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Precision {
     /// The rate of false positives.
@@ -16,7 +16,7 @@ pub(crate) enum Precision {
     BitsPerItem(f64),
 }
 
-/// The number of keys.
+/// Parses the number of keys.
 pub(crate) fn items(parameter: Option<&ScalarValue>) -> Result<u64, Cause> {
     const NAME: &str = "items";
     match parameter {
@@ -29,7 +29,7 @@ pub(crate) fn items(parameter: Option<&ScalarValue>) -> Result<u64, Cause> {
     }
 }
 
-/// A number of bits per key from 1 on, a rate below.
+/// Parses the precision: bits per key from 1 on, a rate below.
 pub(crate) fn precision(parameter: Option<&ScalarValue>) -> Result<Option<Precision>, Cause> {
     const NAME: &str = "bits_per_item or fpr";
     match parameter {
@@ -47,7 +47,7 @@ pub(crate) fn precision(parameter: Option<&ScalarValue>) -> Result<Option<Precis
     }
 }
 
-/// A rate of false positives.
+/// Parses a rate of false positives.
 pub(crate) fn rate(parameter: Option<&ScalarValue>) -> Result<Option<f64>, Cause> {
     match precision(parameter)? {
         None => Ok(None),

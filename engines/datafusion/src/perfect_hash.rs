@@ -1,7 +1,6 @@
-//! `perfect_hash_agg`: a minimal perfect hash function of a column's different values, and the numbers that it gives.
+//! `perfect_hash_agg` and `perfect_hash_index`: minimal perfect hash functions of a column's distinct values.
 //!
-//! It is built from the hashes that a function takes of its keys with seed 0, so it answers for the keys as if it were
-//! built from them.
+//! A function is built from the hashes of its keys with seed 0, so it has the same bytes as one built from the keys.
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::buffer::NullBuffer;

@@ -1,4 +1,5 @@
-//! `quotient_filter_agg`, `quotient_filter_merge` and what asks them: filters that count copies, with rank and select.
+//! `quotient_filter_agg`, `quotient_filter_merge` and their lookups: rank-and-select quotient filters, which count
+//! copies.
 
 use std::sync::Arc;
 
@@ -18,9 +19,9 @@ use crate::growing::Filter;
 use crate::lookup::Ask;
 use crate::{arguments, blobs, parameters, verified};
 
-/// Does `change` to the filter; where it is full, doubles it and tries again. A fingerprint keeps its bits, so the rate
-/// of false positives grows as it does with more keys, and the size follows from what the filter holds, not from the
-/// order.
+/// Applies `change` to the filter; doubles a full filter and retries. A doubled filter keeps the number of bits per
+/// fingerprint, so its rate of false positives rises with the number of keys, and its size depends on its contents
+/// alone, not on their order.
 fn with_room<T>(
     filter: &mut RankSelectQuotientFilter,
     mut change: impl FnMut(&mut RankSelectQuotientFilter) -> Result<T, Error>,
@@ -38,7 +39,7 @@ fn with_room<T>(
     }
 }
 
-/// Adds all that another filter holds. The one whose fingerprints have fewer bits decides how many the result has.
+/// Adds the contents of another filter. The result has the smaller fingerprints of the two.
 fn merge(filter: &mut RankSelectQuotientFilter, other: RankSelectQuotientFilter) -> Result<(), Cause> {
     let mut other = other;
     if other.layout().fingerprint_bits() < filter.layout().fingerprint_bits() {
@@ -65,7 +66,7 @@ impl Filter for RankSelectQuotientFilter {
     }
 
     fn item<K: Key>(layout: &Layout, key: K) -> u64 {
-        // Filters that are not exact have fingerprints of all keys.
+        // Never the default: filters that are not exact have a fingerprint of every key.
         layout.fingerprint(key).unwrap_or_default()
     }
 
@@ -127,13 +128,13 @@ impl Ask for QuotientFilterCount {
     }
 }
 
-/// Numbers below 2^63 as SQL's integers.
+/// Builds SQL integers from numbers below 2^63.
 pub(crate) fn signed(numbers: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {
     let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
     Arc::new(Int64Array::new(numbers.into(), nulls))
 }
 
-/// The name of the function of two filters.
+/// SQL name of the function of two filters.
 const NAME: &str = "approx_intersection_count";
 
 /// `approx_intersection_count(a, b)`.
@@ -142,7 +143,7 @@ struct ApproxIntersectionCount {
     signature: Signature,
 }
 
-/// `approx_intersection_count` as a function that can be registered.
+/// Returns `approx_intersection_count` in the form that registries take.
 pub(crate) fn intersection_count() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(ApproxIntersectionCount { signature: Signature::user_defined(Volatility::Immutable) }))
 }

@@ -1,21 +1,21 @@
-//! Which rows of a batch count, and which group each belongs to.
+//! Rows of a batch that an aggregate takes, with their groups.
 
 use std::borrow::Cow;
 
 use datafusion::arrow::array::{Array, BooleanArray};
 use datafusion::arrow::buffer::BooleanBuffer;
 
-/// The rows of a batch that an aggregate takes.
+/// Rows of a batch that an aggregate takes.
 pub(crate) struct Rows<'a> {
     len: usize,
-    /// One group per row; without, all rows belong to group 0.
+    /// One group per row; `None` if all rows belong to group 0.
     groups: Option<&'a [usize]>,
-    /// Rows that are neither null nor filtered out; without, all.
+    /// Rows that are neither null nor filtered out; `None` for all.
     taken: Option<BooleanBuffer>,
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of `values` that are not null and for which the aggregate's `FILTER`, if it has one, holds.
+    /// Selects the rows of `values` that are not null and pass the aggregate's `FILTER`, if there is one.
     pub(crate) fn of(values: &dyn Array, groups: Option<&'a [usize]>, filter: Option<&BooleanArray>) -> Rows<'a> {
         let valid = values.logical_nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| nulls.into_inner());
         let holds = filter.map(|filter| match filter.nulls() {
@@ -29,7 +29,7 @@ impl<'a> Rows<'a> {
         Rows { len: values.len(), groups, taken }
     }
 
-    /// Whether rows belong to groups.
+    /// Whether rows have groups.
     pub(crate) fn are_grouped(&self) -> bool {
         self.groups.is_some()
     }
@@ -43,7 +43,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The items of the rows; a copy if some rows are left out.
+    /// Returns the items of the rows, as a copy if some rows are left out.
     pub(crate) fn select<'k, K: Copy>(&self, items: &'k [K]) -> Cow<'k, [K]> {
         match &self.taken {
             None => items.into(),

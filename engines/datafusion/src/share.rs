@@ -1,9 +1,9 @@
-//! `shared_filter`: a saved structure that the engine hands on without copying it.
+//! `shared_filter`: a saved structure that the engine passes on without a copy.
 //!
-//! The engine's scalars own their bytes: where the result of a subquery stands in an expression, each batch of rows
-//! gets a copy, and a filter of 100 MB costs more to copy than a batch costs to look up. A scalar struct is one
-//! reference to an array, so a structure in a struct is copied never. Its field is a dictionary, because joins repeat
-//! the fields of a struct row by row.
+//! The engine's scalars own their bytes. Where an expression contains the result of a subquery, each batch of rows gets
+//! a copy, and copying a filter of 100 MB costs more than looking up a batch. A struct scalar is a reference to an
+//! array, so a structure inside a struct is never copied. The field is a dictionary, because joins repeat the fields of
+//! a struct row by row.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ struct SharedFilter {
     signature: Signature,
 }
 
-/// The function as one that can be registered.
+/// Returns the function in the form that registries take.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(SharedFilter { signature: Signature::user_defined(Volatility::Immutable) }))
 }

@@ -1,9 +1,9 @@
-//! `sized_filter_agg`: split-block Bloom filters that take the size of their keys, up to a limit.
+//! `sized_filter_agg`: split-block Bloom filters sized by their distinct keys, up to a limit.
 //!
-//! What a join's filter is made of where plans leave the process: how many keys a build side has is known at its end.
-//! So partial results are lists of hashes without copies, 8 bytes per different key. More keys than a filter of the
-//! largest size is worth building for are not kept, nor sent: the result is then a filter of one block that lets
-//! everything pass, which costs next to nothing to send and to ask.
+//! Join filters of engines with distributed plans are built by this aggregate, since the number of keys is known only
+//! at the end. Partial results are lists of distinct hashes, 8 bytes each. If there are more keys than a filter of the
+//! largest size is useful for, they are dropped, and the result is a filter of one block with all bits set: it passes
+//! every key and costs next to nothing to send and to probe.
 
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
@@ -17,22 +17,22 @@ use crate::joins::layout_for;
 use crate::keys;
 use crate::rows::Rows;
 
-/// Hashes up to this number are kept with their copies.
+/// Up to this number, hashes are kept with duplicates.
 const FEW: usize = 1024;
-/// A partial result of more keys than are kept: no list of hashes has this size.
+/// Partial result with too many keys; no list of hashes has this length.
 const TOO_MANY: [u8; 1] = [0xff];
 /// The name of the parameter.
 const MOST_BYTES: &str = "most_bytes";
-/// Bytes at most, unless the parameter says another number.
+/// Default of the largest size in bytes.
 const DEFAULT_MOST_BYTES: u64 = 32 << 20;
 
-/// What `sized_filter_agg(x [, most_bytes])` gathers.
+/// State of `sized_filter_agg(x [, most_bytes])`.
 #[derive(Debug)]
 pub(crate) struct SizedFilter {
     hashes: Vec<u64>,
-    /// How many of them have no copies among each other: those at the front.
+    /// Length of the prefix without duplicates.
     distinct: usize,
-    /// There were more than are kept.
+    /// Whether there were too many keys.
     too_many: bool,
 }
 
@@ -65,7 +65,7 @@ impl SizedFilter {
     }
 }
 
-/// A filter of one block that has every bit set.
+/// Returns a filter of one block with all bits set.
 fn everything() -> Result<SplitBlockBloom, Cause> {
     let mut filter = Builder::with_layout(SplitBlockLayout::new(1)?).build()?;
     filter.insert_bulk(&Vec::from_iter(0..4096u64))?;

@@ -1,6 +1,6 @@
-//! `spark_might_contain`: Spark's own Bloom filters, asked where they lie.
+//! `spark_might_contain`: lookups in Spark's own Bloom filters, in place.
 //!
-//! Columns of them come from Spark's `bloom_filter_agg`, and from engines that run its plans, such as Comet and Gluten.
+//! Such columns come from Spark's `bloom_filter_agg`, and from engines that run its plans, such as Comet and Gluten.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ struct SparkMightContain {
     signature: Signature,
 }
 
-/// The function as one that can be registered.
+/// Returns the function in the form that registries take.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(SparkMightContain { signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
-/// What a column's values are to Spark: a `long`, or bytes.
+/// Returns Spark's type for a column: `long`, or bytes.
 pub(crate) fn key_type(column: &DataType) -> Result<DataType, Cause> {
     use DataType::*;
     match column {
@@ -82,7 +82,7 @@ impl ScalarUDFImpl for SparkMightContain {
     }
 }
 
-/// One answer per key; none where the filter or the key is null.
+/// Looks up one key per row; null if the filter or the key is.
 fn answers<K: SparkKey>(
     filters: &blobs::Argument<'_>,
     keys: &[K],

@@ -1,7 +1,7 @@
-//! `spark_bloom_filter_agg`: the filter that Spark's `bloom_filter_agg` gives, byte for byte.
+//! `spark_bloom_filter_agg`: the filter of Spark's `bloom_filter_agg`, byte for byte.
 //!
-//! A group is a list of hashes until they take more than a quarter of the filter's memory. A partial result is the list
-//! after a tag, or Spark's bytes.
+//! A group is a list of hashes until they exceed a quarter of the filter's memory. A partial result is a tag and the
+//! list, or Spark's bytes.
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
@@ -15,29 +15,29 @@ use crate::parameters;
 use crate::rows::Rows;
 use crate::spark::key_type;
 
-/// Starts a partial result that is a list; Spark's bytes start with 0.
+/// Start of a partial result that is a list; Spark's bytes start with 0.
 const TAG: [u8; 8] = *b"SPARKFEW";
-/// What Spark allows at most unless it is configured otherwise; it takes these for larger numbers.
+/// Spark's default limits, which replace larger numbers.
 const MOST_ITEMS: u64 = 4_000_000;
 const MOST_BITS: u64 = 67_108_864;
-/// Bits of a filter of which neither items nor bits are given.
+/// Bits of a filter if neither items nor bits are given.
 const DEFAULT_BITS: u64 = 8_388_608;
-/// Bits per item where items alone are given.
+/// Bits per item if only items are given.
 const BITS_PER_ITEM: u64 = 8;
 
-/// What `spark_bloom_filter_agg(x [, items [, bits [, version]]])` gathers.
+/// State of `spark_bloom_filter_agg(x [, items [, bits [, version]]])`.
 #[derive(Debug)]
 pub(crate) enum SparkFilter {
     Few(Vec<u64>),
     Many(SparkBloom),
 }
 
-/// The filters of a call.
+/// Parameters of a call.
 #[derive(Debug)]
 pub(crate) struct Filters {
     builder: SparkBuilder,
     version: SparkVersion,
-    /// How many hashes a list can have.
+    /// Most hashes of a list.
     most: usize,
 }
 
@@ -54,7 +54,7 @@ impl SparkFilter {
         Ok(())
     }
 
-    /// The filter, with all keys.
+    /// Inserts all hashes of the list into the filter, and returns it.
     fn filter(&mut self, filters: &Filters) -> Result<&mut SparkBloom, Cause> {
         if let SparkFilter::Few(hashes) = self {
             let mut filter = filters.builder.build()?;
@@ -104,7 +104,7 @@ impl Gather for SparkFilter {
 
     fn add(filters: &Filters, slots: &mut Slots<Self>, values: &dyn Array, rows: &Rows) -> Result<(), Cause> {
         let keys = cast(values, &key_type(values.data_type())?).map_err(|_| {
-            // Every type that `key_type` accepts can be cast to what it says.
+            // Unreachable: `key_type` returns a type that its argument casts to.
             Cause::KeyType { found: values.data_type().clone() }
         })?;
         let hashes: Vec<SparkHash> = if let Some(keys) = keys.as_primitive_opt::<Int64Type>() {

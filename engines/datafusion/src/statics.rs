@@ -1,8 +1,6 @@
-//! Structures that are built from all of their keys at once: the aggregate gathers what they know of keys, and builds
-//! at the end.
+//! Structures built from all keys at once: the aggregate gathers items and builds at the end.
 //!
-//! One of them cannot be merged with another, so a partial result is what was gathered, without copies: 8 or 16 bytes
-//! per different key.
+//! Two of them cannot be merged, so a partial result is the list of distinct items, 8 or 16 bytes each.
 
 use std::fmt::Debug;
 
@@ -17,36 +15,36 @@ use crate::gather::{Gather, OfKeys, Slots, add_keys};
 use crate::keys;
 use crate::rows::Rows;
 
-/// Items up to this number are kept with their copies.
+/// Up to this number, items are kept with duplicates.
 const FEW: usize = 1024;
 
-/// A structure that is built from all of its keys at once.
+/// A structure built from all keys at once.
 pub(crate) trait Static: Debug + Send + Sync + Sized + 'static {
-    /// The name in SQL of the aggregate.
+    /// SQL name of the aggregate.
     const OF_KEYS: &'static str;
     /// Names and types of the arguments of the aggregate, after the first.
     const PARAMETERS: &'static [(&'static str, DataType)];
-    /// What the parameters say.
+    /// The parsed parameters.
     type Settings: Debug + Send + Sync + 'static;
-    /// What it knows of a key.
+    /// Representation of a key.
     type Item: Item;
 
-    /// Reads the parameters, those that are there, which have their types.
+    /// Parses the given parameters, which are cast to their types.
     fn settings(parameters: &[ScalarValue]) -> Result<Self::Settings, Cause>;
-    /// What it knows of this key.
+    /// Computes the item of a key.
     fn item<K: Key>(key: &K) -> Self::Item;
-    /// The saved structure of different items.
+    /// Builds the saved structure of distinct items.
     fn build(settings: &Self::Settings, items: &[Self::Item]) -> Result<Vec<u8>, Cause>;
 }
 
-/// What a structure knows of a key: a hash.
+/// Representation of a key: a hash.
 pub(crate) trait Item: Copy + Ord + Debug + Send + Sync + 'static {
-    /// Its bytes in a partial result.
+    /// Bytes in a partial result.
     type Bytes: Pod;
 
-    /// The little-endian bytes.
+    /// Returns the little-endian bytes.
     fn to_bytes(self) -> Self::Bytes;
-    /// The item of these bytes.
+    /// Reads little-endian bytes.
     fn from_bytes(bytes: Self::Bytes) -> Self;
 }
 
@@ -75,16 +73,16 @@ impl Item for Hash128 {
     }
 }
 
-/// `…_agg(x [, …])` of a structure that is built at the end.
+/// State of `…_agg(x [, …])` for a structure built at the end.
 #[derive(Debug)]
 pub(crate) struct StaticOfKeys<S: Static> {
     items: Vec<S::Item>,
-    /// How many of them have no copies among each other: those at the front.
+    /// Length of the prefix without duplicates.
     distinct: usize,
 }
 
 impl<S: Static> StaticOfKeys<S> {
-    /// Adds items; drops copies when there are twice as many as different ones at the last time.
+    /// Appends items; removes duplicates when the list is twice as long as after the last time.
     fn extend(&mut self, items: impl Iterator<Item = S::Item>) {
         self.items.extend(items);
         if self.items.len() > FEW.max(2 * self.distinct) {

@@ -1,16 +1,16 @@
-//! Which saved structures have been checked already.
+//! Saved structures that a thread has verified.
 //!
-//! A checksum costs one pass over a filter, the lookups of a batch touch a small part of it. So a thread remembers the
-//! last structures that it checked, by address, length and header, which holds the checksum: a query reads its filter
-//! once per thread, not once per batch. (Memory that is given back and used again for bytes with the same header, but
-//! damaged since, would go unnoticed; what storage or a network damaged does not.)
+//! Verifying a checksum reads a whole filter, while the lookups of a batch touch a small part of it. So each thread
+//! remembers the structures that it verified last by address, length and header (which contains the checksum), and
+//! reads a filter once per query instead of once per batch. Not detected: memory that is freed and reused for damaged
+//! bytes with the same header. Damage by storage or network is.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use warpset_base::file::HEADER_BYTES;
 
-/// Structures that a thread remembers.
+/// Number of structures that a thread remembers.
 const REMEMBERED: usize = 64;
 
 #[derive(PartialEq)]
@@ -24,7 +24,7 @@ thread_local! {
     static CHECKED: RefCell<VecDeque<Checked>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Opens saved bytes: with `check` when this thread sees them for the first time, with `trust` later.
+/// Opens saved bytes: by `check` the first time in this thread, by `trust` later.
 pub(crate) fn open<'a, T, E>(
     bytes: &'a [u8],
     check: impl FnOnce(&'a [u8]) -> Result<T, E>,

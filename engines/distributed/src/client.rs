@@ -1,4 +1,4 @@
-//! Contexts whose queries run on workers.
+//! Contexts that run queries on workers.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
@@ -9,7 +9,7 @@ use warpset_datafusion::{register_all, screen_by_subquery};
 
 use crate::scan;
 
-/// Workers that are known when a context is made.
+/// The workers known when a context is created.
 struct Workers(Vec<Url>);
 
 impl WorkerResolver for Workers {
@@ -18,8 +18,8 @@ impl WorkerResolver for Workers {
     }
 }
 
-/// A context whose queries run on the workers at these addresses, such as `http://localhost:50060`. After `SET
-/// warpset_joins.subqueries = true` its joins are screened ([`screen_by_subquery`]).
+/// Returns a context with queries that run on the workers at these addresses, such as `http://localhost:50060`. After
+/// `SET warpset_joins.subqueries = true` its joins are screened ([`screen_by_subquery`]).
 pub fn session<W: AsRef<str>>(workers: &[W], config: SessionConfig) -> Result<SessionContext> {
     let workers: Result<Vec<Url>, _> = workers.iter().map(|worker| Url::parse(worker.as_ref())).collect();
     let workers = workers.map_err(|error| DataFusionError::External(Box::new(error)))?;

@@ -1,9 +1,9 @@
 //! Warpset's functions on many machines, by `datafusion-distributed`: an example of an engine other than Ballista.
 //!
-//! The program of this crate is a worker (`warpset-distributed worker`), which has the functions of
-//! [`warpset_datafusion`]. There is no scheduler: a client plans its own queries ([`session`]), sends the workers
-//! their parts, and takes part itself; the workers send rows to each other and to the client while the query runs, and
-//! write nothing. Functions travel by name, so the client and all workers have to have them, of the same version.
+//! The program of this crate is a worker (`warpset-distributed worker`) with the functions of [`warpset_datafusion`].
+//! There is no scheduler: a client plans its own queries ([`session`]), sends the workers their parts and executes a
+//! part itself. Workers send rows to each other and to the client while the query runs, and write no files. Functions
+//! travel by name, so the client and all workers need the same version.
 //!
 //! ```no_run
 //! # async fn run() -> datafusion::error::Result<()> {

@@ -9,7 +9,7 @@ use warpset_engines_testing::Processes;
 
 use crate::session;
 
-/// Workers as processes of this machine, on free ports of the loopback device. They end when this is dropped.
+/// Workers as processes of this machine, on free ports of the loopback device. Dropping it ends them.
 #[derive(Debug)]
 pub struct LocalWorkers {
     processes: Processes,
@@ -17,7 +17,7 @@ pub struct LocalWorkers {
 }
 
 impl LocalWorkers {
-    /// Starts `program`, which is the program of this crate, as this many workers.
+    /// Starts `program`, the program of this crate, as `workers` workers.
     pub fn start(program: &Path, workers: usize) -> Result<LocalWorkers> {
         let mut processes = Processes::default();
         let start = |_| {
@@ -28,21 +28,21 @@ impl LocalWorkers {
         Ok(LocalWorkers { processes, urls })
     }
 
-    /// The context of a client.
+    /// Returns the context of a client.
     pub fn client(&self, config: SessionConfig) -> Result<SessionContext> {
         session(&self.urls, config)
     }
 
-    /// The numbers of the processes.
+    /// Returns the process ids.
     pub fn process_ids(&self) -> Vec<u32> {
         self.processes.ids()
     }
 
-    /// Ends a worker without notice.
+    /// Kills a worker.
     ///
     /// # Panics
     ///
-    /// If there is no worker of this number.
+    /// If there is no worker with this number.
     pub fn kill(&mut self, worker: usize) -> io::Result<()> {
         self.processes.kill(worker)
     }

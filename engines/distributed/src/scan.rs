@@ -1,4 +1,4 @@
-//! How a scan of files is divided among tasks.
+//! Division of a scan of files among tasks.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use datafusion::error::Result;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{DistributedLeafExec, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse};
 
-/// Divides a scan of files into one scan per task, all with the same number of partitions, of which some may be empty.
+/// Divides a scan of files into one scan per task, all with the same number of partitions, some of them possibly empty.
 ///
-/// The engine's own way does not fill up: files that come to fewer or other parts than a multiple of the tasks, such as
-/// sorted ones, or small ones among three tasks, are an error of planning.
+/// The engine alone does not add empty partitions. If the number of parts is no multiple of the number of tasks, as
+/// with sorted files, or small files among three tasks, its planning fails.
 pub(crate) fn divide(event: ScaleUpLeafNodeEvent) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
     let scan = event.plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()?;
-    // Partitions that mean something are divided by the engine, which fills up there.
+    // The engine divides partitions with a key, and adds empty ones there.
     if scan.output_partitioning.is_some() || event.task_count == 0 {
         return None;
     }
@@ -31,7 +31,7 @@ pub(crate) fn divide(event: ScaleUpLeafNodeEvent) -> Option<Result<ScaleUpLeafNo
     Some(divided.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
 }
 
-/// The files of a scan in about `number` parts of equal size. Files that are sorted stay whole.
+/// Groups the files of a scan into about `number` parts of equal size. Sorted files stay whole.
 fn parts(scan: &FileScanConfig, number: usize) -> Vec<FileGroup> {
     FileGroupPartitioner::new()
         .with_target_partitions(number)

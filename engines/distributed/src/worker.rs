@@ -8,7 +8,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use warpset_datafusion::register_all;
 
-/// Where a worker listens.
+/// Options of a worker.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WorkerOptions {
     /// The address to listen at; port 0 takes a free one and prints it.
@@ -16,7 +16,7 @@ pub struct WorkerOptions {
     pub address: SocketAddr,
 }
 
-/// Runs a worker until it fails. Prints its address first.
+/// Runs a worker until it fails; prints its address first.
 pub async fn run_worker(options: WorkerOptions) -> Result<()> {
     let external = |error| DataFusionError::External(Box::new(error));
     let incoming = TcpIncoming::bind(options.address)?.with_nodelay(Some(true));

@@ -16,7 +16,7 @@ use warpset_engines_testing::{
     table, tpch, write_tables,
 };
 
-/// What this engine is asked besides.
+/// Queries for this engine alone.
 const OWN: &[&str] = &[
     "SELECT count(*), sum(sale) FROM facts JOIN items ON item = id WHERE kind = 7
      AND might_contain((SELECT shared_filter(bloom_filter_agg(id, 1000, 0.001)) FROM items WHERE kind = 7), item)",
@@ -25,7 +25,7 @@ const OWN: &[&str] = &[
      WHERE quotient_filter_contains((SELECT quotient_filter_agg(item, 20011) FROM facts), id, 20)",
 ];
 
-/// Workers, a client with tables that it takes for large ones, and DataFusion with the same tables.
+/// Starts workers; returns them, a client that takes its tables for large ones, and DataFusion with the same tables.
 async fn start(folder: &TempDir, workers: usize) -> Result<(LocalWorkers, SessionContext, SessionContext)> {
     write_tables(folder.path()).await?;
     let workers = LocalWorkers::start(Path::new(env!("CARGO_BIN_EXE_warpset-distributed")), workers)?;
@@ -40,7 +40,7 @@ async fn two_workers_answer_as_one_process_does() -> Result<()> {
     let folder = TempDir::new()?;
     let (_workers, context, local) = start(&folder, 2).await?;
     for sql in QUERIES.iter().chain(OWN) {
-        // `EXPLAIN` gives the plan before it is distributed.
+        // `EXPLAIN` shows the plan before it is distributed.
         let plan = context.sql(sql).await?.create_physical_plan().await?;
         let plan = displayable(plan.as_ref()).indent(false).to_string();
         assert!(plan.starts_with("DistributedExec"), "{sql} runs in one process:\n{plan}");
@@ -57,7 +57,7 @@ async fn two_workers_answer_as_one_process_does() -> Result<()> {
     Ok(())
 }
 
-/// The physical plan of a query.
+/// Returns the physical plan of a query.
 async fn plan(context: &SessionContext, sql: &str) -> Result<String> {
     let plan = context.sql(sql).await?.create_physical_plan().await?;
     Ok(displayable(plan.as_ref()).indent(false).to_string())
@@ -82,7 +82,7 @@ async fn joins_are_screened_by_a_filter_that_goes_from_worker_to_worker() -> Res
     Ok(())
 }
 
-/// Sorted files, which stay whole, in fewer groups than there are tasks: some tasks have nothing to read.
+/// Reads sorted files, which stay whole, in fewer groups than tasks, so some tasks read nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn three_workers_answer_as_one_process_does() -> Result<()> {
     let folder = TempDir::new()?;
@@ -100,7 +100,7 @@ async fn three_workers_answer_as_one_process_does() -> Result<()> {
     Ok(())
 }
 
-/// Three workers, of which planning needs the number alone.
+/// Three workers; planning uses their number only.
 struct Three;
 
 impl WorkerResolver for Three {
@@ -110,8 +110,8 @@ impl WorkerResolver for Three {
     }
 }
 
-/// What the engine alone makes of the same tables, without this crate's way of dividing scans. When it fills up, this
-/// test fails, and `scan.rs` can go.
+/// Checks that the engine's own division of scans fails on the same tables. Once it adds empty partitions, this test
+/// fails, and `scan.rs` can be removed.
 #[tokio::test]
 async fn the_engine_alone_cannot_divide_sorted_files_among_three() -> Result<()> {
     let folder = TempDir::new()?;
@@ -130,7 +130,7 @@ async fn the_engine_alone_cannot_divide_sorted_files_among_three() -> Result<()>
     Ok(())
 }
 
-/// All queries of TPC-H, with every join screened that may be.
+/// Runs all queries of TPC-H, with every join screened that qualifies.
 #[tokio::test(flavor = "multi_thread")]
 async fn tpch_has_the_same_answers_when_joins_are_screened() -> Result<()> {
     let folder = TempDir::new()?;
@@ -151,8 +151,8 @@ async fn tpch_has_the_same_answers_when_joins_are_screened() -> Result<()> {
     Ok(())
 }
 
-/// What an aggregate of a table of one file becomes beside another table: one result per task, in plain SQL. When
-/// datafusion-distributed aggregates it once, this test fails, and the page on engines has one workaround less.
+/// Checks that an aggregate of a table of one file, beside another table, has one result per task, in plain SQL. Once
+/// datafusion-distributed aggregates it once, this test fails, and the page on engines loses a workaround.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aggregate_of_one_file_beside_a_table_counts_rows_twice() -> Result<()> {
     let folder = TempDir::new()?;
@@ -170,7 +170,7 @@ async fn an_aggregate_of_one_file_beside_a_table_counts_rows_twice() -> Result<(
     let sql = "SELECT count(*) FROM facts, (SELECT count(id % 7) AS n FROM one) WHERE n <= 500";
     let [theirs, right] = [table(&context, sql).await?, table(&local, sql).await?];
     assert!(theirs.contains("800000") && right.contains("400000"), "{theirs}\n{right}");
-    // The rule is none the worse for it: several filters together know all keys.
+    // The rule copes with it: several filters together contain all keys.
     for setting in SCREENED {
         run(&context, setting).await?;
     }
@@ -180,7 +180,7 @@ async fn an_aggregate_of_one_file_beside_a_table_counts_rows_twice() -> Result<(
     Ok(())
 }
 
-/// Kills one of the workers at a share of the query's usual time. An answer has to be right; says what came, and when
+/// Kills a worker at a share of the query's usual time. An answer has to be right; returns the outcome and its time
 /// after the kill.
 async fn killed(sql: &str, share: f64, number: usize, settings: &[&str]) -> Result<String> {
     let folder = TempDir::new()?;
@@ -225,7 +225,7 @@ async fn a_dead_worker_is_an_error_and_no_wrong_answer() -> Result<()> {
     Ok(())
 }
 
-/// While the filter is gathered, and while it is asked.
+/// Kills a worker while the filter is gathered, and while it is probed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_worker_is_no_wrong_answer_of_a_screened_join() -> Result<()> {
     for share in [0.1, 0.5] {

@@ -1,4 +1,4 @@
-//! What queries cost, on one process or several.
+//! Costs of queries, in one process or several.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,32 +9,33 @@ use datafusion::prelude::SessionContext;
 
 use crate::tables::{run, table};
 
-/// Processor seconds that a process, by its number or as `self`, has used, all threads; 0 where Linux does not say.
+/// Returns the processor seconds of all threads of a process, given as a number or as `self`; 0 where Linux does not
+/// say.
 pub fn processor_seconds(process: &str) -> f64 {
-    /// Ticks per second that Linux counts processes' time in.
+    /// Ticks per second in Linux's accounts of processes.
     const TICKS: f64 = 100.0;
     let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name, in parentheses, may hold spaces.
+    // The name, in parentheses, may contain spaces.
     let fields: Vec<&str> = line.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |field: usize| fields.get(field).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(0.0);
     (ticks(11) + ticks(12)) / TICKS
 }
 
-/// The plan of a query that has run, with its counters.
+/// Runs a query and returns its plan with counters.
 pub async fn analyzed(context: &SessionContext, sql: &str) -> Result<String> {
     let batches = context.sql(&format!("EXPLAIN ANALYZE {sql}")).await?.collect().await?;
     let rows = batches.iter().flat_map(|batch| batch.column(1).as_string::<i32>());
     Ok(rows.flatten().collect::<Vec<&str>>().join("\n"))
 }
 
-/// A counter, summed over the lines of a plan that hold `operator`.
+/// Sums a counter over the lines of a plan that contain `operator`.
 pub fn counted(plan: &str, operator: &str, counter: &str) -> u64 {
     let operators = plan.lines().filter(|line| line.contains(operator));
     let counts = operators.filter_map(|line| line.split(counter).nth(1));
     counts.map(|count| number(count.split([',', ']']).next().unwrap_or_default())).sum()
 }
 
-/// A counter as the engine prints it, such as `12`, `1.5 K`, `20.00 M` or `16.9 MB`.
+/// Parses a counter in the engine's format, such as `12`, `1.5 K`, `20.00 M` or `16.9 MB`.
 fn number(printed: &str) -> u64 {
     let (digits, unit) = printed.trim().split_once(' ').unwrap_or((printed.trim(), ""));
     let scale = match unit {
@@ -48,8 +49,8 @@ fn number(printed: &str) -> u64 {
     digits.parse::<f64>().map_or(0, |digits| (digits * scale) as u64)
 }
 
-/// Writes tables of a join that is worth screening: `rows` facts in eight files, a tenth of that number of items, of
-/// which 1% are wanted.
+/// Writes the tables of a join that is worth screening: `rows` facts in eight files, and a tenth as many items, 1% of
+/// them requested.
 pub async fn write_star(folder: &Path, rows: u64) -> Result<()> {
     let context = SessionContext::new();
     let items = rows / 10;
@@ -70,8 +71,8 @@ pub async fn write_star(folder: &Path, rows: u64) -> Result<()> {
 /// The join of the tables that [`write_star`] wrote.
 pub const STAR_JOIN: &str = "SELECT count(*), sum(price) FROM star JOIN kinds ON item = id WHERE kind = 7";
 
-/// Runs [`STAR_JOIN`] in turns without and with screening, `rounds` times, and prints the medians of what it cost:
-/// `processes` are those that take part, `senders` the operators that exchange rows, by a part of their names.
+/// Runs [`STAR_JOIN`] alternately without and with screening, `rounds` times, and prints the median costs. `processes`
+/// take part; `senders` is a part of the names of operators that exchange rows.
 pub async fn print_star_join(
     context: &SessionContext,
     folder: &Path,

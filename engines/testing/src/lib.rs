@@ -1,5 +1,5 @@
-//! What tests and measurements of Warpset's functions in several engines share: clusters of processes on one machine,
-//! tables in Parquet files, queries.
+//! Shared parts of the tests and measurements of engines: clusters of processes on one machine, tables in Parquet
+//! files, queries.
 
 pub mod cost;
 mod processes;

@@ -4,12 +4,12 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Servers that say at which port they listen. They end when this is dropped.
+/// Servers that print their port. Dropping it ends them.
 #[derive(Debug, Default)]
 pub struct Processes(Vec<Child>);
 
 impl Processes {
-    /// Starts `program`, and returns the port that the first line of its output ends in.
+    /// Starts `program`, and returns the port at the end of the first line of its output.
     pub fn spawn(&mut self, program: &Path, arguments: &[&str]) -> io::Result<u16> {
         let mut process = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?;
         let output = process.stdout.take().expect("it is piped");
@@ -23,12 +23,12 @@ impl Processes {
         })
     }
 
-    /// The numbers of the processes, in the order in which they were started.
+    /// Returns the process ids, in the order of their starts.
     pub fn ids(&self) -> Vec<u32> {
         self.0.iter().map(Child::id).collect()
     }
 
-    /// Ends a process without notice.
+    /// Kills a process.
     ///
     /// # Panics
     ///
@@ -43,7 +43,7 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         for process in self.0.iter_mut().rev() {
-            // One that has ended already needs nothing.
+            // An error means that it has ended already.
             _ = process.kill();
             _ = process.wait();
         }

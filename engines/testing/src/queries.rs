@@ -1,4 +1,4 @@
-//! Queries of the tables that every engine has to answer as DataFusion alone does.
+//! Queries with the same answers on every engine as in DataFusion alone.
 
 /// Aggregates, lookups and joins; each returns one row.
 pub const QUERIES: &[&str] = &[
@@ -18,7 +18,7 @@ pub const QUERIES: &[&str] = &[
     "SELECT sized_filter_agg(item), sized_filter_agg(key_hash(item, name), 1000000) FROM facts",
 ];
 
-/// Joins of which one side is screened by a subquery, where settings say so; each returns one row.
+/// Joins that settings can screen on one side by a subquery; each returns one row.
 pub const SCREENED_JOINS: &[&str] = &[
     "SELECT count(*), sum(sale) FROM facts JOIN items ON item = id WHERE kind = 7",
     "SELECT count(*), sum(sale) FROM facts WHERE item IN (SELECT id FROM items WHERE kind < 5)",
@@ -31,7 +31,7 @@ pub const SCREENED_JOINS: &[&str] = &[
      WHERE b.kind = 7 AND c.kind < 50",
 ];
 
-/// Settings under which these joins are partitioned, however small their tables are, and screened.
+/// Settings that partition and screen these joins, however small the tables are.
 pub const SCREENED: &[&str] = &[
     "SET datafusion.optimizer.hash_join_single_partition_threshold = 0",
     "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0",

@@ -39,7 +39,7 @@ pub async fn register_tables(context: &SessionContext, folder: &Path) -> Result<
     Ok(())
 }
 
-/// DataFusion in this process, with the functions and the tables.
+/// Returns a context in this process, with the functions and the tables.
 pub async fn local(folder: &Path) -> Result<SessionContext> {
     let mut context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     warpset_datafusion::register_all(&mut context)?;
@@ -47,41 +47,40 @@ pub async fn local(folder: &Path) -> Result<SessionContext> {
     Ok(context)
 }
 
-/// All rows of a query.
+/// Returns all rows of a query.
 pub async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
 }
 
-/// What a query gives, to compare; queries of several rows have an `ORDER BY`.
+/// Formats the answer of a query; queries of several rows have an `ORDER BY`.
 pub async fn table(context: &SessionContext, sql: &str) -> Result<String> {
     Ok(pretty_format_batches(&run(context, sql).await?)?.to_string())
 }
 
-/// The lines of what a query gives, in an order of their own: rows that an `ORDER BY` takes for equal come in any
-/// order.
+/// Formats the answer of a query with sorted lines, for an `ORDER BY` with ties.
 pub async fn sorted_table(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let mut lines: Vec<String> = table(context, sql).await?.lines().map(str::to_owned).collect();
     lines.sort_unstable();
     Ok(lines)
 }
 
-/// A query that takes long enough to be disturbed.
+/// A query that runs long enough to be disturbed.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// What it is made of.
+    /// Name of the query.
     pub name: &'static str,
     /// The query.
     pub sql: &'static str,
 }
 
-/// A join that is screened by a subquery, where settings say so.
+/// A join that settings can screen by a subquery.
 pub const SCREENED_SHAPE: Shape = Shape {
     name: "screened join",
     sql: "SELECT count(*) AS n, sum(a.sale) AS s FROM facts AS a JOIN facts AS b ON a.item = b.item
           JOIN items ON a.item = id WHERE kind < 90",
 };
 
-/// Queries of different shapes: all but the one with `might_contain` are plain SQL.
+/// Queries of different shapes, in plain SQL except the one with `might_contain`.
 pub const SHAPES: &[Shape] = &[
     Shape {
         name: "aggregate",

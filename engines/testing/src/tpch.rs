@@ -1,8 +1,8 @@
 //! The tables and queries of the decision support benchmark TPC-H.
 //!
-//! Tables come from the crate `tpchgen`, whose rows are those of the benchmark's own program. Queries are those of the
-//! specification with the parameters of its validation runs; as their results are compared with each other and
-//! neither audited nor at a scale of the benchmark's, they are no TPC-H results.
+//! Tables come from the crate `tpchgen`, with the rows of the benchmark's own program. Queries are the specification's,
+//! with the parameters of its validation runs. Results are compared with each other, neither audited nor at a scale of
+//! the benchmark, so they are no TPC-H results.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,17 +18,17 @@ use tpchgen::generators;
 /// The tables' names.
 const TABLES: [&str; 8] = ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
 
-/// The 22 queries, in their order; each starts with a comment that names it.
+/// Returns the 22 queries in order; each starts with a comment with its name.
 pub fn queries() -> Vec<&'static str> {
     let all = include_str!("tpch.sql").split(';').map(str::trim).filter(|query| !query.is_empty());
     all.collect()
 }
 
-/// Writes the tables into a folder each, as Parquet files with row groups of `group_rows` rows: all but the smallest
-/// two in `files` files, as many at a time as there are processors.
+/// Writes each table into a folder, as Parquet files with row groups of `group_rows` rows. All tables but the smallest
+/// two are split into `files` files. As many files are written at once as there are processors.
 pub fn write(folder: &Path, scale: f64, group_rows: usize, files: usize) -> Result<()> {
     let parts = |table: &&str| if ["region", "nation"].contains(table) { 1 } else { files.max(1) };
-    // The largest first.
+    // Largest tables first.
     let all = TABLES.into_iter().rev().flat_map(|table| (0..parts(&table)).map(move |part| (table, part)));
     let all: Vec<(&str, usize)> = all.collect();
     for table in TABLES {
@@ -44,7 +44,7 @@ pub fn write(folder: &Path, scale: f64, group_rows: usize, files: usize) -> Resu
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(all.len());
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        // A worker that panics has said why.
+        // A panicking worker has printed its message.
         workers.into_iter().try_for_each(|worker| worker.join().expect("rows of TPC-H"))
     })
 }
@@ -57,7 +57,7 @@ pub async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes one of the parts of a table: of a scale, number and number of parts.
+/// Writes one part of a table, given scale, number and number of parts.
 fn file(folder: &Path, table: &str, (scale, part, parts): (f64, usize, usize), group_rows: usize) -> Result<()> {
     let number = |part: usize| i32::try_from(part).map_err(|error| DataFusionError::External(Box::new(error)));
     let (nth, parts) = (number(part + 1)?, number(parts)?);

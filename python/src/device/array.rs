@@ -1,4 +1,4 @@
-//! Our arrays on devices, which other libraries take without a copy.
+//! Our own arrays on devices, which other libraries take without a copy.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -14,8 +14,8 @@ use super::{Device, name_of};
 use crate::error::Failure;
 use crate::output::{Flag, Item, Output};
 
-/// An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it
-/// has `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
+/// An array on a device: copied keys, or answers. CuPy, PyTorch, Numba and JAX take it without a copy by
+/// `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
 ///
 /// >>> import warpset
 /// >>> keys = warpset.Device("emulator").array([2, 3, 5, 7])
@@ -52,9 +52,9 @@ macro_rules! with_items {
     };
 }
 
-/// An item that a [`DeviceArray`] can have.
+/// Type of items of a [`DeviceArray`].
 pub trait SharedItem: Item + ArrayItem {
-    /// The array that shares a vector.
+    /// Wraps a vector.
     fn share(vector: DeviceVec<Self>) -> DeviceArray;
 }
 macro_rules! shared_items {
@@ -75,7 +75,7 @@ shared_items! {
 }
 
 impl DeviceArray {
-    /// An array of booleans, bytes 0 and 1.
+    /// Wraps booleans, bytes 0 and 1.
     pub fn flags(vector: DeviceVec<u8>) -> DeviceArray {
         DeviceArray(Shared::Flags(SharedVec::booleans(vector)))
     }
@@ -95,7 +95,7 @@ impl DeviceArray {
         Ok(fields)
     }
 
-    /// A capsule with the items, for another library. They are ready for every stream.
+    /// Returns a capsule with the items for another library; they are ready on every stream.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -109,8 +109,8 @@ impl DeviceArray {
         if dl_device.is_some_and(|asked| asked != self.__dlpack_device__()) || copy == Some(true) {
             return Err(PyBufferError::new_err("the array stays where it is: make the copy after taking it"));
         }
-        // SAFETY: the methods of this module that read or write the items wait for all work on the device before and
-        // after, and have ended.
+        // SAFETY: the methods of this module that read or write the items have returned, and wait for all work on the
+        // device before and after.
         unsafe {
             if max_version.is_some_and(|(major, _)| major >= 1) {
                 capsule::<DLManagedTensorVersioned>(py, with_items!(&self.0, |items| items.to_dlpack()))
@@ -129,13 +129,13 @@ impl DeviceArray {
         with_items!(&self.0, |items| items.as_slice().len())
     }
 
-    /// Where it is.
+    /// Returns the device.
     #[getter]
     fn device(&self) -> Device {
         Device(with_items!(&self.0, |items| items.as_slice().device().clone()))
     }
 
-    /// The type of the items, as NumPy names it.
+    /// Returns NumPy's name of the type of items.
     #[getter]
     fn dtype(&self) -> &'static str {
         match &self.0 {
@@ -148,7 +148,7 @@ impl DeviceArray {
         }
     }
 
-    /// A copy in host memory: an array of NumPy, or a `memoryview` where NumPy is not installed.
+    /// Copies the items to host memory: an array of NumPy, or a `memoryview` without NumPy.
     fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         fn copied<T: Item>(py: Python<'_>, items: DeviceSlice<'_, T>) -> PyResult<Py<PyAny>> {
             let mut output = Output::<T>::new(py, items.len(), None)?;
@@ -166,7 +166,7 @@ impl DeviceArray {
         }
     }
 
-    /// The items as a list.
+    /// Returns the items as a list.
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py)?.call_method0(py, intern!(py, "tolist"))
     }
@@ -176,14 +176,14 @@ impl DeviceArray {
     }
 }
 
-/// A capsule that gives its tensor back unless something has taken it.
+/// Wraps a tensor in a capsule, which frees it unless a consumer takes it.
 ///
 /// # Safety
-/// `tensor` is a sound tensor that nothing else uses.
+/// `tensor` is a valid tensor that nothing else uses.
 unsafe fn capsule<M: ManagedTensor + Named>(py: Python<'_>, tensor: NonNull<M>) -> PyResult<Bound<'_, PyCapsule>> {
     unsafe extern "C" fn give_back<M: ManagedTensor + Named>(capsule: *mut ffi::PyObject) {
-        // SAFETY: called once, for a capsule of ours, with the interpreter attached. One that was taken has another
-        // name.
+        // SAFETY: Python calls this once, for a capsule of ours, with the interpreter attached. A consumer renames the
+        // capsule, so a tensor with this name is still owned by it.
         unsafe {
             if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) == 1 {
                 let tensor = ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast::<M>();
@@ -191,21 +191,21 @@ unsafe fn capsule<M: ManagedTensor + Named>(py: Python<'_>, tensor: NonNull<M>) 
             }
         }
     }
-    // SAFETY: a pointer that is not null, a name that lives for ever, a destructor that fits.
+    // SAFETY: the pointer is not null, the name is static, and the destructor takes such capsules.
     unsafe {
         let capsule = ffi::PyCapsule_New(tensor.as_ptr().cast(), M::NAME.as_ptr(), Some(give_back::<M>));
         Ok(Bound::from_owned_ptr_or_err(py, capsule)?.cast_into_unchecked())
     }
 }
 
-/// What a capsule with such a tensor is called.
+/// Name of a capsule with such a tensor.
 trait Named: Sized {
     const NAME: &'static CStr;
 
     /// Calls the deleter.
     ///
     /// # Safety
-    /// `this` is a sound tensor that is not used afterwards.
+    /// `this` is a valid tensor that is not used afterwards.
     unsafe fn give_back(this: *mut Self);
 }
 macro_rules! named {
@@ -214,7 +214,7 @@ macro_rules! named {
             const NAME: &'static CStr = $name;
 
             unsafe fn give_back(this: *mut Self) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees a valid tensor, whose deleter is called once.
                 unsafe {
                     if let Some(delete) = (*this).deleter {
                         delete(this);

@@ -1,4 +1,4 @@
-//! What the methods of the dictionary do, whatever its types.
+//! Methods of the dictionary, generic over its types.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeBounds, RangeFull};
@@ -20,7 +20,7 @@ use crate::filter::answer_on_device;
 use crate::keys::{AT_ONCE, ArrayKeys, Batch, Piece, each_group, overlap};
 use crate::output::{Flag, Output};
 use crate::structure::{ALL_OF_IT, Object, Where, keys_elsewhere};
-use crate::threads::run;
+use crate::threads::{Threads, run};
 
 pub type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type Ends<T> = (End<<T as Types>::K>, End<<T as Types>::K>);
@@ -30,7 +30,7 @@ pub const ALL: RangeFull = ..;
 /// Three arrays.
 pub type Three = (Py<PyAny>, Py<PyAny>, Py<PyAny>);
 
-/// The operation by which values are combined.
+/// Operation that combines values.
 #[derive(Clone, Copy)]
 pub enum Combined {
     Sum,
@@ -40,7 +40,7 @@ pub enum Combined {
 }
 
 impl Combined {
-    /// The operation of this name.
+    /// Returns the operation with this name.
     pub fn by(name: &str) -> Result<Combined> {
         match name {
             "sum" => Ok(Combined::Sum),
@@ -57,10 +57,10 @@ impl Combined {
 pub struct Call<'a, 'py> {
     pub map: &'a Object<Sorted>,
     pub py: Python<'py>,
-    pub threads: Option<usize>,
+    pub threads: Option<Threads>,
 }
 
-/// Asks the dictionary, under the name `$it`, wherever it is.
+/// Query of the dictionary, under the name `$it`, in any place.
 macro_rules! ask {
     ($call:expr, $types:ident, $keys:expr, |$it:ident| $body:expr) => {
         $call.map.read($call.py, $call.threads, $keys, |value| {
@@ -72,7 +72,7 @@ macro_rules! ask {
     };
 }
 
-/// Changes the dictionary, under the name `$it`, on the host or a device.
+/// Change of the dictionary, under the name `$it`, on the host or a device.
 macro_rules! change {
     ($call:expr, $types:ident, $keys:expr, |$it:ident| $body:expr) => {
         $call.map.write($call.py, $call.threads, $keys, |value| {
@@ -84,7 +84,7 @@ macro_rules! change {
     };
 }
 
-/// Asks or changes the dictionary on its device; one elsewhere takes no device arrays.
+/// Query or change of the dictionary on its device; elsewhere, device arrays are an error.
 macro_rules! on_device {
     ($call:expr, $method:ident, $types:ident, $of:ident, |$it:ident| $body:expr) => {
         $call.map.$method($call.py, $call.threads, ALL_OF_IT, |value| match value {
@@ -99,7 +99,7 @@ macro_rules! on_device {
 
 pub(super) use {ask, change};
 
-/// The parts of an array in host memory.
+/// Returns the parts of an array in host memory.
 pub fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
     match batch {
         Batch::Host(parts) => Ok(parts),
@@ -110,12 +110,12 @@ pub fn host_parts(batch: &Batch) -> Result<&[ArrayKeys]> {
     }
 }
 
-/// All of an array in host memory, in pieces.
+/// Returns an array in host memory as pieces.
 pub fn host_pieces(batch: &Batch) -> Result<Vec<Piece<'_>>> {
     Ok(host_parts(batch)?.iter().map(ArrayKeys::piece).collect())
 }
 
-/// All keys of pieces, without their nulls.
+/// Returns all keys of pieces, without their nulls.
 pub fn column<'a, C: Cell>(pieces: &[Piece<'a>]) -> Result<Cow<'a, [C]>> {
     if let [piece] = *pieces {
         return C::column(piece);
@@ -124,7 +124,7 @@ pub fn column<'a, C: Cell>(pieces: &[Piece<'a>]) -> Result<Cow<'a, [C]>> {
     Ok(columns.concat().into())
 }
 
-/// Keys and their values, without those of nulls; a value that is one is an error.
+/// Returns keys with their values, without null keys; a null value is an error.
 pub fn pairs<'a, K: Cell, V: Cell>(keys: &[Piece<'a>], values: &[Piece<'a>]) -> Result<Pairs<'a, K, V>> {
     if values.iter().any(Piece::has_nulls) {
         return Err(Failure::value("values with nulls: fill them, or drop them with their keys"));
@@ -141,10 +141,10 @@ pub fn pairs<'a, K: Cell, V: Cell>(keys: &[Piece<'a>], values: &[Piece<'a>]) -> 
     Ok((column(keys)?, values))
 }
 
-/// Keys, and a value for each.
+/// Keys, and one value per key.
 pub type Pairs<'a, K, V> = (Cow<'a, [K]>, Cow<'a, [V]>);
 
-/// Writes the answers for keys to the places of the pieces, and `absent` to those of nulls.
+/// Writes the answers of keys to their places in the pieces, and `absent` to the places of nulls.
 fn spread<T: Copy>(pieces: &[Piece<'_>], answers: &[T], mut places: &mut [T], absent: T) {
     let mut begin = 0;
     for piece in pieces {
@@ -154,12 +154,12 @@ fn spread<T: Copy>(pieces: &[Piece<'_>], answers: &[T], mut places: &mut [T], ab
     }
 }
 
-/// Keys that are not overwritten by answers: a copy where a caller gives one array as `keys` and `out`.
+/// Copies keys that share memory with answers: a caller may pass one array as `keys` and `out`.
 fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
     if overlap(&keys, answers) { keys.into_owned().into() } else { keys }
 }
 
-/// Ranges on the host, both ends included; one with a null at an end is empty.
+/// Returns ranges on the host, both ends included; a range with a null end is empty.
 fn ranges<T: Types>(lows: &[Piece<'_>], highs: &[Piece<'_>]) -> Result<Vec<Ends<T>>> {
     let (lows, highs) = (cells::<T::K>(lows)?, cells::<T::K>(highs)?);
     if lows.len() != highs.len() {
@@ -171,20 +171,20 @@ fn ranges<T: Types>(lows: &[Piece<'_>], highs: &[Piece<'_>]) -> Result<Vec<Ends<
     }
     let range = |ends: (Option<T::K>, Option<T::K>)| match ends {
         (Some(low), Some(high)) => (End::Included(low), End::Included(high)),
-        // No key is between an end and a null.
+        // An empty range.
         _ => (End::Included(T::K::default()), End::Excluded(T::K::default())),
     };
     Ok(lows.into_iter().zip(highs).map(range).collect())
 }
 
-/// The keys of pieces, place by place.
+/// Returns the keys of pieces, with their nulls.
 fn cells<C: Cell>(pieces: &[Piece<'_>]) -> Result<Vec<Option<C>>> {
     let keys = column::<C>(pieces)?;
     let mut keys = keys.iter().copied();
     Ok(pieces.iter().flat_map(Piece::places).map(|is_there| if is_there { keys.next() } else { None }).collect())
 }
 
-/// The range of a slice, whose end is not part of it.
+/// Returns the range of a slice, without its stop.
 pub fn ends<T: Types>(slice: &Bound<'_, PySlice>) -> PyResult<Ends<T>> {
     let py = slice.py();
     if !slice.getattr(intern!(py, "step"))?.is_none() {
@@ -198,7 +198,7 @@ pub fn ends<T: Types>(slice: &Bound<'_, PySlice>) -> PyResult<Ends<T>> {
     Ok((low.map_or(End::Unbounded, End::Included), high.map_or(End::Unbounded, End::Excluded)))
 }
 
-/// A device array of answers; none of sets' values.
+/// Wraps answers as a device array, or returns `None` for the values of a set.
 pub fn shared<A: SharedItem>(py: Python<'_>, items: gpu::DeviceVec<A>, is_there: bool) -> PyResult<Py<PyAny>> {
     if is_there { Ok(Py::new(py, A::share(items))?.into_any()) } else { Ok(py.None()) }
 }
@@ -241,7 +241,7 @@ impl Call<'_, '_> {
         Ok(())
     }
 
-    /// Changes a map by part after part of so many keys. In between signals are heard.
+    /// Changes a map in steps of at most `AT_ONCE` keys. Between two steps, signals are handled.
     fn in_parts(self, keys: usize, mut change: impl FnMut(Range<usize>) -> Result<()>) -> PyResult<()> {
         for begin in (0..keys.max(1)).step_by(AT_ONCE) {
             if begin > 0 {
@@ -252,7 +252,7 @@ impl Call<'_, '_> {
         Ok(())
     }
 
-    /// Combines values with those that keys have; without any, one for each key.
+    /// Combines values with those of keys; without `values`, 1 for each key.
     pub fn upsert<T: Types>(self, keys: Any<'_, '_>, values: Option<Any<'_, '_>>, by: Combined) -> PyResult<()> {
         let (keys, values) = (T::K::batch(keys)?, values.map(T::V::batch).transpose()?);
         let (pieces, values) = (host_pieces(&keys)?, values.as_ref().map(host_pieces).transpose()?);
@@ -288,7 +288,7 @@ impl Call<'_, '_> {
         }
     }
 
-    /// Values, and which keys have one.
+    /// Returns the values of keys, and which keys are present.
     pub fn get_many<T: Types>(
         self,
         keys: Any<'_, '_>,
@@ -402,7 +402,7 @@ impl Call<'_, '_> {
         let (lows, highs, n) = (host_pieces(&lows)?, host_pieces(&highs)?, lows.len());
         let mut counts = Output::new(self.py, n, out)?;
         let items = counts.items();
-        // However few the ranges are, they may have all elements.
+        // A few ranges may contain all elements.
         ask!(self, T, ALL_OF_IT, |map| {
             items.copy_from_slice(&map.count_range_bulk(&ranges::<T>(&lows, &highs)?).settled()?);
             Ok(())
@@ -410,7 +410,7 @@ impl Call<'_, '_> {
         Ok(counts.finish())
     }
 
-    /// Offsets, keys and values.
+    /// Returns offsets, keys and values of ranges.
     pub fn range<T: Types>(self, lows: Any<'_, '_>, highs: Any<'_, '_>) -> PyResult<Three> {
         let (py, lows, highs) = (self.py, T::K::batch(lows)?, T::K::batch(highs)?);
         if let (Batch::Device(lows), Batch::Device(highs)) = (&lows, &highs) {
@@ -426,7 +426,7 @@ impl Call<'_, '_> {
         Ok((u64::copied(py, &found.offsets)?, T::K::copied(py, &found.keys)?, T::V::copied(py, &found.values)?))
     }
 
-    /// Keys and values of one range.
+    /// Returns keys and values of one range.
     pub fn list<T: Types>(
         self,
         range: impl RangeBounds<T::K> + Copy + Send + Sync,
@@ -435,7 +435,7 @@ impl Call<'_, '_> {
         Ok((T::K::copied(self.py, &found.keys)?, T::V::copied(self.py, &found.values)?))
     }
 
-    /// Keys and values next to keys, and which keys have such a neighbour.
+    /// Returns the neighbours of keys with their values, and which keys have one.
     pub fn neighbours<T: Types>(self, keys: Any<'_, '_>, is_above: bool) -> PyResult<Three> {
         let batch = T::K::batch(keys)?;
         let pieces = host_pieces(&batch)?;
@@ -465,7 +465,7 @@ impl Call<'_, '_> {
         value.map(|value| value.object(self.py).map(Bound::unbind)).transpose()
     }
 
-    /// The value that a key had; now it has the one that `after` makes of it.
+    /// Replaces the value of a key by `after(old)`, and returns the old one.
     pub fn replace<T: Types>(
         self,
         key: Any<'_, '_>,
@@ -483,7 +483,7 @@ impl Call<'_, '_> {
     }
 }
 
-/// A key and its value, as a tuple.
+/// Returns a key and its value as a tuple.
 pub fn pair<'py, T: Types>(py: Python<'py>, element: Option<Element<T>>) -> PyResult<Bound<'py, PyTuple>> {
     let (key, value) = element.ok_or_else(|| PyKeyError::new_err("the map is empty"))?;
     (key.object(py)?, value.object(py)?).into_pyobject(py)

@@ -1,4 +1,4 @@
-//! Keys and values of dictionaries: what Python gives for them, and what it gets.
+//! Keys and values of dictionaries, converted from and to Python.
 
 use std::borrow::Cow;
 
@@ -19,28 +19,28 @@ use crate::output::{self, Output};
 
 /// A key or a value.
 pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
-    /// The type's name in NumPy; none of `()`, the value of sets, which is Python's `None`.
+    /// Name of the type in NumPy; `None` for `()`, the value of sets.
     const DTYPE: Option<&'static str>;
-    /// Whether it is bytes, and no number.
+    /// Whether the type is bytes, not a number.
     const IS_ROW: bool = false;
 
-    /// What an object holds of these.
+    /// Reads keys or values of this type from an object.
     fn batch(object: &Bound<'_, PyAny>) -> PyResult<Batch> {
         Batch::of(object)
     }
-    /// The number, if the type has it.
+    /// Converts a number; `None` if it is out of range.
     fn of_int(int: i128) -> Option<Self>;
-    /// What two values come to; nothing unless they are numbers.
+    /// Combines two values; `None` unless they are numbers.
     fn combined(self, _: Self, _: Combined) -> Option<Self> {
         None
     }
-    /// From an object of Python.
+    /// Reads a value from a Python object.
     fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self>;
-    /// As an object of Python.
+    /// Converts a value to a Python object.
     fn object<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
-    /// All that a piece of an array holds, without its nulls.
+    /// Reads a piece of an array, without its nulls.
     fn column(piece: Piece<'_>) -> Result<Cow<'_, [Self]>>;
-    /// An array that `fill` fills: `out`, or a new one.
+    /// Runs `fill` on an array: `out`, or a new one.
     fn array(
         py: Python<'_>,
         n: usize,
@@ -48,7 +48,7 @@ pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
         fill: impl FnOnce(&mut [Self]) -> PyResult<()>,
     ) -> PyResult<Py<PyAny>>;
 
-    /// An array of these.
+    /// Creates an array of values.
     fn copied(py: Python<'_>, items: &[Self]) -> PyResult<Py<PyAny>> {
         Self::array(py, items.len(), None, |places| {
             places.copy_from_slice(items);
@@ -61,11 +61,11 @@ pub trait Cell: Copy + Default + PartialEq + Send + Sync + 'static {
 pub trait Key: Cell + DeviceKey<Stored: StoredKey> {}
 impl<T: Cell + DeviceKey<Stored: StoredKey>> Key for T {}
 
-/// What stands for keys on devices, and in device arrays if these have such items.
+/// Representation of keys on devices.
 pub trait StoredKey: Sized {
-    /// The keys in a device array.
+    /// Returns the keys of a device array.
     fn slice_there<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self>>;
-    /// A device array of keys.
+    /// Wraps keys as a device array.
     fn share_there(py: Python<'_>, keys: DeviceVec<Self>) -> PyResult<Py<PyAny>>;
 }
 
@@ -94,18 +94,18 @@ impl StoredKey for u128 {
     }
 }
 
-/// Why keys that are bytes are not in arrays of a device.
+/// Returns the error for keys that are bytes in a device array.
 fn keys_on_host() -> Failure {
     Failure::wrong_type("keys of this map are bytes, and device arrays have numbers: pass arrays of the host")
 }
 
 /// A value.
 pub trait Value: Cell + DeviceValue {
-    /// The values in a device array.
+    /// Returns the values of a device array.
     fn slice_there<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self::Stored>>;
-    /// A device array of values; none of sets.
+    /// Wraps values as a device array; `None` for sets.
     fn share_there(py: Python<'_>, values: DeviceVec<Self::Stored>) -> PyResult<Py<PyAny>>;
-    /// `get_many` for keys on a device.
+    /// Runs `get_many` for keys on a device.
     fn answers_there<T: Types<V = Self>>(
         call: Call<'_, '_>,
         keys: &DeviceKeys,
@@ -136,9 +136,9 @@ macro_rules! values_on_devices {
 }
 values_on_devices!(u32, u64, ());
 
-/// What device arrays of keys and values hold.
+/// Item of device arrays of keys and values.
 pub trait DeviceItem: SharedItem {
-    /// The items of an array.
+    /// Returns the items of an array.
     fn slice<'a>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, Self>>;
 }
 
@@ -149,7 +149,7 @@ fn out_of_range(int: impl std::fmt::Display, dtype: Option<&str>) -> String {
     )
 }
 
-/// Integers as integers of another type: in place, if they have as many bytes.
+/// Converts integers to another type, in place if the sizes are equal.
 fn convert<S, T>(items: &[S]) -> Result<Cow<'_, [T]>>
 where
     S: bytemuck::Pod + Into<i128>,
@@ -166,7 +166,7 @@ where
     })
 }
 
-/// [`Cell::array`] of items that NumPy has.
+/// Implements [`Cell::array`] for items that NumPy has.
 pub fn filled<T: output::Item>(
     py: Python<'_>,
     n: usize,
@@ -293,7 +293,7 @@ on_device! {
     u64: U64;
 }
 
-/// The keys of a device array.
+/// Returns the keys of a device array.
 pub fn keys_on_device<'a, K: Key>(adopted: &'a Adopted<'_>) -> Result<DeviceSlice<'a, K::Stored>> {
     if K::IS_ROW {
         return Err(keys_on_host());

@@ -1,4 +1,4 @@
-//! Keys and values that are so many bytes: byte strings, and items of NumPy's structured and void types.
+//! Keys and values of a fixed number of bytes: byte strings, and items of NumPy's structured and void types.
 
 use std::borrow::Cow;
 
@@ -17,12 +17,12 @@ use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, OneKey, Owner, Piece, is_one_key, one_key, unmasked};
 use crate::output::Item;
 
-/// Whether items of a buffer are bytes and nothing else: of `S`, `V`, structured and complex types, without objects.
+/// Whether the items of a buffer are bytes without objects: of `S`, `V`, structured and complex types.
 fn has_bytes(buffer: &PyUntypedBuffer) -> bool {
     let format = buffer.format().to_bytes();
     match format {
         [b'T', b'{', ..] => {
-            // Names of fields stand between colons.
+            // Names of fields are between colons.
             format.split(|&byte| byte == b':').step_by(2).all(|types| !types.contains(&b'O'))
         }
         [b'Z', _] => true,
@@ -31,19 +31,19 @@ fn has_bytes(buffer: &PyUntypedBuffer) -> bool {
     }
 }
 
-/// Why bytes are too many.
+/// Returns the error for too many bytes.
 fn too_long(what: &str, found: usize, len: usize) -> Failure {
     Failure::value(format!("{what}{found} bytes: this map has {len} bytes for each"))
 }
 
-/// The first bytes of a row, and zeros.
+/// Pads a row with zeros; `None` if it is too long.
 fn padded<const LEN: usize>(bytes: &[u8]) -> Option<[u8; LEN]> {
     let mut row = [0; LEN];
     row.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(row)
 }
 
-/// Arrays with items of at most `len` bytes, or rows of `uint8`; and what holds byte strings.
+/// Reads arrays with items of at most `len` bytes, rows of `uint8`, and containers of byte strings.
 fn batch(object: &Bound<'_, PyAny>, len: usize) -> PyResult<Batch> {
     if let Some(batch) = unmasked(object, |data| batch(data, len))? {
         return Ok(batch);
@@ -65,15 +65,15 @@ fn batch(object: &Bound<'_, PyAny>, len: usize) -> PyResult<Batch> {
     }
     let address = buffer.buf_ptr().cast_const().cast::<u8>();
     let items = (0..rows)
-        // SAFETY: row `place` of the buffer, which the part holds.
+        // SAFETY: row `place` of the buffer, `place < len`, by the range; the result keeps the buffer.
         .map(|place| unsafe { std::slice::from_raw_parts(address.offset(stride * place as isize), size) })
         .collect();
-    // SAFETY: the buffer stays where it is; Python code that writes it meanwhile changes which rows there are, as with
-    // NumPy's own functions.
+    // SAFETY: the buffer stays in place while the result keeps it. Python code that writes it meanwhile changes rows,
+    // as with NumPy's own functions.
     Ok(Batch::Host(vec![unsafe { ArrayKeys::strings(items, Owner::Buffer(buffer), None) }]))
 }
 
-/// One row: `bytes`, a `str`, or an item of an array.
+/// Reads one row: `bytes`, a `str`, or an item of an array.
 fn of_object<const LEN: usize>(object: &Bound<'_, PyAny>) -> PyResult<[u8; LEN]> {
     let row = |bytes: &[u8]| padded(bytes).ok_or_else(|| too_long("", bytes.len(), LEN).into());
     match one_key(object) {
@@ -86,7 +86,7 @@ fn of_object<const LEN: usize>(object: &Bound<'_, PyAny>) -> PyResult<[u8; LEN]>
     }
 }
 
-/// The bytes of one item of an array with items that are bytes, which NumPy gives as a buffer without a shape.
+/// Returns the bytes of an item of an array of bytes, which NumPy exports as a buffer without a shape.
 fn of_scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let py = object.py();
     let (Some(dtype), Some(dimensions)) =
@@ -109,7 +109,7 @@ fn integers() -> Failure {
     )
 }
 
-/// Why rows are not in arrays of a device.
+/// Returns the error for rows in a device array.
 fn on_host() -> Failure {
     Failure::wrong_type("values of this map are bytes, and device arrays have numbers: pass arrays of the host")
 }
@@ -196,7 +196,7 @@ macro_rules! row_values {
 }
 row_values!(16 32);
 
-/// An iterator's source: the items of an array that this module made.
+/// Iterates over the items of an array that this module made.
 pub fn listed<'py, C: Cell>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match C::IS_ROW {
         true => array.call_method0("tolist"),

@@ -1,4 +1,4 @@
-//! The types of keys and values that dictionaries have, chosen by name when one is made.
+//! Types of keys and values of dictionaries, chosen by name at run time.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::anywhere;
 use crate::error::{Failure, Result};
 use crate::structure::{Forms, Structure, Where};
 
-/// One end of a range; `pyo3::Bound` is another thing.
+/// End of a range; `pyo3::Bound` is unrelated.
 pub use std::ops::Bound as End;
 
-/// Gives the macro `$then` its arguments and all pairs of types: each costs a copy of all code for host and device, and
-/// every key of the others has room in one of these.
+/// Call of the macro `$then` with its arguments and all pairs of types. Each pair costs a copy of all code for host and
+/// device, so other types use a pair that has space for them.
 macro_rules! each_pair {
     ($then:ident!($($arguments:tt)*)) => {
         $then! { ($($arguments)*)
@@ -54,36 +54,36 @@ pub trait Types: 'static {
     /// The type of values.
     type V: Value;
 
-    /// The dictionary with these types, if it has them.
+    /// Returns the dictionary with these types, if it has them.
     fn of<F: Family>(typed: &Typed<F>) -> Result<&F::Of<Self::K, Self::V>>;
-    /// `of`, to change it.
+    /// Returns the dictionary with these types for changes, if it has them.
     fn of_mut<F: Family>(typed: &mut Typed<F>) -> Result<&mut F::Of<Self::K, Self::V>>;
-    /// A dictionary with these types.
+    /// Wraps a dictionary with these types.
     fn wrap<F: Family>(map: F::Of<Self::K, Self::V>) -> Typed<F>;
 }
 
-/// Where dictionaries are.
+/// Place of dictionaries.
 pub trait Family: 'static {
-    /// Such a dictionary.
+    /// Dictionary in this place.
     type Of<K: Key, V: Value>: Send + Sync;
 }
 
 macro_rules! typed {
     (() $($name:ident($key:ty, $value:ty))*) => {
-        /// The types of a dictionary.
+        /// Pair of types.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Pair { $($name,)* }
 
         impl Pair {
-            /// All that there are.
+            /// All pairs.
             pub const ALL: &[Pair] = &[$(Pair::$name,)*];
         }
 
-        /// A dictionary of some types.
+        /// A dictionary with some pair of types.
         pub enum Typed<F: Family> { $($name(F::Of<$key, $value>),)* }
 
         impl<F: Family> Typed<F> {
-            /// Its types.
+            /// Returns the pair of types.
             pub fn pair(&self) -> Pair {
                 match self { $(Typed::$name(_) => Pair::$name,)* }
             }
@@ -136,12 +136,12 @@ fn other_types(here: Pair, there: Pair) -> Failure {
 }
 
 impl Pair {
-    /// The names of the types.
+    /// Returns the names of the types.
     pub fn names(self) -> (&'static str, Option<&'static str>) {
         by_pair!(self, |T| (<<T as Types>::K as Cell>::DTYPE.unwrap_or_default(), <<T as Types>::V as Cell>::DTYPE))
     }
 
-    /// The types of these names.
+    /// Returns the pair with these names.
     pub fn named(key: &str, value: Option<&str>) -> Result<Pair> {
         Pair::ALL.iter().copied().find(|pair| pair.names() == (key, value)).ok_or_else(|| {
             let known: Vec<String> = Pair::ALL.iter().map(|pair| pair.describe()).collect();
@@ -150,13 +150,13 @@ impl Pair {
         })
     }
 
-    /// The names for messages.
+    /// Formats the names for messages.
     pub fn describe(self) -> String {
         let (key, value) = self.names();
         format!("{key} to {}", value.unwrap_or("None"))
     }
 
-    /// The types as they stand in headers of files.
+    /// Returns the types as in headers of files.
     fn saved(self) -> [u64; 2] {
         fn of<T: Types>() -> [u64; 2] {
             let kind = match T::K::IS_ROW {
@@ -169,7 +169,7 @@ impl Pair {
         by_pair!(self, |T| of::<T>())
     }
 
-    /// What is saved, by `read` for the types that the header names.
+    /// Reads a saved dictionary by `read`, with the types in its header.
     fn of_saved<R>(mut read: impl FnMut(Pair) -> Result<R, lsm::Error>) -> Result<R> {
         let first = read(Pair::U64ToU64);
         match first.as_ref().err().and_then(Pair::in_header) {
@@ -186,11 +186,11 @@ impl Pair {
     }
 }
 
-/// An answer of the host, or one of a device, which may fail.
+/// Answer of the host, or of a device, which may fail.
 pub trait Settled {
     /// The answer.
     type Answer;
-    /// The answer, if there is one.
+    /// Returns the answer, or its error.
     fn settled(self) -> Result<Self::Answer>;
 }
 
@@ -236,7 +236,7 @@ impl Family for OnDevice {
     type Of<K: Key, V: Value> = gpu::Lsm<K, V>;
 }
 
-/// Two maps are equal if their types, keys and values are.
+/// Compares types, keys and values.
 impl PartialEq for Typed<OnHost> {
     fn eq(&self, other: &Self) -> bool {
         by_pair!(self.pair(), |T| match (T::of(self), T::of(other)) {
@@ -246,7 +246,7 @@ impl PartialEq for Typed<OnHost> {
     }
 }
 
-/// The types of the class.
+/// Types of the class.
 pub struct Sorted;
 
 impl Forms for Sorted {
@@ -279,7 +279,7 @@ impl Forms for Sorted {
         Pair::of_saved(|pair| by_pair!(pair, |T| Lsm::<T>::load(path).map(T::wrap)))
     }
     unsafe fn map(path: &Path) -> Result<Typed<InFile>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the file does not change.
         Pair::of_saved(|pair| by_pair!(pair, |T| unsafe { Lsm::<T>::map(path) }.map(T::wrap)))
     }
 }
@@ -296,5 +296,5 @@ impl Structure for Sorted {
     }
 }
 
-/// The dictionary of these types in host memory.
+/// Dictionary of these types in host memory.
 pub type Lsm<T> = lsm::Lsm<<T as Types>::K, <T as Types>::V>;

@@ -10,10 +10,12 @@ use super::{ConsensusKind, Search};
 use crate::Error;
 use crate::build::Settings;
 use crate::function::Parameters;
-use crate::gpu::{AttemptError, DeviceHashKind, SearchProgress, Sorted, Tables, device_lookups};
+use crate::gpu::{AttemptError, DeviceHashKind, SearchProgress, Sorted, Tables, device_lookups, sealed};
 pub use search::{DeviceSearch, Found};
 
-impl DeviceHashKind for ConsensusKind {
+impl DeviceHashKind for ConsensusKind {}
+
+impl sealed::DeviceHashKind for ConsensusKind {
     type DeviceOptions = ();
     type DeviceSearch = DeviceSearch;
     type Found = Found;

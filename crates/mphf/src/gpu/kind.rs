@@ -16,97 +16,104 @@ use std::fmt::Debug;
 
 /// A [kind](HashKind) that has kernels. Sealed; [`RecSplitKind`](crate::RecSplitKind) and
 /// [`ConsensusKind`](crate::ConsensusKind) implement it.
-pub trait DeviceHashKind: HashKind {
-    /// What can be said about a search on devices only.
-    type DeviceOptions: Copy + Debug + Default + Send + Sync;
-    /// What searches on one device have in common.
-    type DeviceSearch;
-    /// The codes of a range of buckets, still as they were found.
-    type Found: EncodedBuckets + Send;
-    /// What lookups need besides words.
-    type DeviceTables: Send + Sync;
+pub trait DeviceHashKind: HashKind + sealed::DeviceHashKind {}
 
-    /// Prepares searches for codes on the device of `stream`.
-    ///
-    /// # Errors
-    /// Memory of the device.
-    fn device_search(
-        stream: &Stream,
-        settings: &Settings<Self>,
-        search: &Self::Search,
-        options: Self::DeviceOptions,
-    ) -> Result<Self::DeviceSearch, Error>;
+pub(crate) mod sealed {
+    use super::*;
 
-    /// The number of keys of the largest bucket that can be searched.
-    fn largest(search: &Self::DeviceSearch) -> u32;
+    /// Operations of a kind on devices.
+    pub trait DeviceHashKind: crate::kind::sealed::HashKind {
+        /// What can be said about a search on devices only.
+        type DeviceOptions: Copy + Debug + Default + Send + Sync;
+        /// What searches on one device have in common.
+        type DeviceSearch;
+        /// The codes of a range of buckets, still as they were found.
+        type Found: EncodedBuckets + Send;
+        /// What lookups need besides words.
+        type DeviceTables: Send + Sync;
 
-    /// Finds the codes of buckets. Writes to `keys_before`, which has a word per bucket, the keys up to the end of each
-    /// bucket, of which there are `base` before these. Waits.
-    ///
-    /// # Errors
-    /// Memory of the device, failed launches, an interruption; buckets for which there is no code.
-    fn find(
-        search: &Self::DeviceSearch,
-        stream: &Stream,
-        sorted: Sorted,
-        base: u64,
-        keys_before: DeviceSliceMut<'_, u64>,
-        reported: &mut SearchProgress<'_>,
-    ) -> Result<Self::Found, AttemptError>;
+        /// Prepares searches for codes on the device of `stream`.
+        ///
+        /// # Errors
+        /// Memory of the device.
+        fn device_search(
+            stream: &Stream,
+            settings: &Settings<Self>,
+            search: &Self::Search,
+            options: Self::DeviceOptions,
+        ) -> Result<Self::DeviceSearch, Error>;
 
-    /// What lookups in a function of `words` words need; `width` bits of fingerprints follow, or none.
-    ///
-    /// # Errors
-    /// Memory of the device.
-    fn device_tables(
-        device: &Device,
-        parameters: &Parameters<Self>,
-        words: u64,
-        width: u32,
-    ) -> Result<Self::DeviceTables, Error>;
+        /// The number of keys of the largest bucket that can be searched.
+        fn largest(search: &Self::DeviceSearch) -> u32;
 
-    /// Queues the numbers of `n > 0` keys, or the values that a table has at their numbers.
-    ///
-    /// # Safety
-    /// - `words` are those of a function, from which the tables were made.
-    /// - `keys` are valid for `n` keys, and `numbers` has room for as many; its table has a value for every number, and
-    ///   one at least.
-    /// - Until the stream has passed this work, all stay allocated; nothing writes keys and table, and nothing else
-    ///   accesses the numbers.
-    ///
-    /// # Errors
-    /// Memory of the device, and failed launches.
-    unsafe fn queue_numbers(
-        tables: &Self::DeviceTables,
-        stream: &Stream,
-        words: Global<u64>,
-        keys: KeySlice,
-        n: usize,
-        numbers: Numbers,
-    ) -> Result<(), Error>;
+        /// Finds the codes of buckets. Writes to `keys_before`, which has a word per bucket, the keys up to the end of each
+        /// bucket, of which there are `base` before these. Waits.
+        ///
+        /// # Errors
+        /// Memory of the device, failed launches, an interruption; buckets for which there is no code.
+        fn find(
+            search: &Self::DeviceSearch,
+            stream: &Stream,
+            sorted: Sorted,
+            base: u64,
+            keys_before: DeviceSliceMut<'_, u64>,
+            reported: &mut SearchProgress<'_>,
+        ) -> Result<Self::Found, AttemptError>;
 
-    /// Queues whether `n > 0` keys may be members, and their numbers.
-    ///
-    /// # Safety
-    /// - `words` are those of a function, from which the tables were made, and after them as many words of
-    ///   `fingerprints`.
-    /// - `keys` are valid for `n` keys; `answers` and `numbers`, if there are some, have room for as many.
-    /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
-    ///   the answers.
-    ///
-    /// # Errors
-    /// Memory of the device, and failed launches.
-    #[expect(clippy::too_many_arguments, reason = "the arguments of a launch")]
-    unsafe fn queue_answers(
-        tables: &Self::DeviceTables,
-        stream: &Stream,
-        words: Global<u64>,
-        fingerprints: u64,
-        keys: KeySlice,
-        n: usize,
-        answers: Answers,
-        numbers: Numbers,
-    ) -> Result<(), Error>;
+        /// What lookups in a function of `words` words need; `width` bits of fingerprints follow, or none.
+        ///
+        /// # Errors
+        /// Memory of the device.
+        fn device_tables(
+            device: &Device,
+            parameters: &Parameters<Self>,
+            words: u64,
+            width: u32,
+        ) -> Result<Self::DeviceTables, Error>;
+
+        /// Queues the numbers of `n > 0` keys, or the values that a table has at their numbers.
+        ///
+        /// # Safety
+        /// - `words` are those of a function, from which the tables were made.
+        /// - `keys` are valid for `n` keys, and `numbers` has room for as many; its table has a value for every number, and
+        ///   one at least.
+        /// - Until the stream has passed this work, all stay allocated; nothing writes keys and table, and nothing else
+        ///   accesses the numbers.
+        ///
+        /// # Errors
+        /// Memory of the device, and failed launches.
+        unsafe fn queue_numbers(
+            tables: &Self::DeviceTables,
+            stream: &Stream,
+            words: Global<u64>,
+            keys: KeySlice,
+            n: usize,
+            numbers: Numbers,
+        ) -> Result<(), Error>;
+
+        /// Queues whether `n > 0` keys may be members, and their numbers.
+        ///
+        /// # Safety
+        /// - `words` are those of a function, from which the tables were made, and after them as many words of
+        ///   `fingerprints`.
+        /// - `keys` are valid for `n` keys; `answers` and `numbers`, if there are some, have room for as many.
+        /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
+        ///   the answers.
+        ///
+        /// # Errors
+        /// Memory of the device, and failed launches.
+        #[expect(clippy::too_many_arguments, reason = "the arguments of a launch")]
+        unsafe fn queue_answers(
+            tables: &Self::DeviceTables,
+            stream: &Stream,
+            words: Global<u64>,
+            fingerprints: u64,
+            keys: KeySlice,
+            n: usize,
+            answers: Answers,
+            numbers: Numbers,
+        ) -> Result<(), Error>;
+    }
 }
 
 /// The codes of consecutive buckets, found on a device and not yet bits.

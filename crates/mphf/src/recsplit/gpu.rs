@@ -17,7 +17,7 @@ use super::{RecSplitKind, Search};
 use crate::Error;
 use crate::build::Settings;
 use crate::function::Parameters;
-use crate::gpu::{AttemptError, DeviceHashKind, SearchProgress, Sorted, Tables, device_lookups};
+use crate::gpu::{AttemptError, DeviceHashKind, SearchProgress, Sorted, Tables, device_lookups, sealed};
 use encode::{Found, Lanes};
 use rows::Rows;
 pub use search::{BucketPlan, BucketSearch, BucketWork};
@@ -33,7 +33,9 @@ pub struct DeviceSearch {
     strategy: Strategy,
 }
 
-impl DeviceHashKind for RecSplitKind {
+impl DeviceHashKind for RecSplitKind {}
+
+impl sealed::DeviceHashKind for RecSplitKind {
     type DeviceOptions = Strategy;
     type DeviceSearch = DeviceSearch;
     type Found = Found;

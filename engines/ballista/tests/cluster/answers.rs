@@ -1,4 +1,4 @@
-//! The answers of a cluster are those of DataFusion.
+//! Answers of a cluster, against DataFusion's.
 
 use ballista::prelude::SessionConfigExt;
 use datafusion::prelude::SessionConfig;
@@ -7,12 +7,12 @@ use warpset_engines_testing::{QUERIES, SCREENED, SCREENED_JOINS, cost, run, sort
 
 use crate::processes::Cluster;
 
-/// Everything that another executor wrote is fetched through the network, also on one machine.
+/// Returns settings under which all results of other executors are read through the network.
 fn remote_reads() -> SessionConfig {
     LocalCluster::session_config().with_target_partitions(4)
 }
 
-/// Joins that are partitioned however small a side is, planned by the adaptive planner or by the other one.
+/// Returns settings that partition joins however small a side is, for the adaptive planner or the other one.
 fn partitioned_joins(config: SessionConfig, adaptive: bool) -> SessionConfig {
     config
         .with_ballista_adaptive_query_planner(adaptive)
@@ -44,7 +44,7 @@ async fn two_executors_answer_as_one_process_does() {
     }
 }
 
-/// Joins that are partitioned and screened: by the adaptive planner, and by the other one.
+/// Runs partitioned and screened joins with both planners.
 #[tokio::test(flavor = "multi_thread")]
 async fn joins_are_screened_by_a_subquery_that_the_scheduler_writes() {
     let cluster = Cluster::start(2).await;
@@ -64,7 +64,7 @@ async fn joins_are_screened_by_a_subquery_that_the_scheduler_writes() {
     }
 }
 
-/// All queries of TPC-H, with every join screened that may be, and without.
+/// Runs all queries of TPC-H, with every join screened that qualifies, and without.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes; what docs/engines.md reports of TPC-H"]
 async fn tpch_has_the_same_answers_when_joins_are_screened() {
@@ -111,8 +111,8 @@ async fn errors_name_their_cause() {
     }
 }
 
-/// What `ORDER BY` does to a column of filters. When Ballista keeps dictionaries in its sort, this test fails, and the
-/// page on engines has one workaround less.
+/// Sorts a column of filters, which Ballista refuses. Once Ballista keeps dictionaries in its sort, this test fails,
+/// and the page on engines loses a workaround.
 #[tokio::test(flavor = "multi_thread")]
 async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
     let cluster = Cluster::start(2).await;
@@ -122,8 +122,8 @@ async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
     assert!(error.contains("expected Dictionary(Int32, Binary) but found Binary"), "{error}");
 }
 
-/// Filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. Shared ones, because
-/// the others are copied for each batch: at 160 MB that took five and a half minutes on a busy machine.
+/// Filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. They are shared,
+/// because others are copied per batch: at 160 MB that took five and a half minutes on a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes 15 s and 2 GB of memory"]
 async fn filters_of_all_sizes() {

@@ -1,4 +1,4 @@
-//! Executors that die in the middle of a query.
+//! Executors that die during a query.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use warpset_engines_testing::{SCREENED, SCREENED_SHAPE, SHAPES, Shape, run, tabl
 
 use crate::processes::Cluster;
 
-/// How long a disturbed query may take if it takes this long when nothing happens: the executor that is left has all of
-/// the work, and the scheduler takes 10 s to see that the other one is dead.
+/// Returns the time limit of a disturbed query that otherwise takes `whole`: the remaining executor does all of the
+/// work, and the scheduler needs 10 s to notice the death.
 fn patience(whole: Duration) -> Duration {
     Duration::from_secs(30) + 4 * whole
 }
 
-/// What became of a query.
+/// Describes the outcome of a query.
 async fn outcome(context: &SessionContext, sql: &str, expected: &str, patience: Duration) -> String {
     let started = Instant::now();
     let answer = match tokio::time::timeout(patience, run(context, sql)).await {
@@ -33,19 +33,19 @@ fn settings(adaptive: bool) -> SessionConfig {
     warpset_ballista::session_config().with_target_partitions(8).with_ballista_adaptive_query_planner(adaptive)
 }
 
-/// With the settings that the crate recommends a query whose executor dies is answered rightly or not at all.
+/// Checks that, with the recommended settings, a query whose executor dies gives the right answer or none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
     kill_one_of(2, SHAPES[0].sql, &[]).await;
 }
 
-/// With a join that the scheduler screens, and three executors.
+/// Kills one of three executors during a join that the scheduler screens.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_executor_is_no_wrong_answer_of_a_screened_join() {
     kill_one_of(3, SCREENED_SHAPE.sql, SCREENED).await;
 }
 
-/// Kills an executor in the middle of a query, whose answer has to be right, or an error.
+/// Kills an executor during a query; its answer has to be right, or an error.
 async fn kill_one_of(executors: usize, sql: &str, before: &[&str]) {
     let mut cluster = Cluster::start(executors).await;
     let config = warpset_ballista::session_config().with_target_partitions(8);
@@ -69,8 +69,8 @@ async fn kill_one_of(executors: usize, sql: &str, before: &[&str]) {
     }
 }
 
-/// Kills one of two executors in the middle of several queries, with both planners, and prints what came of it. The
-/// reproduction of what `docs/engines.md` reports of Ballista 55.0.
+/// Kills one of two executors during several queries, with both planners, and prints the outcomes: the reproduction of
+/// the report on Ballista 55.0 in `docs/engines.md`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten to fifteen minutes; Ballista 55 hangs or answers wrongly, with plain SQL too"]
 async fn an_executor_dies() {

@@ -1,5 +1,5 @@
-//! Clusters of processes on this machine: a scheduler and two executors, on free ports of the loopback device, against
-//! DataFusion in this process.
+//! Clusters of processes on this machine, against DataFusion in this process: a scheduler and two executors, on free
+//! ports of the loopback device.
 
 mod answers;
 mod kills;

@@ -1,4 +1,4 @@
-//! An executor of Ballista itself, which does not have the functions.
+//! An executor of Ballista itself, without the functions.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ async fn an_executor_without_the_functions_is_an_error_that_names_the_cause() {
     };
     let executor = tokio::spawn(start_executor_process(Arc::new(config)));
     let context = cluster.client(session_config()).await;
-    // It works, once it has registered.
+    // It works once it has registered.
     let started = Instant::now();
     while collect_within(context.sql("SELECT count(*) FROM items").await.unwrap(), Duration::from_secs(5))
         .await

@@ -11,12 +11,12 @@ use warpset_engines_testing::{local, register_tables, write_tables};
 /// A cluster of processes, and the folder of its tables.
 pub struct Cluster {
     processes: LocalCluster,
-    /// Where the tables are, and what executors write.
+    /// Folder of the tables and of the executors' results.
     pub folder: TempDir,
 }
 
 impl Cluster {
-    /// Starts a scheduler and this many executors, and waits until they can work.
+    /// Starts a scheduler and `executors` executors, and waits until they are ready.
     pub async fn start(executors: usize) -> Cluster {
         let folder = TempDir::new().unwrap();
         write_tables(folder.path()).await.unwrap();
@@ -25,14 +25,14 @@ impl Cluster {
         Cluster { processes, folder }
     }
 
-    /// The context of a client, with the tables.
+    /// Returns the context of a client, with the tables.
     pub async fn client(&self, config: SessionConfig) -> SessionContext {
         let context = self.processes.client(config).await.unwrap();
         register_tables(&context, self.folder.path()).await.unwrap();
         context
     }
 
-    /// DataFusion in this process, with the same tables.
+    /// Returns DataFusion in this process, with the same tables.
     pub async fn local(&self) -> SessionContext {
         local(self.folder.path()).await.unwrap()
     }

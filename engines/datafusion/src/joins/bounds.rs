@@ -1,8 +1,7 @@
-//! What a scan can prune by beside the filter: the smallest and the largest key, and the keys themselves while there
-//! are few.
+//! Bounds of the build keys, for pruning: smallest and largest key, and the keys themselves while they are few.
 //!
-//! The engine compares the former with the statistics of files, row groups and pages, and looks the latter up in the
-//! row groups' own Bloom filters.
+//! The engine compares the bounds with the statistics of files, row groups and pages, and looks listed keys up in the
+//! Bloom filters of row groups.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -16,29 +15,29 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, InListExpr, lit};
 use datafusion_functions_aggregate_common::min_max::{max_batch, min_batch};
 
-/// The most different keys that are listed.
+/// Most distinct keys of a list.
 const MOST_LISTED: usize = 128;
-/// The most rows of one partition among which they are looked for.
+/// Most rows of one partition that are considered for the list.
 const MOST_ROWS: usize = 4096;
 
-/// The smallest and the largest value of a column; null before the first one.
+/// Smallest and largest value of a column; null while empty.
 #[derive(Debug, Clone)]
 struct Range {
     least: ScalarValue,
     most: ScalarValue,
 }
 
-/// The bounds of the keys that one partition of the build side has given so far.
+/// Bounds of the build keys of one partition.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// Per key column; none where there are no bounds to prune by.
+    /// Per key column; `None` if the column cannot be pruned by.
     columns: Vec<Option<Range>>,
-    /// The keys of a join on one column, while there are few rows.
+    /// Keys of a join on one column, while there are few rows.
     listed: Option<Vec<ArrayRef>>,
 }
 
 impl Bounds {
-    /// Bounds of no keys, of columns of these types.
+    /// Returns empty bounds for columns of these types.
     pub(crate) fn new(types: &[DataType]) -> Bounds {
         let range = |column: &DataType| {
             let null = ScalarValue::try_from(column).ok()?;
@@ -54,7 +53,7 @@ impl Bounds {
     pub(crate) fn add(&mut self, keys: &[ArrayRef], nulls: NullEquality) {
         for (bounds, keys) in self.columns.iter_mut().zip(keys) {
             let Some(range) = bounds else { continue };
-            // NULL has no place between a smallest and a largest value.
+            // NULL is outside of every range.
             let null_is_a_key = nulls == NullEquality::NullEqualsNull && keys.logical_null_count() > 0;
             let added = min_batch(keys).and_then(|least| Ok(Range { least, most: max_batch(keys)? }));
             if null_is_a_key || !added.is_ok_and(|added| range.widen(added)) {
@@ -86,7 +85,7 @@ impl Bounds {
         });
     }
 
-    /// The conditions that `keys`, columns of `schema`, meet if they are among the keys that were added.
+    /// Returns conditions that hold for every row of `schema` with `keys` among the added keys.
     pub(crate) fn conditions(
         &self,
         keys: &[Arc<dyn PhysicalExpr>],
@@ -107,7 +106,7 @@ impl Bounds {
         Ok(conditions)
     }
 
-    /// The different keys, if they are few.
+    /// Returns the distinct keys if they are few.
     fn list(&self) -> Result<Option<ArrayRef>> {
         let mut different = HashSet::new();
         for keys in self.listed.iter().flatten() {
@@ -123,7 +122,7 @@ impl Bounds {
 }
 
 impl Range {
-    /// Takes in another range; false if they cannot be compared.
+    /// Extends the range by another one; false if they cannot be compared.
     fn widen(&mut self, other: Range) -> bool {
         if other.least.is_null() {
             return true;

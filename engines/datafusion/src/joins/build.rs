@@ -1,4 +1,4 @@
-//! The operator on the build side: hands its rows on, and gathers their keys.
+//! Operator on the build side: passes its rows on and gathers their keys.
 
 use std::fmt;
 use std::pin::Pin;
@@ -28,20 +28,20 @@ use super::gathering::{Gathering, Part, Target};
 use super::place;
 
 /// Gathers the keys of a join's build side into a split-block Bloom filter, and writes it into the dynamic filter that
-/// [`FilterProbeExec`](super::FilterProbeExec) and the scan of the probe side ask. Rows go through as they are.
+/// [`FilterProbeExec`](super::FilterProbeExec) and the scan of the probe side evaluate. Rows pass unchanged.
 ///
-/// It can fail in nothing: where the filter does not come about, for want of memory or because there are too many keys,
-/// or because a partition was not read to its end, the probe side's rows all pass.
+/// It never fails. All rows of the probe side pass if there is no filter: not enough memory, too many keys, or a
+/// partition that was not read to its end.
 ///
-/// `EXPLAIN ANALYZE` shows what the filter has done, wherever it was asked: `keys`, `filter_bytes`, `rows_asked`,
-/// `rows_dropped`, and `rows_unasked`, which passed because the filter was dropping too little.
+/// `EXPLAIN ANALYZE` shows the effect of the filter in all operators and scans: `keys`, `filter_bytes`, `rows_asked`,
+/// `rows_dropped`, and `rows_unasked`, the rows that passed without a lookup because the filter dropped too few.
 #[derive(Debug)]
 pub struct FilterBuildExec {
     input: Arc<dyn ExecutionPlan>,
     keys: Vec<Arc<dyn PhysicalExpr>>,
     types: Vec<DataType>,
     target: Arc<Target>,
-    /// The execution that was started last.
+    /// The latest execution.
     running: Arc<Mutex<Option<Arc<Gathering>>>>,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
@@ -65,7 +65,7 @@ impl FilterBuildExec {
         })
     }
 
-    /// The operator on another input, before any execution.
+    /// Returns the operator on another input, before any execution.
     fn renewed(&self, input: Arc<dyn ExecutionPlan>) -> FilterBuildExec {
         FilterBuildExec {
             properties: input.properties().clone(),
@@ -78,15 +78,15 @@ impl FilterBuildExec {
         }
     }
 
-    /// Begins a partition. A partition of another execution than the last one begins a gathering of its own: partitions
-    /// of two executions must not be taken for all of one.
+    /// Starts a partition. A partition of another execution than the latest starts a new gathering, so that partitions
+    /// of two executions are never combined.
     fn start(&self, partition: usize, context: &Arc<TaskContext>) -> Option<(Arc<Gathering>, Part)> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gathering) = running.as_ref() {
             if let Some(part) = gathering.start(partition, context, &self.types) {
                 return Some((gathering.clone(), part));
             }
-            // What the last execution found may not hold in this one.
+            // The filter of the previous execution may be wrong for this one.
             self.target.condition.update(lit(true)).ok()?;
         }
         let partitions = self.input.output_partitioning().partition_count();
@@ -206,7 +206,7 @@ impl ExecutionPlan for FilterBuildExec {
 struct BuildStream {
     input: SendableRecordBatchStream,
     keys: Vec<Arc<dyn PhysicalExpr>>,
-    /// While there is hope for a filter.
+    /// `None` once there will be no filter.
     gathering: Option<(Arc<Gathering>, Part)>,
     time: Time,
     baseline: BaselineMetrics,
@@ -216,7 +216,7 @@ impl BuildStream {
     fn gather(&mut self, batch: &RecordBatch) {
         if let Some((gathering, part)) = &mut self.gathering {
             let evaluate = |key: &Arc<dyn PhysicalExpr>| key.evaluate(batch)?.into_array(batch.num_rows());
-            // If keys cannot be evaluated, the join says so.
+            // If the keys cannot be evaluated, the join reports it.
             let keys: Result<Vec<ArrayRef>> = self.keys.iter().map(evaluate).collect();
             if !keys.is_ok_and(|keys| part.add(&keys, gathering)) {
                 gathering.give_up();

@@ -1,4 +1,4 @@
-//! Which joins are worth screening, as far as a plan tells.
+//! Estimate from the plan whether a filter pays.
 
 use std::sync::Arc;
 
@@ -14,22 +14,21 @@ use warpset_bloom::rates;
 use super::probe::FilterProbeExec;
 use super::settings::JoinSettings;
 
-/// Build sides up to this many rows are always worth a try: their filter costs less than finding out.
+/// Build sides with at most this many rows always get a filter: it costs less than an estimate.
 const FEW_ROWS: usize = 100_000;
 
 /// Whether a filter of this join's build side may pay.
 ///
-/// It does not if the probe side is small, or the filter would be too large to be worth building. Nor if nothing drops
-/// rows of a large build side: nearly every row of the probe side then has a partner. What is unknown speaks for it,
-/// but for the last: how many rows a filter drops is found out when it is asked.
+/// It does not pay if the probe side is small, or if a useful filter would be too large. It does not pay if nothing
+/// drops rows of a large build side, since nearly every probe row then has a partner. Unknown sizes count in favour:
+/// the lookups themselves find out how many rows a filter drops.
 pub(crate) fn may_pay(join: &HashJoinExec, settings: &JoinSettings) -> bool {
     let few = |rows: Option<usize>, limit: usize| rows.is_some_and(|rows| rows <= limit);
     let (build, probe) = (rows(join.left()), rows(join.right()));
     if few(probe, settings.least_probe_rows.saturating_sub(1)) && settings.least_probe_rows > 0 {
         return false;
     }
-    // Statistics say how many rows there are, not how many keys; one in four is a guess that spares only hopeless
-    // cases.
+    // Statistics count rows, not keys. One key per four rows is a guess that excludes hopeless cases only.
     let most = 4 * rates::worthwhile_keys(settings.most_filter_bytes as u64);
     if build.is_some_and(|rows| rows as u64 > most) {
         return false;
@@ -37,13 +36,13 @@ pub(crate) fn may_pay(join: &HashJoinExec, settings: &JoinSettings) -> bool {
     settings.every_build || few(build, FEW_ROWS) || drops_rows(join.left())
 }
 
-/// The number of rows, if the engine knows or estimates it.
+/// Returns the number of rows, if the engine knows or estimates it.
 fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
     statistics.num_rows.get_value().copied()
 }
 
-/// Whether something in a plan drops rows that its tables have.
+/// Whether a plan drops rows of its tables.
 fn drops_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if plan.fetch().is_some() || plan.is::<FilterExec>() || plan.is::<FilterProbeExec>() {
         return true;

@@ -1,4 +1,4 @@
-//! The condition that a probe side's rows meet if they may have a partner.
+//! Condition of the probe side: the row may have a partner.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use super::key_filter::KeyFilter;
 
-/// The name that plans and errors give it.
+/// Name in plans and errors.
 const NAME: &str = "keys_may_match";
 
-/// Whether a row's keys may be among those of a join's build side: the condition that [`FilterBuildExec`] writes into
-/// the engine's dynamic filter once its filter is finished.
+/// Condition that a row's keys may be among the build keys. [`FilterBuildExec`] writes it into the engine's dynamic
+/// filter once its filter is finished.
 ///
 /// [`FilterBuildExec`]: super::FilterBuildExec
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl KeysMayMatch {
         KeysMayMatch { keys, filter }
     }
 
-    /// The rows of a batch that may match; `None` for all of them.
+    /// Returns the rows of a batch that may match; `None` for all.
     pub(crate) fn ask(&self, batch: &RecordBatch) -> Result<Option<BooleanArray>> {
         let evaluate = |key: &Arc<dyn PhysicalExpr>| key.evaluate(batch)?.into_array(batch.num_rows());
         let keys: Vec<ArrayRef> = self.keys.iter().map(evaluate).collect::<Result<_>>()?;

@@ -1,8 +1,8 @@
-//! The keys of a build side while it runs: hashes per partition, and the filter when all partitions have ended.
+//! Keys of a running build side: hashes per partition, and the filter after the last partition.
 //!
-//! How many keys a build side has is known when it has ended, and a filter of the right size can be made then. So
-//! partitions keep hashes, 8 bytes per row, which is less than the join keeps. Where the engine's memory pool has no
-//! room for them, or there are more than a filter of the largest size is worth building for, there is no filter.
+//! The number of keys, and with it the right size of the filter, is known only at the end. So partitions collect
+//! hashes, 8 bytes per row, which is less than the join itself keeps. There is no filter if the engine's memory pool
+//! has no space for them, or if there are more keys than a filter of the largest size is useful for.
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -26,14 +26,14 @@ use super::settings::JoinSettings;
 use super::usefulness::Usefulness;
 use crate::error::Cause;
 
-/// Bits per key, where there is room: 0.6% of the keys that are not there pass.
+/// Bits per key where memory allows: 0.6% of the absent keys pass.
 const BITS_PER_KEY: f64 = 11.5;
-/// The part of a limited memory pool that a gathering takes at most is one in this many.
+/// A gathering takes at most one part in this many of a limited memory pool.
 const ONE_IN: usize = 16;
-/// Up to this many hashes, the different ones are counted; of more, a sample.
+/// Up to this many hashes, distinct ones are counted; above, they are estimated from a sample.
 const COUNTED: usize = 1 << 16;
 
-/// The layout of a filter of this many keys: [`BITS_PER_KEY`], if that is not more than `most` bytes.
+/// Computes the layout of a filter for `keys` keys: [`BITS_PER_KEY`], but at most `most` bytes.
 pub(crate) fn layout_for(keys: u64, most: u64) -> Result<SplitBlockLayout, Cause> {
     let layout = SplitBlockBloom::builder(keys.max(1)).bits_per_key(BITS_PER_KEY).layout()?;
     Ok(if bytes_of(&layout) <= most { layout } else { SplitBlockLayout::new((most / 32).max(1))? })
@@ -43,16 +43,16 @@ fn bytes_of(layout: &SplitBlockLayout) -> u64 {
     32 * warpset_bloom::Layout::blocks(layout)
 }
 
-/// What a gathering is for.
+/// Destination of a gathering.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// The condition that scans and probe operators ask.
+    /// Condition that scans and probe operators evaluate.
     pub(crate) condition: Arc<DynamicFilterPhysicalExpr>,
-    /// The keys of the probe side, as the join names them.
+    /// Keys of the probe side, in the join's names.
     pub(crate) keys: Vec<Arc<dyn PhysicalExpr>>,
-    /// The join's probe side.
+    /// Schema of the join's probe side.
     pub(crate) schema: SchemaRef,
-    /// Whether NULL finds NULL.
+    /// Whether NULL equals NULL.
     pub(crate) nulls: NullEquality,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Gathering {
     target: Arc<Target>,
-    /// The execution, which all partitions have in common.
+    /// Identifies the execution: all of its partitions share it.
     context: Weak<TaskContext>,
     most_filter_bytes: usize,
     most_keys: u64,
@@ -73,14 +73,14 @@ pub(crate) struct Gathering {
 
 #[derive(Debug)]
 struct Progress {
-    /// Whether each partition has been started.
+    /// Whether each partition has started.
     started: Vec<bool>,
-    /// Partitions that have not ended.
+    /// Number of partitions that have not ended.
     running: usize,
     ended: Vec<Part>,
 }
 
-/// Counters that `EXPLAIN ANALYZE` shows.
+/// Counters for `EXPLAIN ANALYZE`.
 #[derive(Debug)]
 struct Metrics {
     keys: Count,
@@ -91,7 +91,7 @@ struct Metrics {
 }
 
 impl Gathering {
-    /// A gathering of `partitions` partitions.
+    /// Returns a gathering of `partitions` partitions.
     pub(crate) fn new(
         target: &Arc<Target>,
         context: &Arc<TaskContext>,
@@ -122,7 +122,7 @@ impl Gathering {
         }
     }
 
-    /// Begins a partition of an execution; none if this is the gathering of another one.
+    /// Starts a partition; `None` if it belongs to another execution.
     pub(crate) fn start(&self, partition: usize, context: &Arc<TaskContext>, types: &[DataType]) -> Option<Part> {
         if !std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context)) {
             return None;
@@ -135,13 +135,13 @@ impl Gathering {
         Some(Part { hashes: Vec::new(), bounds: Bounds::new(types), reservation })
     }
 
-    /// There will be no filter.
+    /// Declares that there will be no filter.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Relaxed);
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).ended.clear();
     }
 
-    /// Takes a partition that has been read to its end. After the last one, the filter is made, and asked from now on.
+    /// Adds a partition that was read to its end. After the last one, builds the filter and activates it.
     pub(crate) fn end(&self, part: Part) {
         let ended = {
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ impl Gathering {
         if self.given_up.load(Relaxed) {
             return;
         }
-        // A condition that cannot be made is one that nobody needs: the join decides by itself.
+        // Without a condition all rows pass, and the join decides by itself.
         if let Ok(condition) = self.condition(ended)
             && self.target.condition.update(condition).is_ok()
         {
@@ -163,7 +163,7 @@ impl Gathering {
         }
     }
 
-    /// What the probe side's rows have to meet.
+    /// Builds the condition for rows of the probe side.
     fn condition(&self, parts: Vec<Part>) -> Result<Arc<dyn PhysicalExpr>> {
         let target = &self.target;
         let different = count_different(&parts);
@@ -189,7 +189,7 @@ impl Gathering {
         Ok(conjunction(conditions))
     }
 
-    /// The filter; none where it does not pay, or where there is no memory.
+    /// Builds the filter; `None` if it does not pay or does not fit in memory.
     fn filter(&self, parts: &[Part], different: u64) -> Result<Option<KeyFilter>, Cause> {
         let layout = layout_for(different, self.most_filter_bytes as u64)?;
         let bytes = bytes_of(&layout);
@@ -208,7 +208,7 @@ impl Gathering {
     }
 }
 
-/// What one partition has gathered.
+/// Hashes of one partition.
 #[derive(Debug)]
 pub(crate) struct Part {
     hashes: Vec<u64>,
@@ -217,7 +217,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Takes the keys of a batch. False if there will be no filter: nothing more need be added.
+    /// Adds the keys of a batch; false if there will be no filter, after which the caller stops adding.
     pub(crate) fn add(&mut self, keys: &[ArrayRef], gathering: &Gathering) -> bool {
         let nulls = gathering.target.nulls;
         let Ok(rows) = hash_rows(keys, nulls) else { return false };
@@ -242,7 +242,7 @@ impl Part {
         gathering.keys.fetch_add(added, Relaxed) + added <= gathering.most_keys
     }
 
-    /// Whether there is memory for this many more hashes.
+    /// Reserves memory for `more` hashes; false if the pool refuses.
     fn make_room(&mut self, more: usize) -> bool {
         let needed = self.hashes.len() + more;
         if needed > self.hashes.capacity() {
@@ -256,7 +256,7 @@ impl Part {
     }
 }
 
-/// How many different hashes there are: by counting, or by counting those in one of 64 parts of all hashes.
+/// Counts distinct hashes, exactly or in one of 64 classes of hashes.
 fn count_different(parts: &[Part]) -> u64 {
     let all = || parts.iter().flat_map(|part| part.hashes.iter().copied());
     let total: usize = parts.iter().map(|part| part.hashes.len()).sum();
@@ -264,7 +264,7 @@ fn count_different(parts: &[Part]) -> u64 {
         if total <= COUNTED { (all().collect(), 1) } else { (all().filter(|hash| hash % 64 == 0).collect(), 64) };
     sample.sort_unstable();
     sample.dedup();
-    // A sample of a few keys with many copies may be empty, or miss some.
+    // A sample of few keys with many copies may miss some, or all.
     (scale * sample.len() as u64 + if scale > 1 { COUNTED as u64 / 64 } else { 0 }).min(total as u64)
 }
 
@@ -290,7 +290,7 @@ mod tests {
             let found = count_different(&[part((0..copies * 500_000).map(|key| hash(key % 500_000)))]);
             assert!((470_000..530_000).contains(&found), "{copies}: {found}");
         }
-        // Two keys with a million copies.
+        // Two keys with half a million copies each.
         assert!((2..2000).contains(&count_different(&[part((0..1_000_000).map(|i| hash(i % 2)))])));
     }
 }

@@ -1,8 +1,8 @@
 //! One hash per row of a join's key columns.
 //!
-//! The hash of one column is the one that its split-block filter takes of the value, so that `might_contain` and a
-//! Parquet file's own filters agree with it. Further columns are folded in by the hash of a pair. NULL, where it equals
-//! NULL, is a value of its own.
+//! The hash of one column is the hash of its split-block filter, so `might_contain` and the filters inside Parquet
+//! files agree with it. Each further column is combined by the hash of a pair. If NULL equals NULL, it has a hash of
+//! its own.
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::buffer::NullBuffer;
@@ -13,14 +13,14 @@ use warpset_bloom::SplitBlockLayout;
 use crate::error::Cause;
 use crate::keys::{self, Visitor};
 
-/// Stands for NULL where NULL equals NULL. Any number will do: a key of this hash is a false positive.
+/// Hash of NULL where NULL equals NULL. The value is arbitrary: another key with it is a false positive.
 const NULL: Hashed = Hashed(0x6e75_6c6c_2069_7320);
 
 /// The hashes of rows.
 pub(crate) struct RowHashes {
-    /// One per row; any number for rows that have none.
+    /// One per row; arbitrary for invalid rows.
     pub(crate) hashes: Vec<u64>,
-    /// Rows that have one. Without: all.
+    /// Rows with a hash; `None` for all.
     pub(crate) valid: Option<NullBuffer>,
 }
 

@@ -1,4 +1,4 @@
-//! The filter of a build side's keys, as its probe side asks it.
+//! Finished filter of a build side's keys.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,18 +14,18 @@ use super::usefulness::Usefulness;
 use crate::error::Cause;
 use crate::keys::{Visitor, visit};
 
-/// A finished filter. One is equal to itself alone.
+/// Finished filter; equal to itself alone.
 #[derive(Debug)]
 pub(crate) struct KeyFilter {
     pub(crate) filter: SplitBlockBloom,
     pub(crate) nulls: NullEquality,
     pub(crate) usefulness: Usefulness,
-    /// Accounts for the filter's memory as long as there is somebody who asks it.
+    /// Accounts for the filter's memory until the last reference is dropped.
     pub(crate) _reservation: MemoryReservation,
 }
 
 impl KeyFilter {
-    /// Which rows may have a partner. `None`: the filter was not asked, or all of them.
+    /// Returns the rows that may have a partner; `None` if all may, or if the filter was skipped.
     pub(crate) fn ask(&self, keys: &[ArrayRef]) -> Result<Option<BooleanArray>, Cause> {
         let rows = keys.first().map_or(0, |keys| keys.len());
         if rows == 0 || !self.usefulness.asks(rows) {
@@ -41,12 +41,12 @@ impl KeyFilter {
         Ok((dropped > 0).then(|| BooleanArray::new(kept, None)))
     }
 
-    /// What the filter says of each row, and which rows can have a partner at all.
+    /// Returns the filter's answer for each row, and the rows that can have a partner at all.
     fn answers(&self, keys: &[ArrayRef]) -> Result<(Bitmap, Option<NullBuffer>), Cause> {
         if let [keys] = keys {
             let nulls = keys.logical_nulls().filter(|nulls| nulls.null_count() > 0);
             if nulls.is_none() || self.nulls == NullEquality::NullEqualsNothing {
-                // One column needs no hashes kept in between.
+                // With one column, no hashes are stored.
                 return Ok((visit(keys, Lookup(&self.filter))??, nulls));
             }
         }

@@ -21,7 +21,7 @@ struct KeyHash {
     signature: Signature,
 }
 
-/// The function as one that can be registered.
+/// Returns the function in the form that registries take.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(KeyHash { signature: Signature::user_defined(Volatility::Immutable) }))
 }

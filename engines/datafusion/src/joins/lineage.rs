@@ -1,11 +1,11 @@
-//! Where the values of columns come from in a logical plan.
+//! Origin of columns in a logical plan.
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::logical_expr::logical_plan::{Distinct, TableScan};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Operator};
 
-/// The scan of a part of a plan that reads one table, and only leaves out rows and columns or computes some.
+/// Returns the scan of a plan that reads one table and only filters rows, drops columns or computes columns.
 pub(super) fn chain(plan: &LogicalPlan) -> Option<&TableScan> {
     let same_again = |expressions: &[Expr]| !expressions.iter().any(differs_or_asks);
     match plan {
@@ -17,7 +17,7 @@ pub(super) fn chain(plan: &LogicalPlan) -> Option<&TableScan> {
     }
 }
 
-/// Whether an expression may give other values the next time, or has a subquery.
+/// Whether an expression is volatile or contains a subquery.
 fn differs_or_asks(expression: &Expr) -> bool {
     let asks = |part: &Expr| {
         use Expr::*;
@@ -26,7 +26,7 @@ fn differs_or_asks(expression: &Expr) -> bool {
     expression.is_volatile() || expression.exists(asks).unwrap_or(true)
 }
 
-/// Whether a chain leaves out rows of its table.
+/// Whether a chain filters rows of its table.
 pub(super) fn drops_rows(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => scan.filters.iter().any(tests_values),
@@ -35,7 +35,7 @@ pub(super) fn drops_rows(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a condition asks for more than that something is not NULL, which planners add to joins, and is no constant.
+/// Whether a condition tests values: it is no constant, and more than the NOT NULL tests that planners add to joins.
 fn tests_values(predicate: &Expr) -> bool {
     match predicate {
         Expr::IsNotNull(_) | Expr::Literal(..) => false,
@@ -44,8 +44,8 @@ fn tests_values(predicate: &Expr) -> bool {
     }
 }
 
-/// The input that columns of a node come from, by its number, and their names there. Rows with other values in these
-/// columns can be left out of that input: the node then gives the same rows, but for those with other values.
+/// Returns the input that columns of a node come from, by its number, and their names there. Removing rows with other
+/// values in these columns from that input removes exactly those rows from the node's output.
 pub(super) fn source(node: &LogicalPlan, columns: &[Column]) -> Option<(usize, Vec<Column>)> {
     let position = |column: &Column| node.schema().maybe_index_of_column(column);
     let by_position = |input: &LogicalPlan| {
@@ -85,7 +85,7 @@ pub(super) fn source(node: &LogicalPlan, columns: &[Column]) -> Option<(usize, V
     }
 }
 
-/// The chain that columns come from, and their names there.
+/// Returns the chain that columns come from, and their names there.
 pub(super) fn origin<'a>(plan: &'a LogicalPlan, columns: &[Column]) -> Option<(&'a LogicalPlan, Vec<Column>)> {
     if chain(plan).is_some() {
         return Some((plan, columns.to_vec()));
@@ -94,7 +94,7 @@ pub(super) fn origin<'a>(plan: &'a LogicalPlan, columns: &[Column]) -> Option<(&
     origin(plan.inputs().get(input)?, &columns)
 }
 
-/// The plan with another chain where columns come from.
+/// Replaces the chain that columns come from.
 pub(super) fn replace_origin(
     plan: &LogicalPlan,
     columns: &[Column],
@@ -111,7 +111,7 @@ pub(super) fn replace_origin(
     plan.with_new_exprs(plan.expressions(), inputs).map(Some)
 }
 
-/// Which sides of a join may lose rows that have no partner on the other side: the left one, the right one.
+/// Returns which sides of a join, left and right, may lose rows without a partner.
 pub(super) fn partners_only(join: &Join) -> (bool, bool) {
     use JoinType::*;
     if join.null_aware {

@@ -1,7 +1,7 @@
-//! Where in a plan the operators go.
+//! Positions of the operators in a plan.
 //!
-//! The filter is gathered below the build side's exchange. It is asked as far down the probe side as it spares work:
-//! below exchanges, joins, sorts and aggregates, and above the conditions of the query itself, which are cheaper.
+//! The filter is gathered below the build side's exchange. It is probed as far down the probe side as that saves work:
+//! below exchanges, joins, sorts and aggregates, but above the query's own conditions, which are cheaper.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use super::probe::FilterProbeExec;
 
 type Keys = Vec<Arc<dyn PhysicalExpr>>;
 
-/// Puts the operator that gathers into a build side: below its exchange, if it has one.
+/// Inserts the gathering operator into a build side, below its exchange if there is one.
 pub(crate) fn place_build(
     side: &Arc<dyn ExecutionPlan>,
     operator: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<FilterBuildExec>,
@@ -43,12 +43,12 @@ pub(crate) fn place_build(
     Ok(Arc::new(operator(side.clone())?))
 }
 
-/// Whether a build side is gathered already.
+/// Whether a build side has a gathering operator already.
 pub(crate) fn has_build(side: &Arc<dyn ExecutionPlan>) -> bool {
     side.is::<FilterBuildExec>() || passes_columns(side) && has_build(side.children()[0])
 }
 
-/// Puts the operator that asks `condition` for `keys` into a probe side.
+/// Inserts the operator that evaluates `condition` on `keys` into a probe side.
 pub(crate) fn place_probe(
     side: &Arc<dyn ExecutionPlan>,
     condition: &Arc<DynamicFilterPhysicalExpr>,
@@ -60,7 +60,7 @@ pub(crate) fn place_probe(
     }
 }
 
-/// Puts the operator below a node that costs more per row than a lookup; none if there is no such node.
+/// Inserts the operator below a node that costs more per row than a lookup; `None` if there is no such node.
 fn place_deeper(
     node: &Arc<dyn ExecutionPlan>,
     condition: &Arc<DynamicFilterPhysicalExpr>,
@@ -90,16 +90,16 @@ fn ask(
     Ok(Arc::new(FilterProbeExec::new(input.clone(), condition)))
 }
 
-/// The ways on from a node.
+/// Children that a filter can be pushed to.
 struct Routes {
-    /// The keys as each child names them; none for children in which the rows do not come from.
+    /// The keys in the names of each child; `None` for a child without them.
     children: Vec<Option<Keys>>,
     /// Whether the node costs more per row than a lookup.
     costly: bool,
 }
 
-/// Where the rows come from that a node gives, if those with other keys can be left out of them there: if the node then
-/// gives the same rows, but for those with other keys.
+/// Returns the children that the filter can be pushed to: removing rows with other keys there removes exactly the rows
+/// with other keys from the node's output.
 fn routes(node: &Arc<dyn ExecutionPlan>, keys: &Keys) -> Option<Routes> {
     if node.fetch().is_some() {
         return None; // fewer rows in, others out
@@ -134,19 +134,19 @@ fn routes(node: &Arc<dyn ExecutionPlan>, keys: &Keys) -> Option<Routes> {
             rename(keys, |column| column_of(&schema, column))
         };
         let children: Option<Vec<Keys>> = node.children().into_iter().map(of_child).collect();
-        // Each child on its own would be no worse than all of them together.
+        // Even if only one child gains, the others lose nothing against a filter above the union.
         return Some(Routes { children: children?.into_iter().map(Some).collect(), costly: true });
     }
     join_route(node.downcast_ref::<HashJoinExec>()?, keys)
 }
 
-/// Whether a node gives the rows of its only child, with the same columns, from all partitions to all partitions.
+/// Whether a node passes on the rows of its only child, with the same columns, from all partitions to all partitions.
 fn passes_columns(node: &Arc<dyn ExecutionPlan>) -> bool {
     if node.fetch().is_some() {
         return false;
     }
     if let Some(exchange) = node.downcast_ref::<RepartitionExec>() {
-        // A round robin copies nothing, and gives the lookups above it more threads than there are below.
+        // A round robin copies no rows, and lookups above it run on more threads than below.
         return !matches!(exchange.partitioning(), Partitioning::RoundRobinBatch(_));
     }
     node.is::<CoalescePartitionsExec>()
@@ -155,7 +155,7 @@ fn passes_columns(node: &Arc<dyn ExecutionPlan>) -> bool {
         || node.is::<BufferExec>()
 }
 
-/// The side of a join that all keys come from, if the join gives no row for the absence of a row there.
+/// Returns the side of a join that all keys come from, unless a missing row there adds a row to the output.
 fn join_route(join: &HashJoinExec, keys: &Keys) -> Option<Routes> {
     if join.null_aware {
         return None;
@@ -185,7 +185,7 @@ fn join_route(join: &HashJoinExec, keys: &Keys) -> Option<Routes> {
     Some(Routes { children: vec![left_keys, right_keys], costly: true })
 }
 
-/// The column of this number.
+/// Returns the column with this number.
 fn column_of(schema: &Schema, column: usize) -> Option<Column> {
     schema.fields().get(column).map(|field| Column::new(field.name(), column))
 }
@@ -194,8 +194,8 @@ fn plain_column(expression: &Arc<dyn PhysicalExpr>) -> Option<Column> {
     expression.downcast_ref::<Column>().cloned()
 }
 
-/// The keys with other names for their columns; none if a column has none. (What is computed again for rows that the
-/// query would have left out may fail, so columns become columns and nothing else.)
+/// Renames the columns of keys; `None` if a column has no source. Columns become columns and nothing else: an
+/// expression could fail for rows that the query excludes.
 fn rename(keys: &Keys, source: impl Fn(usize) -> Option<Column>) -> Option<Keys> {
     let rename = |key: &Arc<dyn PhysicalExpr>| {
         let mut known = true;
@@ -214,13 +214,13 @@ fn rename(keys: &Keys, source: impl Fn(usize) -> Option<Column>) -> Option<Keys>
     keys.iter().map(rename).collect()
 }
 
-/// Whether the engine's own way down from here ends in a scan, and names columns without a mistake: it goes by their
-/// names. Conditions on anything but columns could fail for rows that the query leaves out.
+/// Whether the engine pushes a condition from here down to a scan, by the right columns: it maps them by name. Keys
+/// must be columns, since an expression could fail for rows that the query excludes.
 pub(crate) fn reaches_scan(node: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -> bool {
     let columns = condition.children().into_iter().all(|key| key.downcast_ref::<Column>().is_some());
     let mut node = node;
     loop {
-        // Below a limit, other rows would take the places of those that are dropped.
+        // Below a limit, other rows would replace those that are dropped.
         if !columns || node.fetch().is_some() || !has_unique_names(&node.schema()) {
             return false;
         }
@@ -238,7 +238,7 @@ pub(crate) fn has_unique_names(schema: &Schema) -> bool {
     schema.fields().iter().all(|field| names.insert(field.name()))
 }
 
-/// Hands the parent's filters on, where the engine's way of doing so, by the names of columns, is safe.
+/// Passes the parent's filters on if the engine's mapping of columns by name is safe.
 pub(crate) fn pass_filters(
     parent_filters: &[Arc<dyn PhysicalExpr>],
     input: &Arc<dyn ExecutionPlan>,
@@ -250,7 +250,7 @@ pub(crate) fn pass_filters(
     }
 }
 
-/// The child of an operator that has one.
+/// Returns the child of an operator with one child.
 pub(crate) fn only_child(children: &mut Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
     match (children.pop(), children.is_empty()) {
         (Some(child), true) => Ok(child),
@@ -258,7 +258,7 @@ pub(crate) fn only_child(children: &mut Vec<Arc<dyn ExecutionPlan>>) -> Result<A
     }
 }
 
-/// Keys as plans show them.
+/// Formats keys for plans.
 pub(crate) fn list(keys: &[Arc<dyn PhysicalExpr>]) -> String {
     keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

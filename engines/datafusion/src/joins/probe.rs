@@ -1,4 +1,4 @@
-//! The operator on the probe side: drops rows that have no partner.
+//! Operator on the probe side: drops rows without a partner.
 
 use std::fmt;
 use std::pin::Pin;
@@ -29,13 +29,12 @@ use futures::{Stream, StreamExt};
 use super::expression::KeysMayMatch;
 use super::place;
 
-/// Drops rows of a join's probe side that have no partner on the build side, as far as the filter of
-/// [`FilterBuildExec`](super::FilterBuildExec) knows.
+/// Drops rows of a join's probe side that the filter of [`FilterBuildExec`](super::FilterBuildExec) excludes.
 ///
-/// `EXPLAIN ANALYZE` shows `rows_dropped`, and `lookup_time`, which the lookups took of `elapsed_compute`.
+/// `EXPLAIN ANALYZE` shows `rows_dropped` and `lookup_time`, a part of `elapsed_compute`.
 ///
-/// It also hands the filter to the scan below, which prunes files and row groups by it, and which this operator leaves
-/// the rows to if the scan drops them too (`datafusion.execution.parquet.pushdown_filters`).
+/// The operator also hands the filter to the scan below, which prunes files and row groups by it. If the scan drops
+/// rows too (`datafusion.execution.parquet.pushdown_filters`), it does so in place of this operator.
 #[derive(Debug)]
 pub struct FilterProbeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -171,14 +170,14 @@ impl ExecutionPlan for FilterProbeExec {
     }
 }
 
-/// What a condition says of a batch.
+/// Result of a condition on a batch.
 enum Kept {
     All,
     None,
     Some(BooleanArray),
 }
 
-/// Which rows of a batch a condition keeps. Those that it cannot judge, and all while it is not there yet, stay.
+/// Evaluates a condition on a batch. Rows pass if it cannot be evaluated or does not exist yet.
 fn kept(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Kept {
     let Some(Ok(condition)) = condition.downcast_ref::<DynamicFilterPhysicalExpr>().map(|filter| filter.current())
     else {
@@ -204,9 +203,9 @@ fn kept(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Kept {
 struct ProbeStream {
     input: SendableRecordBatchStream,
     condition: Arc<dyn PhysicalExpr>,
-    /// Rows of batches of which some were dropped.
+    /// Rows of batches that lost some.
     kept: BatchCoalescer,
-    /// A batch that lost none, and comes after these.
+    /// A batch that lost none, in order after these.
     whole: Option<RecordBatch>,
     ended: bool,
     dropped: Count,
@@ -215,7 +214,7 @@ struct ProbeStream {
 }
 
 impl ProbeStream {
-    /// Takes a batch of the input.
+    /// Adds a batch of the input.
     fn take(&mut self, batch: RecordBatch) -> Result<()> {
         let rows = batch.num_rows();
         let timer = self.lookups.timer();

@@ -1,4 +1,4 @@
-//! The rule that puts filters into plans.
+//! Optimizer rule that adds filters to plans.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::settings::JoinSettings;
 use super::{estimate, place};
 use crate::keys::check_type;
 
-/// The physical optimizer's rule that [`register_joins`](crate::register_joins) adds before the engine hands filters to
+/// Physical optimizer rule of [`register_joins`](crate::register_joins), which runs before the engine hands filters to
 /// scans.
 #[derive(Debug, Default)]
 pub struct ScreenJoins;
@@ -56,9 +56,9 @@ impl PhysicalOptimizerRule for ScreenJoins {
     }
 }
 
-/// The join with a filter; none if it gets none.
+/// Returns the join with a filter; `None` if it gets none.
 fn screen(join: &HashJoinExec, settings: &JoinSettings) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    // Of the sides, the right one is probed; its rows must not matter but for their partners.
+    // The right side is probed. It qualifies if its rows count only through their partners.
     let (_, partners_only) = join.join_type().on_lr_is_preserved();
     if !partners_only || join.null_aware || place::has_build(join.left()) {
         return Ok(None);
@@ -85,8 +85,8 @@ fn screen(join: &HashJoinExec, settings: &JoinSettings) -> Result<Option<Arc<dyn
         place::place_build(join.left(), &|input| FilterBuildExec::new(input, build_keys.clone(), target.clone()))?;
     let probe = place::place_probe(join.right(), &condition, probe_keys)?;
     let screened = join.builder().recompute_properties().with_new_children(vec![build, probe])?.build()?;
-    // The engine's own filter would do the same at a higher price per row. A join that has one that nobody asks makes
-    // no other, and fills none.
+    // The engine's own filter would do the same at a higher price per row. A join that already has a dynamic filter
+    // adds none, and leaves one that no scan uses empty.
     let keys = screened.on().iter().map(|(_, probe)| probe.clone()).collect();
     let unasked = Arc::new(DynamicFilterPhysicalExpr::new(keys, lit(true)));
     Ok(Some(Arc::new(screened.with_dynamic_filter_expr(unasked)?)))

@@ -1,4 +1,4 @@
-//! What users can set.
+//! Settings of joins.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -15,15 +15,15 @@ use datafusion::config::ConfigOptions;
 pub struct JoinSettings {
     /// Whether joins are screened. Default: true.
     pub enabled: bool,
-    /// Joins whose probe side is known to have fewer rows are left alone. Default: 100,000.
+    /// Least rows of a probe side: joins known to have fewer are not screened. Default: 100,000.
     pub least_probe_rows: usize,
-    /// Bytes that the filter of one join takes at most. Default: 32 MiB.
+    /// Most bytes of a join's filter. Default: 32 MiB.
     pub most_filter_bytes: usize,
-    /// Whether joins are screened although nothing drops rows of their build sides, which is where nearly every row of
-    /// a probe side has a partner. Default: false.
+    /// Whether joins are screened even if nothing drops rows of their build sides, so that nearly every row of a probe
+    /// side has a partner. Default: false.
     pub every_build: bool,
     /// Whether joins are screened by subqueries, where [`screen_by_subquery`](crate::screen_by_subquery) was called:
-    /// for engines whose plans leave the process. Default: false.
+    /// for engines with distributed plans. Default: false.
     pub subqueries: bool,
 }
 
@@ -43,8 +43,8 @@ impl ConfigExtension for JoinSettings {
     const PREFIX: &'static str = "warpset_joins";
 }
 
-// By hand, because the engine's macro lists settings without their prefix: Ballista would send them to its scheduler
-// under names that mean nothing there.
+// Implemented by hand: the engine's macro lists settings without their prefix, and Ballista would send them to its
+// scheduler under meaningless names.
 impl ExtensionOptions for JoinSettings {
     fn as_any(&self) -> &dyn Any {
         self
@@ -96,12 +96,12 @@ impl ExtensionOptions for JoinSettings {
 }
 
 impl JoinSettings {
-    /// The settings of a session; the defaults where none were registered.
+    /// Returns the settings of a session, or the defaults if none are registered.
     pub(crate) fn of(options: &ConfigOptions) -> JoinSettings {
         options.extensions.get::<JoinSettings>().cloned().unwrap_or_default()
     }
 
-    /// Makes them settings of a session, unless they are already.
+    /// Registers the settings in a session, unless they are already.
     pub(crate) fn add_to(options: &mut ConfigOptions) {
         if options.extensions.get::<JoinSettings>().is_none() {
             options.extensions.insert(JoinSettings::default());

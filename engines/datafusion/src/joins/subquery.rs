@@ -1,4 +1,4 @@
-//! Joins screened by a subquery, on engines whose plans leave the process.
+//! Joins screened by a subquery, for engines with distributed plans.
 //!
 //! ```text
 //! Join: o_orderkey = l_orderkey              Join: o_orderkey = l_orderkey
@@ -11,14 +11,14 @@
 //!                                                        └── orders
 //! ```
 //!
-//! Operators that share a filter in memory cannot do it there: the machines that build are not those that scan, and the
-//! parts of a plan are sent off before any has run. So the filter is a result like others, which the engine carries to
-//! whoever asks for it, and errors, retries and dead machines are its business as in any query. The price: the build
-//! side's table is read twice. So it is done for build sides that are one table with a condition on it, and where
-//! statistics say that this table is small beside the one that is screened.
+//! Operators cannot share a filter in memory there: the build side and the scan run on different machines, and all
+//! parts of a plan are sent before any runs. So the filter is an ordinary result. The engine transports it, and treats
+//! errors, retries and lost machines as in any query. The price is a second scan of the build side's table. So the
+//! filter is added only if the build side is one table with a condition, and statistics say that this table is small
+//! compared with the screened one.
 //!
-//! It is no optimizer rule, because rules may not wait, and the number of rows of a table is known to its files: it
-//! wraps the planner, which may.
+//! The number of rows of a table is stored in its files, and reading them takes a wait. Optimizer rules cannot wait, so
+//! this is a wrapper of the planner, which can.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,44 +44,44 @@ use crate::lookup::{Lookup, MightContain};
 use crate::share;
 use crate::sized::SizedFilter;
 
-/// The table that has to be screened is at least this many times as large as the one that the filter is made of.
+/// Least ratio of the rows of the screened table to the rows that the filter is built from.
 const TIMES_AS_LARGE: usize = 4;
-/// The part of a table's rows that are expected to meet a condition is one in this many, as the engine guesses.
+/// Expected selectivity of a condition, one row in this many: the engine's own guess.
 const ONE_IN: usize = 5;
-/// How the plan names filters.
+/// Prefix of the names of filters in plans.
 const PREFIX: &str = "warpset_join_filter_";
 
-/// A planner that adds filters to joins and hands the plan on to another planner.
+/// Planner that adds filters to joins and passes the plan to another planner.
 #[derive(Debug)]
 pub struct ScreenBySubquery {
     planner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
-/// Makes joins screen their larger sides on engines whose plans leave the process, such as Ballista (in the sessions of
-/// its scheduler) and `datafusion-distributed` (in those of clients): a subquery builds a split-block Bloom filter of
-/// the smaller side's keys, and rows of the larger side without a partner are dropped where they are read, before they
-/// are exchanged. Answers are the same as without.
+/// Makes joins screen their larger sides on engines with distributed plans, such as Ballista (in the sessions of its
+/// scheduler) and `datafusion-distributed` (in the sessions of clients). A subquery builds a split-block Bloom filter
+/// of the smaller side's keys. Rows of the larger side without a partner are dropped where they are read, before any
+/// exchange. Answers do not change.
 ///
 /// It is off until `SET warpset_joins.subqueries = true`; [`JoinSettings`] has the other settings. Every process needs
 /// the functions ([`register_all`](crate::register_all)). A second call changes nothing.
 ///
-/// In one process [`register_joins`](crate::register_joins) does more for less.
+/// In one process, [`register_joins`](crate::register_joins) covers more joins at a lower price.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
-///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> datafusion::error::Result<()> {
 /// let mut context = SessionContext::new();
 /// warpset_datafusion::register_all(&mut context)?;
 /// let context = SessionContext::new_with_state(warpset_datafusion::screen_by_subquery(context.state()));
-/// // Tables as small as these are left alone otherwise.
+/// // Small tables are not screened by default.
 /// for setting in ["subqueries = true", "least_probe_rows = 0"] {
 ///     context.sql(&format!("SET warpset_joins.{setting}")).await?;
 /// }
 /// context.sql("SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0").await?;
 /// context.sql("CREATE TABLE sales AS SELECT value AS item FROM range(100000)").await?.collect().await?;
-/// context.sql("CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(20000)").await?.collect().await?;
+/// let items = "CREATE TABLE items AS SELECT value AS id, value % 100 AS kind FROM range(20000)";
+/// context.sql(items).await?.collect().await?;
 /// let query = "SELECT count(*) FROM items JOIN sales ON id = item WHERE kind = 7";
 /// let plan = context.sql(&format!("EXPLAIN {query}")).await?.to_string().await?;
 /// assert!(plan.contains("sized_filter_agg") && plan.contains("might_contain"), "{plan}");
@@ -113,13 +113,13 @@ impl QueryPlanner for ScreenBySubquery {
     }
 }
 
-/// The plan with filters; none if there are none to add.
+/// Returns the plan with filters; `None` if there are none to add.
 async fn screened(plan: &LogicalPlan, session: &dyn Session) -> Result<Option<LogicalPlan>> {
     let settings = JoinSettings::of(session.config_options());
     if !settings.subqueries || !settings.enabled || !plan.exists(|node| Ok(matches!(node, LogicalPlan::Join(_))))? {
         return Ok(None);
     }
-    // A client may have done it already, and sent the plan on.
+    // A client may have added them before it sent the plan.
     let added = |node: &LogicalPlan| {
         Ok(matches!(node, LogicalPlan::SubqueryAlias(alias) if alias.alias.table().starts_with(PREFIX)))
     };
@@ -138,20 +138,20 @@ async fn screened(plan: &LogicalPlan, session: &dyn Session) -> Result<Option<Lo
     Ok((screen.filters > 0).then_some(changed.data))
 }
 
-/// Sides of joins with fewer rows are sent to all partitions, and the other side is not exchanged.
+/// Returns the size in rows below which the engine sends a side to all partitions, without exchanging the other side.
 fn broadcast(session: &dyn Session) -> usize {
     let options: &ConfigOptions = session.config_options();
     options.optimizer.hash_join_single_partition_threshold_rows
 }
 
-/// A table of a plan: the address of its source.
+/// Identity of a table in a plan: the address of its source.
 type Table = usize;
 
 fn table(scan: &TableScan) -> Table {
     Arc::as_ptr(&scan.source).cast::<()>().addr()
 }
 
-/// The rows of each table that is known to have a number of them.
+/// Returns the number of rows of each table that knows it.
 async fn table_rows(plan: &LogicalPlan, session: &dyn Session) -> Result<HashMap<Table, usize>> {
     let mut scans = HashMap::new();
     plan.apply(|node| {
@@ -162,7 +162,7 @@ async fn table_rows(plan: &LogicalPlan, session: &dyn Session) -> Result<HashMap
     })?;
     let mut rows = HashMap::new();
     for (table, source) in scans {
-        // What has no provider here is planned by another way, and nothing is known of it.
+        // Without a provider the table is planned elsewhere, and its size is unknown.
         let Ok(provider) = source_as_provider(&source) else { continue };
         let scan = provider.scan(session, None, &[], None).await?;
         let statistics = StatisticsContext::new().compute(scan.as_ref(), &StatisticsArgs::new());
@@ -179,12 +179,12 @@ struct Screen {
     rows: HashMap<Table, usize>,
     settings: JoinSettings,
     broadcast: usize,
-    /// Filters that were added.
+    /// Number of filters added.
     filters: usize,
 }
 
 impl Screen {
-    /// The join with a filter; none if it gets none.
+    /// Returns the join with a filter; `None` if it gets none.
     fn join(&mut self, join: &Join) -> Result<Option<LogicalPlan>> {
         if join.null_equality != NullEquality::NullEqualsNothing {
             return Ok(None);
@@ -214,14 +214,14 @@ impl Screen {
         Ok(None)
     }
 
-    /// The probe side with a filter of the build side's keys; none if that does not pay.
+    /// Returns the probe side with a filter of the build side's keys; `None` if that does not pay.
     fn side(
         &mut self,
         build: &LogicalPlan,
         probe: &LogicalPlan,
         keys: Vec<(Column, Column)>,
     ) -> Result<Option<LogicalPlan>> {
-        // All keys from one table on both sides, or else the first one that comes from one.
+        // All keys if they come from one table per side, else the first key that does.
         let all = keys.clone();
         let attempts = [all].into_iter().chain(keys.into_iter().map(|key| vec![key]));
         for keys in attempts.filter(|keys| !keys.is_empty()) {
@@ -242,7 +242,7 @@ impl Screen {
         Ok(None)
     }
 
-    /// Whether a filter of the keys of one chain is worth asking for the rows of another one.
+    /// Whether a filter of one chain's keys pays for the rows of another chain.
     fn pays(&self, build: &LogicalPlan, probe: &LogicalPlan) -> bool {
         let rows = |chain| lineage::chain(chain).and_then(|scan| self.rows.get(&table(scan)).copied());
         let (Some(build_rows), Some(probe_rows)) = (rows(build), rows(probe)) else { return false };
@@ -255,7 +255,7 @@ impl Screen {
     }
 }
 
-/// A plan that leaves out rows whose keys are not among those of a chain.
+/// Returns a plan without the rows that have no key in a chain.
 fn filtered(
     plan: &LogicalPlan,
     keys: &[Column],
@@ -274,8 +274,8 @@ fn filtered(
     let result = aggregated.schema().columns().into_iter().map(Expr::Column).collect();
     let filter = aggregated.project([share::function().call(result).alias("filter")])?.alias(name)?.build()?;
     let found = Expr::Column(Column::new(Some(name), "filter"));
-    // A filter of no keys is NULL, and lets nothing pass. A semi join, because there may be several filters, of which
-    // each has some of the keys: datafusion-distributed 4.0 aggregates a small table of one file once per task.
+    // A filter of no keys is NULL, which passes no row. A semi join, because there may be several filters with part of
+    // the keys each: datafusion-distributed 4.0 aggregates a small table of one file once per task.
     let may_match = Lookup::function(MightContain).call(vec![found, key(keys)]);
     LogicalPlanBuilder::from(plan.clone()).join_on(filter, JoinType::LeftSemi, [may_match])?.build()
 }

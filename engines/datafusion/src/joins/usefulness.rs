@@ -1,39 +1,39 @@
-//! Whether a filter drops enough rows to be worth asking.
+//! Control of filters that drop too few rows.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use datafusion::physical_plan::metrics::Count;
 
-/// Rows after which a filter is judged: about a batch.
+/// Rows per decision: about a batch.
 const WINDOW: u64 = 1 << 13;
-/// A filter that drops less than one row in this many is not asked for a while.
+/// A filter that drops less than one row in this many is suspended.
 const ONE_IN: u64 = 16;
-/// Rows that pass unasked in the first such while; each further one is twice as long.
+/// Rows that pass without a lookup in the first suspension; each further suspension is twice as long.
 const FIRST_PAUSE: u64 = 1 << 18;
-/// Doublings at most.
+/// Most doublings.
 const MOST_DOUBLINGS: u32 = 12;
 
-/// Counts what a filter drops. After a window in which it dropped too little, it is left unasked for a while, and then
-/// tried again: tables are often sorted by something that the keys have to do with.
+/// Counter of the rows that a filter drops. After a window with too few, the filter is suspended, then tried again:
+/// tables are often sorted by a column that correlates with the keys.
 ///
-/// Threads count without looking at each other. What they miss of each other moves the end of a window by a batch.
+/// Threads count independently. A row that one thread misses from another moves the end of a window by at most a batch.
 #[derive(Debug)]
 pub(crate) struct Usefulness {
-    /// Rows that the filter was asked about.
+    /// Rows that were looked up.
     asked: Count,
-    /// Rows that it dropped.
+    /// Rows that were dropped.
     dropped: Count,
-    /// Rows that passed unasked.
+    /// Rows that passed without a lookup.
     unasked: Count,
     window_asked: AtomicU64,
     window_dropped: AtomicU64,
-    /// Rows that are yet to pass unasked.
+    /// Rows left in the current suspension.
     pause: AtomicU64,
     pauses: AtomicU32,
 }
 
 impl Usefulness {
-    /// Counts into these metrics.
+    /// Returns a counter that adds to these metrics.
     pub(crate) fn new(asked: Count, dropped: Count, unasked: Count) -> Usefulness {
         Usefulness {
             asked,
@@ -46,7 +46,7 @@ impl Usefulness {
         }
     }
 
-    /// Whether to ask about the next `rows` rows. If not, they are counted as passed.
+    /// Whether to look up the next `rows` rows. If not, counts them as passed.
     pub(crate) fn asks(&self, rows: usize) -> bool {
         if self.pause.load(Relaxed) == 0 {
             return true;
@@ -58,7 +58,7 @@ impl Usefulness {
         false
     }
 
-    /// Counts an answer.
+    /// Records the result of a lookup.
     pub(crate) fn record(&self, rows: usize, dropped: usize) {
         self.asked.add(rows);
         self.dropped.add(dropped);
@@ -81,7 +81,7 @@ mod tests {
 
     const BATCH: usize = 8192;
 
-    /// Runs batches of which `dropped` rows are dropped each, and counts those that were asked about.
+    /// Runs batches that lose `dropped` rows each; returns the number of batches that were looked up.
     fn run(usefulness: &Usefulness, batches: usize, dropped: usize) -> usize {
         let ask = |_: &usize| {
             let asks = usefulness.asks(BATCH);
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(run(&usefulness, pause, 0), 0);
         assert_eq!(run(&usefulness, 1, 0), 1);
         assert_eq!(run(&usefulness, 2 * pause, 0), 0);
-        // Back to work as soon as there is some.
+        // Active again as soon as it drops rows.
         assert_eq!(run(&usefulness, 20, BATCH), 20);
         assert_eq!(asked.value() + unasked.value(), (32 + 3 * pause) * BATCH);
         assert_eq!(dropped.value(), 25 * BATCH + BATCH / 20);

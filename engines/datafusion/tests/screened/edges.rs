@@ -39,7 +39,7 @@ async fn a_plan_runs_again_and_again_and_several_times_at_once() {
         assert_eq!(texts(&collect(plan.clone(), context.task_ctx()).await.unwrap()), expected);
         assert!(counted(&plan, "FilterProbeExec", "rows_dropped") > 20_000);
     }
-    // One execution after the other, of the same operators.
+    // One execution after the other, with the same operators.
     for _ in 0..2 {
         assert_eq!(texts(&collect(plan.clone(), context.task_ctx()).await.unwrap()), expected);
     }
@@ -61,7 +61,7 @@ async fn cancelled_queries_leave_nothing_behind() {
         }
         drop(stream);
     }
-    // A limit ends a query in the middle, too; which rows it gives is open.
+    // A limit ends a query early, too; its rows are arbitrary.
     let all = expected().await;
     for _ in 0..3 {
         let found = rows(&context, &format!("{QUERY} LIMIT 5")).await.unwrap();
@@ -113,7 +113,7 @@ async fn an_empty_build_side_drops_everything_and_an_empty_probe_side_is_no_trou
     assert_eq!(all.len(), 3000);
 }
 
-/// Each step of a recursive query runs the same operators with other rows.
+/// Runs the same operators on other rows in each step of a recursive query.
 #[tokio::test]
 async fn recursive_queries() {
     let sql = "WITH RECURSIVE path(node, steps) AS (

@@ -1,4 +1,4 @@
-//! Generated joins of generated tables: every kind of join, every type of key, NULLs, copies, no rows.
+//! Generated joins of generated tables: all kinds of joins and types of keys, NULLs, duplicates, empty tables.
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ fn types() -> Vec<DataType> {
     ]
 }
 
-/// Small numbers as a column of this type.
-fn column(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
+/// Builds a column of this type from small numbers.
+pub(crate) fn column(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
     let small: ArrayRef = Arc::new(numbers.iter().copied().collect::<Int32Array>());
     let wide: ArrayRef = Arc::new(numbers.iter().map(|number| number.map(i64::from)).collect::<Int64Array>());
     let through = |step: &DataType| cast(&cast(&small, step).unwrap(), kind).unwrap();
@@ -74,7 +74,7 @@ fn column(numbers: &[Option<i32>], kind: &DataType) -> ArrayRef {
     }
 }
 
-/// What is joined by.
+/// Join conditions.
 const CONDITIONS: &[&str] = &[
     "a.k = b.k",
     "a.k = b.k AND a.l = b.l",
@@ -84,7 +84,7 @@ const CONDITIONS: &[&str] = &[
 ];
 
 /// Queries, with `{on}` for the condition.
-const JOINS: &[&str] = &[
+pub(crate) const JOINS: &[&str] = &[
     "SELECT a.v, b.w FROM a JOIN b ON {on}",
     "SELECT a.v, b.w FROM a LEFT JOIN b ON {on}",
     "SELECT a.v, b.w FROM a RIGHT JOIN b ON {on}",
@@ -142,7 +142,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Contexts with the tables: plain, screened by operators, screened by subqueries.
+/// Returns contexts with the tables: plain, screened by operators, screened by subqueries.
 async fn contexts(case: &Case) -> [SessionContext; 3] {
     let mut session = config(case.partitions)
         .with_batch_size(case.batch_size)
@@ -165,7 +165,7 @@ async fn contexts(case: &Case) -> [SessionContext; 3] {
     contexts
 }
 
-/// Both contexts' rows for one query; the operators that the second one had, and the rows that they dropped.
+/// Runs a query plain and screened. Returns both results, whether there were filters, and the number of dropped rows.
 async fn compare(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool, usize) {
     let contexts = contexts(case).await;
     let query = join.replace("{on}", CONDITIONS[case.condition]);
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// The rows without filters and with filters by subqueries; whether there were any.
+/// Runs a query plain and screened by subqueries. Returns both results, and whether there were filters.
 async fn compare_subqueries(case: &Case, join: &str) -> (Vec<String>, Vec<String>, bool) {
     let [plain, _, context] = contexts(case).await;
     let query = join.replace("{on}", CONDITIONS[case.condition]);
@@ -215,7 +215,7 @@ proptest! {
     }
 }
 
-/// Each type of key, alone and with another one, is screened by a subquery.
+/// Checks that each type of key is screened by a subquery, alone and with another key.
 #[tokio::test]
 async fn every_type_of_key_is_screened_by_subqueries() {
     let rows = |keys: std::ops::Range<i32>| keys.map(|key| (Some(key), Some(key % 4))).collect::<Vec<_>>();
@@ -241,8 +241,8 @@ async fn every_type_of_key_is_screened_by_subqueries() {
     }
 }
 
-/// That the cases above are about something: each type of key has a filter that drops rows, and each kind of join that
-/// may have one has it.
+/// Checks that the cases above test something: each type of key has a filter that drops rows, and each kind of join
+/// that may have a filter has one.
 #[tokio::test]
 async fn every_type_of_key_and_every_safe_join_is_screened() {
     let rows = |keys: std::ops::Range<i32>| keys.map(|key| (Some(key), Some(key % 4))).collect::<Vec<_>>();
@@ -270,8 +270,8 @@ async fn every_type_of_key_and_every_safe_join_is_screened() {
         assert_eq!(found, expected, "{join}");
         screened.push(has);
     }
-    // The left side is built. The probe side's rows all count in right and full joins, and `NOT IN` has rules of its
-    // own.
+    // The left side is built. Right and full joins keep all rows of the probe side, and `NOT IN` has its own NULL
+    // rules.
     let without = [2, 3, 8].map(|join| screened[join]);
     assert_eq!(without, [false; 3]);
     assert_eq!(screened.iter().filter(|has| **has).count(), JOINS.len() - without.len(), "{screened:?}");

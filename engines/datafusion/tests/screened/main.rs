@@ -1,10 +1,11 @@
-//! Joins with the rule and without: the same answers. One executable, because linking an engine takes longer than the
-//! tests do.
+//! Joins with the rule and without: equal answers. One executable, because linking an engine takes longer than the
+//! tests.
 
 mod edges;
 mod generated;
 mod plans;
 mod queries;
+mod situations;
 mod subqueries;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use datafusion::physical_plan::metrics::MetricValue;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-/// Settings under which small tables are screened, by hash joins that exchange rows.
+/// Returns settings that screen small tables, with hash joins that exchange rows.
 fn config(partitions: usize) -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(partitions)
@@ -27,7 +28,7 @@ fn config(partitions: usize) -> SessionConfig {
         .set_usize("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
 }
 
-/// A context that screens all joins that it may.
+/// Returns a context that screens all joins that qualify.
 async fn screened(config: SessionConfig) -> SessionContext {
     let mut context = SessionContext::new_with_config(config);
     warpset_datafusion::register_joins(&mut context);
@@ -40,7 +41,7 @@ async fn set(context: &SessionContext, setting: &str, value: &str) {
     context.sql(&format!("SET warpset_joins.{setting} = {value}")).await.unwrap();
 }
 
-/// Registers a table of nullable columns, cut into `batches` batches that go round `partitions` partitions.
+/// Registers a table of nullable columns, split into `batches` batches over `partitions` partitions in turn.
 fn table(context: &SessionContext, name: &str, columns: &[(&str, ArrayRef)], partitions: usize, batches: usize) {
     let fields: Vec<Field> =
         columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect();
@@ -55,7 +56,7 @@ fn table(context: &SessionContext, name: &str, columns: &[(&str, ArrayRef)], par
     context.register_table(name, Arc::new(MemTable::try_new(schema, parts).unwrap())).unwrap();
 }
 
-/// The rows of a query as text, in an order of their own.
+/// Returns the rows of a query as sorted texts.
 async fn rows(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     Ok(texts(&context.sql(sql).await?.collect().await?))
 }
@@ -73,14 +74,14 @@ fn texts(batches: &[RecordBatch]) -> Vec<String> {
     rows
 }
 
-/// The physical plan of a query, before it runs.
+/// Returns the physical plan of a query, before it runs.
 async fn plan(context: &SessionContext, sql: &str) -> String {
     let explained = context.sql(&format!("EXPLAIN FORMAT INDENT {sql}")).await.unwrap().collect().await.unwrap();
     let text = pretty_format_batches(&explained).unwrap().to_string();
     text[text.find("physical_plan").unwrap()..].to_string()
 }
 
-/// What the operators of a plan counted under a name, all together.
+/// Sums a metric over the operators with a name.
 fn counted(plan: &Arc<dyn ExecutionPlan>, operator: &str, metric: &str) -> usize {
     let own = |set: datafusion::physical_plan::metrics::MetricsSet| -> usize {
         let value = |value: &MetricValue| if value.name() == metric { value.as_usize() } else { 0 };
@@ -90,7 +91,7 @@ fn counted(plan: &Arc<dyn ExecutionPlan>, operator: &str, metric: &str) -> usize
     here + plan.children().into_iter().map(|child| counted(child, operator, metric)).sum::<usize>()
 }
 
-/// Runs a query; its rows, and the plan with its metrics.
+/// Runs a query; returns its rows, and the plan with its metrics.
 async fn run(context: &SessionContext, sql: &str) -> Result<(Vec<String>, Arc<dyn ExecutionPlan>)> {
     let plan = context.sql(sql).await?.create_physical_plan().await?;
     let batches = collect(plan.clone(), context.task_ctx()).await?;

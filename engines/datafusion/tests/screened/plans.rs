@@ -1,4 +1,4 @@
-//! Where filters stand in plans, and what they do there.
+//! Positions of filters in plans, and their effects.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn tables(context: &SessionContext) {
 
 const QUERY: &str = "SELECT sum(price) FROM items JOIN sales ON id = item WHERE kind = 7";
 
-/// The operators from the top, by their names.
+/// Returns the names of the operators from the top.
 fn operators(plan: &str) -> Vec<&str> {
     plan.lines()
         .filter_map(|line| line.split(|c: char| !c.is_alphanumeric()).find(|word| word.ends_with("Exec")))
@@ -47,7 +47,7 @@ async fn filters_stand_below_both_exchanges_and_drop_what_they_should() {
     let (found, plan) = run(&context, QUERY).await.unwrap();
     let expected: i64 = (0..FACTS).filter(|i| i * 31 % ITEMS % 100 == 7).sum();
     assert_eq!(found, [expected.to_string()]);
-    // 1% of the rows match, and the filter takes 1% of the others.
+    // 1% of the rows match, and 1% of the others pass the filter.
     let dropped = counted(&plan, "FilterProbeExec", "rows_dropped");
     assert!((97_000..=99_100).contains(&dropped), "{dropped}");
     assert_eq!(counted(&plan, "FilterBuildExec", "rows_dropped"), dropped);
@@ -71,12 +71,12 @@ async fn one_setting_turns_it_off_and_what_does_not_pay_is_left_alone() {
     assert!(!has_filter().await);
     set(&context, "least_probe_rows", "1000").await;
     assert!(has_filter().await);
-    // 400 keys at most are not worth a join of items.
+    // A filter for at most 400 keys does not pay for a join of items.
     set(&context, "most_filter_bytes", "32").await;
     assert!(!has_filter().await);
 }
 
-/// A large build side of which nothing is dropped.
+/// Joins with a large build side without any condition.
 #[tokio::test]
 async fn whole_tables_make_no_filter_unless_asked_to() {
     let context = screened(config(2)).await;
@@ -89,7 +89,7 @@ async fn whole_tables_make_no_filter_unless_asked_to() {
     assert!(plan(&context, fewer).await.contains("FilterBuildExec"));
     set(&context, "every_build", "true").await;
     assert!(plan(&context, whole).await.contains("FilterBuildExec"));
-    // Every row has a partner: the filter is not asked to the end.
+    // Every row has a partner, so the filter is suspended before the end.
     let (found, plan) = run(&context, "SELECT count(*) FROM a JOIN b ON a.k = b.k WHERE b.k < 150000").await.unwrap();
     assert_eq!(found, ["150000"]);
     assert!(counted(&plan, "FilterBuildExec", "rows_unasked") > 50_000);
@@ -108,8 +108,8 @@ async fn registering_twice_is_registering_once() {
     assert_eq!(text.matches("FilterBuildExec").count(), 1, "{text}");
 }
 
-/// Writes `rows` keys as a Parquet file with row groups of 1000, shuffled so that statistics tell nothing apart, with
-/// Bloom filters.
+/// Writes `rows` keys as a Parquet file with Bloom filters and row groups of 1000, shuffled so that statistics prune
+/// nothing.
 fn parquet(path: &std::path::Path, rows: i64) {
     let k = integers((0..rows).map(|i| i / 1000 + i % 1000 * (rows / 1000)));
     let text: ArrayRef = Arc::new((0..rows).map(|i| Some(format!("row {i}"))).collect::<StringArray>());
@@ -132,22 +132,22 @@ async fn scans_prune_by_the_filter() {
         table(&context, "few", &[("id", integers([17, 50_017]))], 1, 1);
         let (found, plan) = run(&context, "SELECT t FROM few JOIN facts ON id = k").await.unwrap();
         assert_eq!(found.len(), 2);
-        // Both keys are in the row group of their remainder, and the files' own filters know.
+        // Both keys are in the row group of their remainder, and the file's own filters exclude the others.
         let scanned = counted(&plan, "DataSourceExec", "output_rows");
         assert!(scanned <= 20_000, "{scanned}: {}", datafusion::physical_plan::displayable(plan.as_ref()).indent(true));
         let asked = counted(&plan, "FilterBuildExec", "rows_asked");
         assert!(asked > 0 && asked <= 20_000, "{asked}");
-        // Where the scan drops rows, no operator need do it again.
+        // If the scan drops rows, there is no operator for it.
         let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(true).to_string();
         assert_eq!(text.contains("FilterProbeExec"), !in_scan, "{text}");
-        // No key at all: nothing is read.
+        // Without any key, nothing is read.
         let (found, plan) = run(&context, "SELECT t FROM few JOIN facts ON id = k WHERE id < 0").await.unwrap();
         assert!(found.is_empty());
         assert_eq!(counted(&plan, "DataSourceExec", "output_rows"), 0);
     }
 }
 
-/// A scan that ends after some rows must not begin with others.
+/// Checks that a scan with a limit skips no rows.
 #[tokio::test]
 async fn scans_with_a_limit_are_not_pruned() {
     let folder = tempfile::tempdir().unwrap();

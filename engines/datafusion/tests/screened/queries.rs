@@ -5,7 +5,7 @@ use warpset_engines_testing::tpch;
 
 use crate::{config, counted, rows, run, screened};
 
-/// Every query with the rule, under several settings, beside the plain engine.
+/// Compares each query with the rule, under several settings, with the plain engine.
 #[tokio::test]
 async fn tpch_has_the_same_answers() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Joins that are screened by subqueries: the same answers, and where the filters stand.
+//! Joins screened by subqueries: equal answers, and positions of the filters.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use warpset_engines_testing::tpch;
 
 use crate::{config, plan, rows, set, table};
 
-/// A context that screens all joins that it may by subqueries.
+/// Returns a context that screens all joins that qualify by subqueries.
 pub async fn screened(config: SessionConfig) -> SessionContext {
     let mut context = SessionContext::new_with_config(config);
     warpset_datafusion::register_all(&mut context).unwrap();
@@ -25,7 +25,7 @@ async fn tpch_has_the_same_answers() {
     let folder = tempfile::tempdir().unwrap();
     tpch::write(folder.path(), 0.01, 2048, 1).unwrap();
     let plain = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
-    // As engines of many machines have it.
+    // The setting of engines with distributed plans.
     let joins = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery";
     let context = screened(config(2).set_bool(joins, false)).await;
     for context in [&plain, &context] {
@@ -45,7 +45,7 @@ fn integers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<Int64Array>())
 }
 
-/// A context with a large table and a small one.
+/// Returns a context with a large table and a small one.
 async fn with_tables() -> SessionContext {
     let context = screened(config(2)).await;
     set(&context, "every_build", "false").await;
@@ -66,7 +66,7 @@ async fn the_filter_stands_on_the_larger_table_and_is_made_of_the_smaller_one() 
         "SELECT count(a.price) FROM sales AS a JOIN sales AS b ON a.price = b.price JOIN items ON id = a.item WHERE kind = 7",
     ] {
         let text = plan(&context, query).await;
-        // From the top: the join of the query, the filter, and below it its own table and the large one.
+        // From the top: the query's join, the filter, then its own table and the large one.
         let lines: Vec<&str> = text.lines().collect();
         let place = lines
             .iter()
@@ -84,12 +84,12 @@ async fn joins_that_do_not_pay_or_may_not_lose_rows_are_left_alone() {
     let context = with_tables().await;
     let screened = async |query: &str| plan(&context, query).await.contains("might_contain");
     for query in [
-        // Nothing drops rows of the small table; the large one's rows all count; NULL has rules of its own.
+        // No condition on the small table; all rows of the large one count; NULL has its own rules.
         "SELECT sum(price) FROM items JOIN sales ON id = item",
         "SELECT sum(price), sum(kind) FROM sales LEFT JOIN (SELECT * FROM items WHERE kind = 7) ON id = item",
         "SELECT sum(price) FROM sales WHERE item NOT IN (SELECT id FROM items WHERE kind = 7)",
         "SELECT sum(price) FROM sales JOIN items ON id IS NOT DISTINCT FROM item WHERE kind = 7",
-        // Two readings of the small table would differ.
+        // Two scans of the small table would differ.
         "SELECT sum(price) FROM items JOIN sales ON id = item WHERE kind = 7 AND random() < 0.5",
         "SELECT sum(price) FROM (SELECT id FROM items WHERE kind < 50 LIMIT 70) JOIN sales ON id = item",
     ] {
@@ -104,7 +104,7 @@ async fn joins_that_do_not_pay_or_may_not_lose_rows_are_left_alone() {
         assert!(!screened(query).await, "{setting}");
         set(&context, setting, default).await;
     }
-    // A table that is sent to all partitions spares no exchange.
+    // A table that is sent to all partitions saves no exchange.
     let threshold = "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 100000";
     context.sql(threshold).await.unwrap();
     assert!(!screened(query).await);

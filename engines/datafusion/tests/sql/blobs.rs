@@ -1,4 +1,4 @@
-//! Saved structures as bytes: any type of column, any address, and wrong ones.
+//! Saved structures as bytes: all types of columns, any address, and wrong bytes.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 use warpset_mphf::RecSplit;
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 
 use crate::{context, integers, table};
 
-/// Calls a function of a structure and a key, without an engine around it.
+/// Calls a function of a structure and a key without an engine.
 fn call(function: &str, structure: ColumnarValue, key: ColumnarValue, rows: usize) -> Result<ColumnarValue> {
     let function = warpset_datafusion::scalars().into_iter().find(|f| f.name() == function).unwrap();
     let field = |value: &ColumnarValue| Arc::new(Field::new("a", value.data_type(), true));
@@ -46,7 +46,7 @@ fn expect(structures: ArrayRef, expected: &[Option<bool>]) {
 fn every_type_of_column_at_any_address() {
     let saved = bloom().to_bytes();
     let expected = [Some(true), Some(true), None, Some(true), Some(false), Some(true)];
-    // An odd length before the filters moves them off every alignment.
+    // An odd length before the filters varies their alignment.
     for shift in 0..9 {
         let junk = vec![9u8; shift];
         let all: Vec<Option<&[u8]>> =
@@ -62,7 +62,7 @@ fn every_type_of_column_at_any_address() {
         let values: ArrayRef = Arc::new(BinaryArray::from(vec![Some(&junk[..]), Some(&saved), None]));
         let keys = Int32Array::from(vec![Some(1), Some(1), None, Some(1), Some(1), Some(1)]);
         expect(Arc::new(DictionaryArray::new(keys, values.clone())), &expected);
-        // A null that is a value of the dictionary.
+        // NULL as a value of the dictionary.
         let keys = Int8Array::from(vec![1, 1, 2, 1, 1, 1]);
         expect(Arc::new(DictionaryArray::new(keys, values)), &expected);
     }
@@ -101,7 +101,7 @@ fn scalars_of_every_type() {
     }
 }
 
-/// Every byte of a small structure changed, every length, and the other structures: errors, no panics.
+/// Changes every byte of a small structure, cuts it at every length, and passes other structures: errors, no panics.
 #[test]
 fn wrong_bytes_are_errors() {
     let keys: Vec<i64> = (0..100).collect();
@@ -167,7 +167,7 @@ async fn wrong_bytes_in_aggregates_are_errors() {
     }
 }
 
-/// Partial results are merged by the function that made them, and nothing else.
+/// Checks that a function merges its own partial results only.
 #[test]
 fn wrong_partial_results_are_errors() {
     let schema = Schema::new(vec![Field::new("k", DataType::Int64, true)]);

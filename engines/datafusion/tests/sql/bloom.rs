@@ -36,7 +36,7 @@ async fn the_filter_is_that_of_the_crate() {
 
 #[tokio::test]
 async fn a_list_and_a_filter_give_the_same_bytes() {
-    // A filter for 1000 keys is a list up to 41 hashes: both sides of the border, in one part or in many.
+    // A filter for 1000 keys is a list up to 41 hashes: both sides of the limit, in one part and in many.
     for n in [1, 40, 41, 42, 43, 200, 1000] {
         let expected = SplitBlockBloom::builder(1000).build_from(&keys(n)).unwrap().to_bytes();
         for batches in [1, 3, 40] {

@@ -1,4 +1,4 @@
-//! Every type of column, as keys: the filter is that of the documented keys, in either direction.
+//! All types of columns as keys: the filter of a column is the filter of its documented keys, in both directions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use warpset_fuse::BinaryFuse8;
 
 use crate::{column, context, one, table};
 
-/// The filter of a column, and what it says of that column, against the crate's for `keys`, those that are not null.
+/// Compares the filter of a column, and its lookups, with the crate's filter of `keys`, the values that are not null.
 async fn check<K: Key>(column_of: ArrayRef, keys: &[K]) {
     let name = column_of.data_type().to_string();
     for partitions in [1, 3] {

@@ -1,4 +1,4 @@
-//! Lookups on a device: the same answers as on the processor, by the same test on the emulator and on CUDA.
+//! Lookups on a device, on the emulator and on CUDA: the same answers as on the host.
 
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -10,7 +10,7 @@ const QUERIES: &[&str] = &[
     "SELECT might_contain((SELECT bloom_filter_agg(k, 3000) FROM facts WHERE k % 3 = 0), k) FROM facts",
     "SELECT might_contain((SELECT bloom_filter_agg(CAST(k AS VARCHAR), 3000) FROM facts WHERE k % 3 = 0),
                           CAST(k AS VARCHAR)) FROM facts",
-    // Filters that change within a batch, more than stay on the device, and rows without.
+    // Filters that change within a batch, more filters than stay on the device, and rows without a filter.
     "SELECT might_contain(f, k) FROM facts JOIN
          (SELECT k % 7 AS g, bloom_filter_agg(k, 3000) AS f FROM facts WHERE k % 7 < 6 GROUP BY g) ON g = k % 7 ORDER BY k",
     "SELECT might_contain((SELECT bloom_filter_agg(k) FROM facts WHERE k < 0), k) FROM facts",

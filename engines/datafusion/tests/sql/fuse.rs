@@ -1,4 +1,4 @@
-//! `fuse_filter_agg`, and `might_contain` in what it gives.
+//! `fuse_filter_agg`, and `might_contain` of its results.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ async fn lookups_answer_as_in_does() {
             let is_in = format!("x IN {of_items}");
             let expected = found(&is_in).await;
             assert_eq!(expected, 5714, "{key}");
-            // A rate of 2^-bits of 17,142 values that are there, two thirds of which are not among the items.
+            // A rate of 2^-bits, over 17,142 values; two thirds are not among the items.
             for (bits, most_wrong) in [(8, 100), (16, 3), (32, 0)] {
                 let contains = format!("might_contain((SELECT fuse_filter_agg(y, {bits}) FROM {of_items}), x)");
                 assert_eq!(found(&format!("{is_in} AND {contains}")).await, expected, "{key}, {bits} bits");
@@ -96,14 +96,14 @@ async fn nulls_are_no_keys_and_nothing_gives_null() {
     }
     let filtered = one(&context, "SELECT fuse_filter_agg(k) FILTER (WHERE k < 10) FROM t").await.unwrap();
     assert!(filtered == BinaryFuse8::builder().build_from(&[0, 3, 6, 9]).unwrap().to_bytes());
-    // Of no keys there is no filter in SQL, but the crate has one.
+    // An aggregate of no keys is NULL, but the crate has an empty filter.
     let empty = BinaryFuse8::builder().build_from::<u64>(&[]).unwrap().to_bytes();
     let hex: String = empty.iter().map(|byte| format!("{byte:02x}")).collect();
     let answers = column_of(&context, &format!("SELECT might_contain(X'{hex}', k) FROM t")).await;
     assert_eq!(answers, [(0..334).map(|_| Some(false)).collect::<Vec<_>>(), vec![None; 666]].concat());
 }
 
-/// The answers of a query, those that are not NULL first.
+/// Returns the answers of a query, with NULL last.
 async fn column_of(context: &datafusion::prelude::SessionContext, sql: &str) -> Vec<Option<bool>> {
     let mut answers: Vec<Option<bool>> = column(context, sql).await.unwrap().as_boolean().iter().collect();
     answers.sort_by_key(Option::is_none);
@@ -141,7 +141,7 @@ async fn a_window_sees_the_filter_grow() {
     }
 }
 
-/// 8 bytes per different key, not per row.
+/// Counts 8 bytes per distinct key, not per row.
 #[test]
 fn memory_is_that_of_the_different_keys() {
     use datafusion::arrow::datatypes::{DataType, Field, Schema};

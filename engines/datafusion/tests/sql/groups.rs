@@ -11,8 +11,8 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::BinaryFuse16;
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 use warpset_mphf::RecSplit;
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 
 use crate::{integers, saved, table, with_config};
 
@@ -22,7 +22,7 @@ fn group(key: i64, groups: i64) -> i64 {
     (key * key) % groups
 }
 
-/// All structures of all groups, against those that the crates build.
+/// Compares all structures of all groups with those that the crates build.
 fn check(batches: &[RecordBatch], groups: i64) {
     let mut members: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     (0..KEYS).for_each(|key| members.entry(group(key, groups)).or_default().push(key));
@@ -58,7 +58,7 @@ async fn plan(context: &SessionContext, groups: i64) -> Arc<dyn ExecutionPlan> {
     context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
 }
 
-/// A metric, summed over a plan.
+/// Sums a metric over a plan.
 fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name)).map_or(0, |value| value.as_usize());
     own + plan.children().into_iter().map(|child| metric(child, name)).sum::<usize>()

@@ -1,4 +1,4 @@
-//! Filters before joins: the query that they are for.
+//! Filters before joins, the main use of the functions.
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 
@@ -33,7 +33,7 @@ async fn a_filter_before_a_join_changes_nothing_in_the_answer() {
     }
 }
 
-/// With the engine's own subqueries, and with the joins that distributed engines make of them.
+/// Runs the query with the engine's own subqueries, and with the joins that distributed engines replace them by.
 #[tokio::test]
 async fn a_shared_filter_answers_the_same() {
     for physical in [true, false] {

@@ -1,5 +1,5 @@
-//! The functions in SQL against the crates that they stand on. One executable, because linking an engine takes longer
-//! than the tests do.
+//! The functions in SQL against the crates below. One executable, because linking an engine takes longer than the
+//! tests.
 
 mod blobs;
 mod bloom;
@@ -20,7 +20,7 @@ use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-/// A context with the functions, and this many partitions.
+/// Returns a context with the functions and `partitions` partitions.
 fn context(partitions: usize) -> SessionContext {
     with_config(SessionConfig::new().with_target_partitions(partitions))
 }
@@ -31,7 +31,7 @@ fn with_config(config: SessionConfig) -> SessionContext {
     context
 }
 
-/// Registers a table of columns, cut into `batches` batches that go round the partitions.
+/// Registers a table of columns, split into `batches` batches over the partitions in turn.
 fn table(context: &SessionContext, name: &str, columns: &[(&str, ArrayRef)], batches: usize) {
     let fields: Vec<Field> =
         columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect();
@@ -47,17 +47,17 @@ fn table(context: &SessionContext, name: &str, columns: &[(&str, ArrayRef)], bat
     context.register_table(name, Arc::new(MemTable::try_new(schema, parts).unwrap())).unwrap();
 }
 
-/// A column of integers.
+/// Builds a column of integers.
 fn integers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<Int64Array>())
 }
 
-/// All rows of a query.
+/// Returns all rows of a query.
 async fn rows(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
 }
 
-/// The one column of a query as one array.
+/// Returns the only column of a query as one array.
 async fn column(context: &SessionContext, sql: &str) -> Result<ArrayRef> {
     let frame = context.sql(sql).await?;
     let schema = Arc::new(frame.schema().as_arrow().clone());
@@ -67,7 +67,7 @@ async fn column(context: &SessionContext, sql: &str) -> Result<ArrayRef> {
     Ok(all.column(0).clone())
 }
 
-/// The saved structures of a column of results.
+/// Returns the saved structures of a column of results.
 fn saved(results: &ArrayRef) -> Vec<Option<Vec<u8>>> {
     assert_eq!(
         *results.data_type(),
@@ -79,21 +79,21 @@ fn saved(results: &ArrayRef) -> Vec<Option<Vec<u8>>> {
     results.into_iter().map(|saved| saved.map(<[u8]>::to_vec)).collect()
 }
 
-/// The saved structure that a query gives.
+/// Returns the only saved structure of a query.
 async fn one(context: &SessionContext, sql: &str) -> Option<Vec<u8>> {
     let mut all = saved(&column(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")));
     assert_eq!(all.len(), 1, "{sql}");
     all.remove(0)
 }
 
-/// The number that a query gives.
+/// Returns the only number of a query.
 async fn number(context: &SessionContext, sql: &str) -> i64 {
     let all = column(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     assert_eq!((all.len(), all.null_count()), (1, 0), "{sql}");
     all.as_primitive::<datafusion::arrow::datatypes::Int64Type>().value(0)
 }
 
-/// The error of a query, which must name its cause in a way that a user understands.
+/// Returns the message of a query's error.
 async fn error(context: &SessionContext, sql: &str) -> String {
     match column(context, sql).await {
         Ok(_) => panic!("{sql}: no error"),

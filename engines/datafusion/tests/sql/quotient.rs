@@ -1,4 +1,4 @@
-//! `quotient_filter_agg` and what goes with it.
+//! `quotient_filter_agg` and its companions.
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
@@ -26,7 +26,7 @@ async fn the_filter_is_that_of_the_crate_whatever_the_parts() {
         for batches in [1, 29] {
             let context = context(partitions);
             table(&context, "t", &[("k", integers(keys.clone()))], batches);
-            // 100 items: it has to grow five times.
+            // A filter for 100 items has to grow five times.
             for items in [100, 5000, 100_000] {
                 let expected = filter(items, &keys).to_bytes();
                 let sql = format!("SELECT quotient_filter_agg(k, {items}, 0.001) FROM t");
@@ -71,7 +71,7 @@ async fn what_a_filter_contains_it_has_counted() {
         );
         assert_eq!(number(&context, &differ).await, 0, "{copies}");
     }
-    // A number of copies per row, and what is NULL in NULL.
+    // A number of copies per row, and NULL for NULL.
     let counted = "SELECT count(*) FROM (SELECT k, count(*) AS c FROM t GROUP BY k)";
     let contains = |copies: &str| format!("{counted} WHERE quotient_filter_contains({filter}, k, {copies})");
     assert_eq!(number(&context, &contains("c")).await, number(&context, counted).await);

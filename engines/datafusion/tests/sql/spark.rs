@@ -51,7 +51,7 @@ async fn what_is_none_of_them_is_an_error() {
     }
 }
 
-/// The bytes of one result, as SQL writes them.
+/// Returns the bytes of a result as an SQL literal.
 async fn literal(context: &datafusion::prelude::SessionContext, sql: &str) -> String {
     let found = cast(&column(context, sql).await.unwrap(), &DataType::Binary).unwrap();
     let digits: String = found.as_binary::<i32>().value(0).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -70,7 +70,7 @@ async fn the_aggregate_gives_the_bytes_of_spark() {
     assert_eq!(literal(&context, "SELECT spark_bloom_filter_agg(name, 20, 256) FROM names").await, STRINGS);
     let nothing = "SELECT count(*) FROM (SELECT spark_bloom_filter_agg(k) AS f FROM longs WHERE k = 3) WHERE f IS NULL";
     assert_eq!(number(&context, nothing).await, 1);
-    // Lists and filters, groups and none, partitions and one.
+    // Lists and filters, with and without groups, on one partition and several.
     let many = integers((0..40_000).map(|i| i % 30_000));
     table(&context, "many", &[("k", many)], 8);
     for items in [100, 1000, 100_000] {
@@ -82,7 +82,7 @@ async fn the_aggregate_gives_the_bytes_of_spark() {
         );
         assert_eq!(number(&context, &groups).await, 3);
     }
-    // 8 bits per item, but for no arguments; Spark's limits.
+    // 8 bits per item, except without arguments; Spark's limits.
     for (arguments, expected) in [("", 12 + 1_048_576), (", 100", 12 + 104), (", 100000000", 12 + 67_108_864 / 8)] {
         let found = literal(&context, &format!("SELECT spark_bloom_filter_agg(k{arguments}) FROM longs")).await;
         assert_eq!((found.len() - "X''".len()) / 2, expected, "{arguments}");

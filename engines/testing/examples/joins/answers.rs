@@ -1,4 +1,4 @@
-//! Answers of one query by several ways.
+//! Answers of one query in several ways.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 
-/// How far numbers may be apart, which are summed in any order.
+/// Tolerance for numbers that are summed in any order.
 const TOLERANCE: f64 = 1e-9;
 
-/// The rows of an answer in an order of their own: one text per cell.
+/// The sorted rows of an answer, one text per cell.
 #[derive(Debug)]
 pub struct Answer(Vec<Vec<String>>);
 
@@ -28,7 +28,7 @@ impl Answer {
         Ok(Answer(rows))
     }
 
-    /// Whether two answers are equal, but for the last digits of numbers.
+    /// Whether two answers are equal up to the last digits of numbers.
     pub fn equals(&self, other: &Answer) -> bool {
         let number = |cell: &String| cell.parse::<f64>().ok();
         let same = |(a, b): (&String, &String)| {
@@ -39,7 +39,7 @@ impl Answer {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same_row)
     }
 
-    /// Writes a line per row, with bars between the cells: no text of TPC-H has one.
+    /// Writes one line per row, with cells separated by bars: no text of TPC-H contains one.
     pub fn write(&self, file: &Path) -> Result<()> {
         let lines: String = self.0.iter().map(|row| row.join("|") + "\n").collect();
         Ok(std::fs::write(file, lines)?)

@@ -1,4 +1,4 @@
-//! What a lookup costs per row.
+//! Costs of a lookup per row.
 
 use datafusion::error::Result;
 use datafusion::physical_plan::collect;
@@ -6,7 +6,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::tpch::{median, sum};
 
-/// Joins of which no row of the probe side has a partner, so that lookups are all that is done for them.
+/// Measures joins without any partner, so that lookups are the only work.
 pub async fn measure(rounds: usize) -> Result<()> {
     println!("| MB | nanoseconds per lookup: median | least | per key of the build: median |");
     println!("| ---: | ---: | ---: | ---: |");
@@ -18,7 +18,7 @@ pub async fn measure(rounds: usize) -> Result<()> {
             context.sql(&format!("SET warpset_joins.{setting}")).await?;
         }
         let rows = keys.max(20_000_000);
-        // Odd keys, even probes, both in an order of their own.
+        // Odd keys and even probes, both shuffled.
         for (table, count, odd) in [("keys", keys, 1), ("probes", rows, 0)] {
             let value = format!("(value * 7919 % {count}) * 2 + {odd}");
             let rows = format!("CREATE TABLE {table} AS SELECT {value} AS k FROM range({count})");

@@ -1,11 +1,11 @@
-//! What screened joins cost and gain: `cargo run --release --example joins -- WHAT`, of which `WHAT` is
+//! Costs and gains of screened joins: `cargo run --release --example joins -- WHAT`, with `WHAT` one of
 //!
 //! - `write SCALE FOLDER [FILES]`: writes TPC-H's tables as Parquet files, the large ones in `FILES` files each;
 //! - `tpch FOLDER [--rounds N] [--partitions N] [--partitioned] [--ways NAME,NAME] [--answers FOLDER] [QUERY...]`: runs
-//!   the queries with and without screening, in turns, compares the answers, and prints medians of seconds on the clock
-//!   and of processor seconds, planning included. `--partitioned` exchanges both sides of every join, as clusters do;
-//!   `--answers` writes each answer as a text file, for `peers.py`;
-//! - `lookups [ROUNDS]`: what a lookup costs per row in filters of 1 to 100 MB, one thread (`RAYON_NUM_THREADS=1` for
+//!   the queries alternately with and without screening, compares the answers, and prints medians of seconds on the
+//!   clock and of processor seconds, planning included. `--partitioned` exchanges both sides of every join, as clusters
+//!   do; `--answers` writes each answer as a text file, for `peers.py`;
+//! - `lookups [ROUNDS]`: measures lookups per row in filters of 1 to 100 MB, on one thread (`RAYON_NUM_THREADS=1` for
 //!   builds, too).
 
 mod answers;
@@ -20,7 +20,7 @@ use datafusion::error::{DataFusionError, Result};
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let partitions = std::thread::available_parallelism().map_or(1, usize::from);
-    // Threads stay, because what they have used is read from Linux' account of those that are there.
+    // Threads stay alive, because Linux reports the time of existing threads only.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(partitions)
         .thread_keep_alive(Duration::from_secs(3600))
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// The value of an argument.
+/// Parses the value of an argument.
 fn parse<T: std::str::FromStr>(argument: Option<String>, name: &str) -> Result<T> {
     let value = argument.ok_or_else(|| wrong(&format!("{name} is missing")))?;
     value.parse().map_err(|_| wrong(&format!("{value:?} is no {name}")))

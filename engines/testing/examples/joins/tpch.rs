@@ -13,14 +13,14 @@ use warpset_engines_testing::tpch;
 use crate::answers::Answer;
 use crate::{parse, wrong};
 
-/// What joins are screened by.
+/// A way to run joins.
 #[derive(Debug)]
 struct Way {
     name: &'static str,
     ours: bool,
-    /// The engine's dynamic filters.
+    /// Whether the engine's dynamic filters are on.
     engines: bool,
-    /// Whether scans drop rows, and not only row groups and pages.
+    /// Whether scans drop rows, in addition to row groups and pages.
     rows_in_scan: bool,
 }
 
@@ -32,7 +32,7 @@ const WAYS: [Way; 5] = [
     Way { name: "ours-in-scan", ours: true, engines: true, rows_in_scan: true },
 ];
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Debug)]
 pub struct Options {
     folder: PathBuf,
@@ -71,7 +71,7 @@ fn ways_of(names: &str) -> Result<Vec<&'static Way>> {
     names.split(',').map(way).collect()
 }
 
-/// Medians of what one way cost.
+/// Median costs of one way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     seconds: f64,
@@ -112,7 +112,7 @@ pub async fn measure(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs one query by all ways, round by round, so that a busy machine is as busy for all of them.
+/// Runs one query in all ways, round by round, so that the load of the machine affects all of them alike.
 async fn in_turns(
     options: &Options,
     contexts: &[SessionContext],
@@ -154,7 +154,7 @@ async fn in_turns(
     Ok((costs.into_iter().map(cost).collect(), counts))
 }
 
-/// Prints a row, and returns what the last way takes of the one before it: of the time, and of the processor's.
+/// Prints a row; returns time and processor time of the last way relative to the one before it.
 fn print(name: &str, costs: &[Cost], last: &str) -> (f64, f64) {
     let ratio = |of: fn(&Cost) -> f64| match costs {
         [.., before, ours] => of(ours) / of(before),
@@ -185,7 +185,7 @@ async fn context(options: &Options, way: &Way) -> Result<SessionContext> {
     Ok(context)
 }
 
-/// What the operators of a name counted under a name.
+/// Sums the counter `name` over the operators with the given name.
 pub fn sum(plan: &Arc<dyn ExecutionPlan>, operator: &str, name: &str) -> usize {
     let metrics = if plan.name() == operator { plan.metrics() } else { None };
     let value = |value: &MetricValue| if value.name() == name { value.as_usize() } else { 0 };
@@ -198,7 +198,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What all threads of this process have been on a processor, by Linux' account of them.
+/// Returns the processor seconds of all threads of this process, from Linux's accounts.
 fn processor_seconds() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let on_processor = |task: std::fs::DirEntry| {
