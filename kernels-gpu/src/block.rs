@@ -1,4 +1,4 @@
-//! What a warp and a block compute together: scans and reductions by any [`Operator`].
+//! Scans and reductions of a warp and of a block by any [`Operator`].
 
 use warpset_core::scan::{Count, Flagged, Lift, Operator, Runs};
 use warpset_simt::shared::Shared;
@@ -10,17 +10,17 @@ pub trait Value: Copy + 'static {
     /// Bytes in shared memory, a multiple of 4; of 8 where the value has a field of 64 bits.
     const SHARED_BYTES: u32;
 
-    /// The value of the lane `delta` before; its own where there is none.
+    /// Returns the value of the lane `delta` before, or its own if there is none.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
     unsafe fn shuffle_up(self, delta: u32) -> Self;
-    /// The value of the lane `delta` after; its own where there is none.
+    /// Returns the value of the lane `delta` after, or its own if there is none.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
     unsafe fn shuffle_down(self, delta: u32) -> Self;
-    /// The value of `lane`, below 32.
+    /// Returns the value of `lane`, below 32.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -77,7 +77,7 @@ macro_rules! scalars {
 }
 scalars! { u32 i32 f32 u64 i64 f64 }
 
-/// As two halves of 64 bits, which ask for no more than their alignment.
+/// Two halves of 64 bits, which need no more than their alignment.
 impl Value for u128 {
     const SHARED_BYTES: u32 = 16;
     #[inline(always)]
@@ -162,7 +162,7 @@ fields! {
 // Every value takes the room of 64 bits.
 fields! { [V] Runs<V>, 8 + 8; heads: u64, |x| x, |x| x, at 0; value: V, |x| x, |x| x, at 8; }
 
-/// What the values of the lanes up to and including this one amount to.
+/// Scans the values over the warp, inclusive of this lane's.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -183,7 +183,7 @@ pub unsafe fn warp_inclusive_scan<O: Operator<Value: Value>>(mut value: O::Value
     value
 }
 
-/// What the values of the lanes before this one amount to, and what those of all do.
+/// Scans the values over the warp, exclusive of this lane's; returns the total too.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -208,7 +208,8 @@ pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
     warps * V::SHARED_BYTES
 }
 
-/// What the warps before this one amount to, and what all do, given each warp's `total` in any one lane: the last.
+/// Scans the totals of the warps, exclusive of this warp's; returns the block's total too. The last lane of each warp
+/// gives its `total`.
 ///
 /// # Safety
 /// The contract of [`exclusive_scan`].
@@ -222,8 +223,9 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
     let warp_index = thread::thread_idx_x() / WARP_SIZE;
     let words = O::Value::SHARED_BYTES / 4;
     let (mut before, mut all) = (O::IDENTITY, O::IDENTITY);
-    // SAFETY: the caller's promise; a barrier stands between the writes, one per warp, and the reads. Where there are
-    // too many warps to read all, each warp scans their values, which every lane comes to.
+    // SAFETY: `scratch` has the room named in the contract. A barrier separates the writes, one per warp, from the
+    // reads. If there are too many warps for each lane to read all, each warp scans their values, with all of its
+    // lanes.
     unsafe {
         if warp::lane_id() == WARP_SIZE - 1 {
             total.to_shared(scratch.at(warp_index * words));
@@ -250,7 +252,7 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
     (before, all)
 }
 
-/// What the values of the block's threads before this one amount to, and what those of all do. One barrier.
+/// Scans the values over the block's threads, exclusive of this one's; returns the total too. One barrier.
 ///
 /// # Safety
 /// - All threads of a one-dimensional block of `WARPS` full warps (at most 32) come here together.
@@ -275,7 +277,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
     }
 }
 
-/// What the values of all threads of the block amount to, in their order. One barrier.
+/// Combines the values of all threads of the block, in their order. One barrier.
 ///
 /// # Safety
 /// The contract of [`exclusive_scan`].
@@ -296,7 +298,7 @@ mod tests {
     use warpset_simt::emulator::{Config, Emulator};
     use warpset_simt::{Global, GlobalMut, LaunchConfig, shared};
 
-    /// Each thread's exclusive value, the block's total by scan, and by reduction.
+    /// Writes each thread's exclusive value, and the block's total by scan and by reduction.
     #[inline(always)]
     unsafe fn run<O: Operator<Value: Published>, const WARPS: u32>(x: Global<u64>, y: GlobalMut<u64>) {
         let t = thread::thread_idx_x() as usize;

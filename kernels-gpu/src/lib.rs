@@ -43,7 +43,7 @@ macro_rules! kernel {
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] #![no_bodies] $($kernels)* } };
 }
 
-/// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.
+/// Kernels for batches of keys, for several structures: hashes, strings, and the forms of the answers.
 pub mod batch {
     #[cfg(feature = "bodies")]
     pub mod hash128;
@@ -358,11 +358,11 @@ pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "selftest"))]
 pub mod selftest;
 
-// What blocks of threads do together, for every structure.
+// Operations of a warp or a block, for every structure.
 pub mod block;
 pub mod look_back;
 
-// What macros that make kernels name.
+// Names that macros for kernels use.
 #[doc(hidden)]
 pub use warpset_core::scan as operators;
 #[doc(hidden)]
@@ -509,7 +509,7 @@ modules! {
     ]
 }
 
-/// The module of this crate in which a path lies, if any.
+/// Returns the module of this crate that contains a path, if any.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub const fn module_at(path: &str) -> Option<&'static warpset_simt::Module> {

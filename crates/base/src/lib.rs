@@ -1,7 +1,7 @@
-//! What the structures of Warpset have in common on the host: keys and how they are hashed ([`key`]), what every filter
-//! can do ([`filter`]), answers as bits ([`bitmap`]), for which keys of a batch an operation is meant ([`stencil`]),
-//! work in parts on all threads ([`parallel`]), a radix sort ([`sort`]), memory aligned to cache lines ([`words`]),
-//! saved files ([`mod@file`]), and what the processor can do ([`processor`]).
+//! Host code that Warpset's structures share: keys and their hashes ([`key`]), the traits of filters ([`filter`]),
+//! answers as bits ([`bitmap`]), selections of a batch's keys ([`stencil`]), work on all threads ([`parallel`]), a
+//! radix sort ([`sort`]), memory aligned to cache lines ([`words`]), saved files ([`mod@file`]), and detection of
+//! processor features ([`processor`]).
 //!
 //! Users meet this crate through the structures, which re-export what they need of it. Versions are those of `warpset`,
 //! and follow its promise.

@@ -132,16 +132,6 @@ impl<L: Layout> Bloom<L> {
         View::new(self.layout, bytemuck::cast_slice(self.words.as_slice()))
     }
 
-    /// Bytes of memory that the bits take.
-    pub fn memory_bytes(&self) -> u64 {
-        4 * self.layout.words()
-    }
-
-    /// Bits of memory per key, were `keys` in the filter.
-    pub fn bits_per_key(&self, keys: u64) -> f64 {
-        8.0 * self.memory_bytes() as f64 / keys as f64
-    }
-
     /// Adds all keys of `other`, a filter with the same parameters: exactly the filter that both inputs together give.
     ///
     /// (Rao's filter with two choices may have sent a key to one bucket here and to the other there; it then is in
@@ -265,6 +255,10 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [L: Layout] crate::Mapped<L>;
     => {
+        /// Bytes of memory that the words take.
+        fn memory_bytes(&self) -> u64;
+        /// Bits of memory per key, were `keys` in the filter.
+        fn bits_per_key(&self, keys: u64) -> f64;
         /// Whether the key may be in the filter. Never false for a key that was inserted.
         fn contains(&self, key: impl Key) -> bool;
         /// How many bits are set.

@@ -68,17 +68,6 @@ impl<F: Width> BinaryFuse<F> {
     pub fn view(&self) -> View<'_, F> {
         View::new(self.layout, self.words())
     }
-
-    /// How many different keys are in the filter. (Arrays of `xorf` do not say that: of a filter that was read from one
-    /// an estimate, by the slots.)
-    pub fn len(&self) -> u64 {
-        self.layout.keys
-    }
-
-    /// Whether no key is in the filter.
-    pub fn is_empty(&self) -> bool {
-        self.layout.keys == 0
-    }
 }
 
 warpset_base::queries_of_view! {
@@ -86,6 +75,11 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [F: Width] crate::Mapped<F>;
     => {
+        /// Number of different keys in the filter; estimated from the slots for a filter read from arrays of `xorf`,
+        /// which do not record it.
+        fn len(&self) -> u64;
+        /// Whether no key is in the filter.
+        fn is_empty(&self) -> bool;
         /// Keys per slot.
         fn load_factor(&self) -> f64;
         /// Bytes of memory that the words take.

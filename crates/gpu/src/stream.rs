@@ -51,8 +51,10 @@ impl Stream {
         Ok(Self(Arc::new(Inner { device: device.clone(), queue })))
     }
 
+    /// Wraps a stream of the driver.
+    ///
     /// # Safety
-    /// As for [`CudaStream::adopt`].
+    /// The contract of [`CudaStream::adopt`].
     #[cfg(feature = "cuda")]
     pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
         // SAFETY: the caller's promise.
@@ -60,7 +62,7 @@ impl Stream {
         Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream) })))
     }
 
-    /// The stream of the driver. Only for streams of a CUDA device.
+    /// Returns the driver's stream. Only for streams of a CUDA device.
     #[cfg(feature = "cuda")]
     pub(crate) fn cuda(&self) -> &CudaStream {
         match &self.0.queue {
@@ -69,7 +71,7 @@ impl Stream {
         }
     }
 
-    /// The stream of the emulated device. Only for streams of one.
+    /// Returns the emulated device's stream. Only for streams of an emulated device.
     pub(crate) fn emulated(&self) -> &EmulatedStream {
         match &self.0.queue {
             Queue::Emulated(stream) => stream,
@@ -78,12 +80,13 @@ impl Stream {
         }
     }
 
-    /// The device that it belongs to.
+    /// Returns the device of the stream.
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// The driver's handle (`CUstream`), for other libraries; `None` on the emulator. It lives as long as the stream.
+    /// Returns the driver's handle (`CUstream`), for other libraries; `None` on the emulator. It is valid while the
+    /// stream is held.
     pub fn as_raw(&self) -> Option<*mut c_void> {
         match &self.0.queue {
             #[cfg(feature = "cuda")]
@@ -168,8 +171,9 @@ impl Stream {
         }
     }
 
-    /// `len` items with unspecified contents, allocated and freed in the order of this stream: no waiting, neither
-    /// here nor at the drop. Launches on other streams must wait for this one, and it for them before the drop.
+    /// Allocates `len` items with unspecified contents, allocated and freed in the order of this stream: neither the
+    /// allocation nor the drop waits. Launches on other streams must wait for this one, and it for them before the
+    /// drop.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -178,8 +182,7 @@ impl Stream {
         DeviceVec::on_stream(self, len)
     }
 
-    /// `len` items of zero bytes, allocated and freed in the order of this stream, as by
-    /// [`alloc_uninit`](Self::alloc_uninit).
+    /// Allocates `len` items of zero bytes, in the order of this stream as [`alloc_uninit`](Self::alloc_uninit) does.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -190,7 +193,7 @@ impl Stream {
         Ok(vector)
     }
 
-    /// A copy of `items`, allocated and freed in the order of this stream, as by [`alloc_uninit`](Self::alloc_uninit);
+    /// Copies `items` to memory allocated in the order of this stream, as by [`alloc_uninit`](Self::alloc_uninit);
     /// waits for the copy.
     ///
     /// # Errors
@@ -202,7 +205,7 @@ impl Stream {
         Ok(vector)
     }
 
-    /// [`from_slice`](Self::from_slice), which leaves a copy of less than 1 MiB in the stream's queue.
+    /// Does the work of [`from_slice`](Self::from_slice), but leaves a copy of less than 1 MiB in the stream's queue.
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
@@ -261,7 +264,7 @@ impl Stream {
         queued.and(self.synchronize())
     }
 
-    /// The first item, on the host, after this stream's work: a count, say. Waits.
+    /// Copies the first item to the host, a count for example, after this stream's work. Waits.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the slice lies on another device than the stream; [`GpuError::Driver`] with the
@@ -296,7 +299,7 @@ impl Stream {
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing changes or frees `from`, and nothing else accesses `to`. When the
-    /// stream comes to the copy, `to` is allocated.
+    /// stream reaches the copy, `to` is allocated.
     pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
         match &self.0.queue {
             _ if to.byte_len() == 0 => Ok(()),
@@ -329,7 +332,7 @@ impl Stream {
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing writes `from`, and nothing else accesses or frees `to`. When the
-    /// stream comes to the copy, `from` is allocated.
+    /// stream reaches the copy, `from` is allocated.
     pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
         match &self.0.queue {
             _ if from.byte_len() == 0 => Ok(()),

@@ -84,19 +84,9 @@ impl<S: SlotKind> QuotientFilter<S> {
         View::new(self.layout, self.words(), self.held)
     }
 
-    /// How many fingerprints are stored, copies included.
-    pub fn len(&self) -> u64 {
-        self.held.copies
-    }
-
     /// What is stored.
     pub(crate) fn held(&self) -> Counts {
         self.held
-    }
-
-    /// Whether no fingerprint is stored.
-    pub fn is_empty(&self) -> bool {
-        self.held.copies == 0
     }
 
     /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
@@ -179,6 +169,10 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [S: SlotKind] crate::Mapped<S>;
     => {
+        /// How many fingerprints are stored, copies included.
+        fn len(&self) -> u64;
+        /// Whether no fingerprint is stored.
+        fn is_empty(&self) -> bool;
         /// Slots in use, as a share of the quotients: `α` in the paper.
         fn load_factor(&self) -> f64;
         /// Bytes of memory that the slots take.

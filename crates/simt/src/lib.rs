@@ -47,6 +47,7 @@ pub mod fence;
 mod hint;
 mod kernel;
 mod memory;
+mod module;
 pub mod shared;
 pub mod thread;
 pub mod warp;
@@ -65,16 +66,17 @@ mod host;
 use host as target;
 
 pub use hint::{multiply_high, opaque};
-pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module, ThreadBody};
+pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, ThreadBody};
 pub use memory::{Global, GlobalMut};
+pub use module::Module;
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
 
 #[doc(hidden)]
 pub mod macro_support {
-    //! What the expansion of `kernel!` names.
+    //! Names that the expansion of `kernel!` uses.
     #[cfg(target_arch = "nvptx64")]
     pub use crate::device::launch_bounds;
-    pub use crate::kernel::{no_module, top_module};
+    pub use crate::module::{no_module, top_module};
     #[cfg(not(target_arch = "nvptx64"))]
     pub use std::boxed::Box;
 }

@@ -31,22 +31,22 @@ macro_rules! common {
         unsafe impl<T: Send> Sync for $name<T> {}
 
         impl<T> $name<T> {
-            /// The handle that begins at element `i`. No access, so any `i` up to the length will do.
+            /// Returns the handle that begins at element `i`. No access, so `i` may equal the length.
             #[inline(always)]
             #[must_use]
             pub fn at(self, i: usize) -> Self {
                 Self(imp::at(self.0, i))
             }
 
-            /// [`at`](Self::at) under another name, for handles that stand for an array.
+            /// Does the work of [`at`](Self::at), for handles that denote an array.
             #[inline(always)]
             #[must_use]
             pub fn offset(self, i: usize) -> Self {
                 self.at(i)
             }
 
-            /// A handle to these bytes as elements of another type. Alignment is checked at the access, by the emulator
-            /// only.
+            /// Returns a handle to these bytes as elements of another type. The emulator checks the alignment at each
+            /// access.
             #[inline(always)]
             #[must_use]
             pub fn cast<U>(self) -> $name<U> {
@@ -66,14 +66,13 @@ macro_rules! common {
 
         #[cfg(not(target_arch = "nvptx64"))]
         impl<T> $name<T> {
-            /// A handle to `len` elements of device memory at `pointer`. Nothing is
-            /// accessed until a kernel does.
+            /// Returns a handle to `len` elements of device memory at `pointer`. Only kernels access them.
             #[must_use]
             pub fn from_raw_parts(pointer: $pointer, len: usize) -> Self {
                 Self(imp::Raw::new(pointer as *mut T, len))
             }
 
-            /// The number of elements.
+            /// Returns the number of elements.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.0.count()
@@ -85,7 +84,7 @@ macro_rules! common {
                 self.len() == 0
             }
 
-            /// The address on the device.
+            /// Returns the address on the device.
             #[must_use]
             pub fn as_ptr(&self) -> $pointer {
                 self.0.pointer()
@@ -93,7 +92,7 @@ macro_rules! common {
         }
 
         impl<T: Copy> $name<T> {
-            /// Element `i`.
+            /// Reads element `i`.
             ///
             /// # Safety
             /// `i` is below the length, and no other thread writes the element at the
@@ -118,7 +117,7 @@ macro_rules! common {
                 unsafe { imp::read4(self.0, i) }
             }
 
-            /// [`read4`](Self::read4) through the read-only cache.
+            /// Does the work of [`read4`](Self::read4) through the read-only cache.
             ///
             /// # Safety
             /// As [`read4`](Self::read4), and no thread writes these elements while the kernel runs.
@@ -142,7 +141,7 @@ macro_rules! common {
                 unsafe { imp::read2(self.0, i) }
             }
 
-            /// [`read2`](Self::read2) through the read-only cache.
+            /// Does the work of [`read2`](Self::read2) through the read-only cache.
             ///
             /// # Safety
             /// As [`read2`](Self::read2), and no thread writes these elements while the kernel runs.
@@ -153,8 +152,8 @@ macro_rules! common {
                 unsafe { imp::read2_nc(self.0, i) }
             }
 
-            /// [`read2_nc`](Self::read2_nc) of what will not be read again soon: it leaves the L2 cache first, and what
-            /// else is there stays.
+            /// Does the work of [`read2_nc`](Self::read2_nc) for elements that are not read again soon: they leave the
+            /// L2 cache first, and other data stays.
             ///
             /// # Safety
             /// As [`read2_nc`](Self::read2_nc).
@@ -167,7 +166,7 @@ macro_rules! common {
         }
 
         impl<T: Word> $name<T> {
-            /// Element `i` through the read-only cache (`ld.global.nc`).
+            /// Reads element `i` through the read-only cache (`ld.global.nc`).
             ///
             /// # Safety
             /// `i` is below the length, and no thread writes the element while the kernel runs.
@@ -185,7 +184,7 @@ common!(Global, *const T);
 common!(GlobalMut, *mut T);
 
 impl<T> Global<T> {
-    /// A handle to `len` elements at an address that was read from memory, as tables of arrays hold them.
+    /// Returns a handle to `len` elements at an address that was read from memory, for tables of arrays.
     ///
     /// The compiler does not know that such an address is one of global memory, so on the device these elements are
     /// read by [`read_nc`](Self::read_nc) and the vector reads only, which say so themselves.
@@ -204,7 +203,7 @@ impl<T> From<GlobalMut<T>> for Global<T> {
 }
 
 impl<T> GlobalMut<T> {
-    /// A handle to these elements for reading.
+    /// Returns a handle to these elements for reading.
     #[inline(always)]
     #[must_use]
     pub fn as_const(self) -> Global<T> {

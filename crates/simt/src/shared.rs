@@ -22,7 +22,7 @@ impl<T> Clone for Shared<T> {
 }
 impl<T> Copy for Shared<T> {}
 
-/// The dynamic shared memory from byte `offset` on, which is a multiple of `T`'s alignment.
+/// Returns the dynamic shared memory from byte `offset` on, which is a multiple of `T`'s alignment.
 #[inline(always)]
 #[must_use]
 pub fn dynamic<T>(offset: u32) -> Shared<T> {
@@ -37,14 +37,14 @@ pub fn dynamic_bytes() -> u32 {
 }
 
 impl<T> Shared<T> {
-    /// The array that begins at element `i`.
+    /// Returns the array that begins at element `i`.
     #[inline(always)]
     #[must_use]
     pub fn at(self, i: u32) -> Self {
         Self(self.0.wrapping_add(i.wrapping_mul(size_of::<T>() as u32)), PhantomData)
     }
 
-    /// A handle to these bytes as elements of another type.
+    /// Returns a handle to these bytes as elements of another type.
     #[inline(always)]
     #[must_use]
     pub fn cast<U>(self) -> Shared<U> {

@@ -124,7 +124,7 @@ unsafe fn string_at(
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn offset_at(offsets: Global<u64>, narrow: u32, i: usize) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe { if narrow != 0 { offsets.cast::<u32>().read_nc(i) as u64 } else { offsets.read_nc(i) } }
 }
 

@@ -43,7 +43,7 @@ fn words_of_different_states_do_not_count() {
     }
 }
 
-/// Value `i` of an array of packed values.
+/// Reads value `i` of an array of packed values.
 ///
 /// # Safety
 /// `x` has it.
@@ -69,12 +69,12 @@ pub unsafe fn write<V: Published>(y: GlobalMut<u64>, i: usize, value: V) {
     }
 }
 
-/// An array of packed values.
+/// Packs values into an array.
 pub fn packed<V: Published>(values: &[V]) -> Vec<u64> {
     values.iter().flat_map(|value| value.pack().as_ref().to_vec()).collect()
 }
 
-/// What [`packed`] packed.
+/// Unpacks the array of [`packed`].
 pub fn unpacked<V: Published>(words: &[u64]) -> Vec<V> {
     let value = |words: &[u64]| {
         let mut own = V::Words::ZERO;
@@ -84,7 +84,7 @@ pub fn unpacked<V: Published>(words: &[u64]) -> Vec<V> {
     words.chunks(V::Words::COUNT).map(value).collect()
 }
 
-/// One tile per block: writes what stands before it.
+/// Writes the combination of the tiles before, with one tile per block.
 ///
 /// # Safety
 /// `x` has one value per block, `y` one place.

@@ -66,7 +66,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn set(self, place: u32, key: K) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe {
             self.keys.set(place, key);
             self.origins.set(place, place as u16);
@@ -80,7 +80,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn get(self, place: u32) -> (K, u32) {
-        // SAFETY: the caller's promise; origins are places that have been set.
+        // SAFETY: the contract of this function; origins are places that have been set.
         unsafe {
             let origin = self.origins.get(place) as u32;
             (self.keys.get(if Self::KEYS_MOVE { place } else { origin }), origin)
@@ -101,7 +101,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn item<const ORIGIN: bool>(self, place: u32) -> (K, u32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { if ORIGIN || !Self::KEYS_MOVE { self.get(place) } else { (self.keys.get(place), 0) } }
     }
 

@@ -69,7 +69,7 @@ pub struct Array<V, const QUADS: usize>(pub Global<V>);
 impl<V: Item, const QUADS: usize> Source<V> for Array<V, QUADS> {
     #[inline(always)]
     unsafe fn load(self, first: usize, n: usize, vectors: bool, rows: Shared<u32>) -> [V; ITEMS] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { warp_tile::load::<V, ITEMS, QUADS>(self.0, first, n, vectors, rows) }
     }
 }
@@ -241,7 +241,7 @@ macro_rules! by_key_kernels {
                 const KEY_QUADS: usize = $crate::primitives::by_key::quads(<$key as $crate::primitives::warp_tile::Item>::WORDS);
                 const QUADS: usize = $crate::primitives::by_key::quads(<Value as $crate::primitives::warp_tile::Item>::WORDS);
                 let values = $crate::primitives::by_key::Array::<Value, QUADS>(values);
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     $crate::primitives::by_key::reduce_by_key::<$operator, $key, _, KEY_QUADS>(
                         keys, values, n, flags, look_back, counter, out_keys, out_values, runs,
@@ -320,7 +320,7 @@ macro_rules! encode_kernels {
                 out_keys: GlobalMut<$key>, lengths: GlobalMut<u64>, runs: GlobalMut<u64>,
             ) {
                 const KEY_QUADS: usize = quads(<$key as Item>::WORDS);
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     reduce_by_key::<Sum<u64>, $key, _, KEY_QUADS>(
                         keys, Ones, n, flags, look_back, counter, out_keys, lengths, runs,

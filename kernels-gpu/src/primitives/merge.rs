@@ -76,7 +76,8 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
     aligned: bool,
 ) {
     let keys: Shared<K> = shared::dynamic(0);
-    // SAFETY: barriers stand between writing the tile, reading it and writing it again; the rest is the caller's.
+    // SAFETY: barriers stand between writing the tile, reading it and writing it again; the rest is the contract of
+    // this function.
     unsafe {
         let (a_at, b_at) = vectors::load(tile, a, b, keys);
         thread::sync_threads();
@@ -117,7 +118,8 @@ unsafe fn merge_tile_of_pairs<
 ) {
     let keys: Shared<K> = shared::dynamic(0);
     let values: Shared<V> = shared::dynamic(values_at::<K>(THREADS, ITEMS as u32));
-    // SAFETY: barriers stand between writing the tile, reading it and writing it again; the rest is the caller's.
+    // SAFETY: barriers stand between writing the tile, reading it and writing it again; the rest is the contract of
+    // this function.
     unsafe {
         let a_and_b = tile.load::<K, FULL>(a.keys, b.keys);
         let loaded_values = tile.load::<V, FULL>(a.values, b.values);
@@ -309,7 +311,7 @@ macro_rules! merge_kernels {
             ) {
                 let a = Run { keys: a_keys, values: a_values, len: a_len };
                 let b = Run { keys: b_keys, values: b_values, len: b_len };
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     merge::<$key, $value, $threads, $items, $pairs>(a, b, mask, splits, flags, out_keys, out_values)
                 }
@@ -355,7 +357,7 @@ kernel! {
         let tile = thread::block_idx_x() as usize * SPLIT_BLOCK as usize + thread::thread_idx_x() as usize;
         if tile <= tiles {
             let diagonal = (tile * tile_items).min(a_len + b_len);
-            // SAFETY: the caller keeps this kernel's contract; one place per thread.
+            // SAFETY: the contract of this kernel; one place per thread.
             unsafe {
                 splits.write(tile, crossing_by_thread(a, a_len, b, b_len, diagonal, mask) as u64);
             }

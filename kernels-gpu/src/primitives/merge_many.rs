@@ -48,7 +48,7 @@ unsafe fn part_of_lane(splits: Global<u64>, tile: usize, group: u32) -> (u64, u6
         return (0, 0);
     }
     let at = tile * group as usize + lane as usize;
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe { (splits.read_nc(at), splits.read_nc(at + group as usize)) }
 }
 
@@ -77,8 +77,8 @@ unsafe fn merge_many<
     let start = tile * (THREADS as usize * ITEMS);
     let t = thread::thread_idx_x();
     let marks_at = layout::<K, V>(THREADS, ITEMS as u32, PAIRS).rest;
-    // SAFETY: the caller's promise; places of a tile in the outputs are those after the tiles before, which are
-    // complete; each word of status bits is one warp's, and all threads come to each vote.
+    // SAFETY: the contract of this function; places of a tile in the outputs are those after the tiles before, which
+    // are complete; each word of status bits is one warp's, and all threads come to each vote.
     unsafe {
         let lane_run = || (Entry::read(table, warp::lane_id()), part_of_lane(splits, tile, group));
         let marked = with_status != 0;
@@ -128,7 +128,7 @@ macro_rules! merge_many_kernels {
                 table: Global<u64>, splits: Global<u64>, group: u32, odd: u32, rounds: u32, mask: $key,
                 out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>, out_status: GlobalMut<u32>, with_status: u32,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     merge_many::<$key, $value, $threads, $items, $pairs>(
                         table, splits, (group, odd, rounds), mask, out_keys, out_values, (out_status, with_status),
@@ -175,8 +175,8 @@ kernel! {
         splits: GlobalMut<u64>, table: GlobalMut<u64>,
     ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64, u128 => merge_many_splits_u128] {
         let t = thread::thread_idx_x();
-        // SAFETY: the caller keeps this kernel's contract; the whole warp comes to the search, groups beyond the last
-        // split search for the end and do not write; one place per lane, and none that is read.
+        // SAFETY: the contract of this kernel; the whole warp comes to the search, groups beyond the last split search
+        // for the end and do not write; one place per lane, and none that is read.
         unsafe {
             if between == 0 && thread::block_idx_x() == 0 && t < warp::WARP_SIZE {
                 runs.write_to(table, t);

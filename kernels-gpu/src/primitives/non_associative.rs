@@ -266,7 +266,7 @@ kernel! {
     ///   alone.
     #[launch_bounds(256)]
     pub unsafe fn non_associative_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         unsafe { find_starts(labels, n, starts) }
     }
 }
@@ -284,7 +284,7 @@ kernel! {
         n: usize, round: u32, labels: Global<u32>, offsets: Global<i64>, carries: Global<i64>,
         numbers: GlobalMut<i64>, credits: GlobalMut<i64>,
     ) {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         unsafe { shift_items(n, round, labels, offsets, carries, numbers, credits) }
     }
 }
@@ -380,7 +380,7 @@ macro_rules! non_associative_kernels {
             ///   accesses the last three.
             #[launch_bounds(256)]
             pub unsafe fn $prepare(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, heads: $crate::simt::GlobalMut<u32>, labels: $crate::simt::GlobalMut<u32>, added: $crate::simt::GlobalMut<i64>) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $crate::primitives::non_associative::prepare::<$recurrence>(items, n, heads, labels, added) }
             }
         }
@@ -394,7 +394,7 @@ macro_rules! non_associative_kernels {
             ///   `change` is a word. Nothing else accesses numbers and change.
             #[launch_bounds(256)]
             pub unsafe fn $shift_segments(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, starts: $crate::simt::Global<u32>, segments: usize, numbers: $crate::simt::GlobalMut<i64>, change: $crate::simt::GlobalMut<u32>) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $crate::primitives::non_associative::shift_segments::<$recurrence>(items, starts, segments, numbers, change) }
             }
         }
@@ -408,7 +408,7 @@ macro_rules! non_associative_kernels {
             ///   label less 1, over 2^round), and nothing else accesses those.
             #[launch_bounds(256)]
             pub unsafe fn $calc_offsets(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, round: u32, labels: $crate::simt::Global<u32>, numbers: $crate::simt::Global<i64>, credits: $crate::simt::Global<i64>, offsets: $crate::simt::GlobalMut<i64>, carries: $crate::simt::GlobalMut<i64>) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $crate::primitives::non_associative::calc_offsets::<$recurrence>(items, n, round, labels, numbers, credits, offsets, carries) }
             }
         }
@@ -421,7 +421,7 @@ macro_rules! non_associative_kernels {
             /// - Both have `n` places; nothing else accesses `out`.
             #[launch_bounds(256)]
             pub unsafe fn $write_values(numbers: $crate::simt::Global<i64>, n: usize, out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $crate::primitives::non_associative::write_values::<$recurrence>(numbers, n, out) }
             }
         }
@@ -436,7 +436,7 @@ macro_rules! non_associative_kernels {
             ///   written. Nothing else accesses those that are written.
             #[launch_bounds(256)]
             pub unsafe fn $layout(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, length: u32, round: u32, incoming: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>, outgoing: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>, change: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $crate::primitives::non_associative::layout::<$recurrence>(items, n, length, round, incoming, outgoing, change, out) }
             }
         }

@@ -58,7 +58,7 @@ pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
 #[track_caller]
 pub unsafe fn take_ticket<const WARPS: u32>(ticket: GlobalMut<u32>) -> u32 {
     let word = ticket_word::<WARPS>();
-    // SAFETY: the caller's promise; a barrier stands between the write and the reads.
+    // SAFETY: the contract of this function; a barrier stands between the write and the reads.
     unsafe {
         if thread::thread_idx_x() == 0 {
             word.set(0, atomic::fetch_add(ticket, 1));

@@ -158,7 +158,7 @@ kernel! {
     pub unsafe fn radix_histogram(
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, shift: u32, bits: u32, counts: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller keeps this kernel's contract, which is that of `Histogram`.
+        // SAFETY: the contract of this kernel, which is that of `Histogram`.
         unsafe { with_hasher(keys, kind, spread, Histogram { n, shift, bits, counts }) }
     }
 }
@@ -278,7 +278,7 @@ kernel! {
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         unsafe {
             scatter::<ITEMS, true>(keys, kind, spread, n, shift, bits, starts, look_back, ticket, out)
         }
@@ -296,7 +296,7 @@ kernel! {
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         unsafe {
             scatter::<GROUP_ITEMS, false>(keys, kind, spread, n, shift, bits, starts, look_back, ticket, out)
         }

@@ -209,7 +209,7 @@ macro_rules! histogram_kernels {
                 keys: Global<$key>, n: usize, begin: u32, bits: u32, passes: u32, flip: u32, in_place: u32,
                 starts: GlobalMut<u64>, plan: GlobalMut<u32>, done: GlobalMut<u32>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     histogram::<$key, $max, $columns, $loads>(
                         keys, n, begin, bits, passes, flip, in_place, starts, plan, done,
@@ -335,7 +335,7 @@ macro_rules! pass_kernels {
                 next_starts: GlobalMut<u64>, look_back: GlobalMut<u32>, look_back_2: GlobalMut<u32>, rows: u32,
                 portion: u32, portions: u32, ticket: GlobalMut<u32>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     pass::<$key, $value, $payload, { $threads / 32 }, $items>(
                         (keys, values), (scratch_keys, scratch_values), (out_keys, out_values), first_item, n,

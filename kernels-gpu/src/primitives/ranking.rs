@@ -323,7 +323,7 @@ impl<C: CountWord> LookBack<C> {
     #[inline(always)]
     pub unsafe fn publish(self, tile: u32, digit: u32, count: C) {
         let flag = if tile == 0 { C::INCLUSIVE } else { C::AGGREGATE };
-        // SAFETY: the caller's promise; the word is accessed atomically only.
+        // SAFETY: the contract of this function; the word is accessed atomically only.
         unsafe { atomic::store_relaxed(self.word(tile, digit), C::word(flag, count)) }
     }
 

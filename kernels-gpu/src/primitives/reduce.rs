@@ -165,7 +165,7 @@ macro_rules! reduce_kernels {
             ) {
                 type Value = <$operator as $crate::operators::Operator>::Value;
                 const ITEMS: usize = $crate::primitives::reduce::QUADS * 4 / <Value as $crate::primitives::warp_tile::Item>::WORDS;
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     $crate::primitives::reduce::reduce::<$operator, ITEMS>(input, n, per_warp, flags, partial, finished, out)
                 }

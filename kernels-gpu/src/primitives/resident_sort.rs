@@ -338,7 +338,7 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
     unsafe fn scatter<const PAYLOAD: bool>(self, to: u32, target: Target<K, V>, digit_of: impl Fn(K) -> u32) {
         let t = thread::thread_idx_x();
         // SAFETY: places of the sorted tile are below its length; a barrier stands between writing the runs and reading
-        // them; the rest is the caller's promise.
+        // them; the rest is the contract of this function.
         unsafe {
             if t < DIGITS {
                 self.runs.set(t, to);
@@ -513,7 +513,7 @@ macro_rules! resident_sort_kernels {
                 let input = Source { keys, values, n, reversed: flags & REVERSED != 0 };
                 let scratch = Target { keys: scratch_keys, values: scratch_values };
                 let output = Target { keys: out_keys, values: out_values };
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     sort::<$key, $value, $payload, { $threads / 32 }, $threads>(
                         input, scratch, output, order, share, room, flags & IN_PLACE != 0, words,

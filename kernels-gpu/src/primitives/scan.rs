@@ -344,7 +344,7 @@ macro_rules! scan_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract; there are no bits to be read.
+                // SAFETY: the contract of this kernel; there are no bits to be read.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::Plain<$operator>, <$operator as $crate::operators::Operator>::Value:
@@ -370,7 +370,7 @@ macro_rules! scan_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::BySegment<$operator>, <$operator as $crate::operators::Operator>::Value:
@@ -445,7 +445,7 @@ macro_rules! recurrence_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract; there are no bits to be read.
+                // SAFETY: the contract of this kernel; there are no bits to be read.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::Recurring<$recurrence>,

@@ -68,7 +68,7 @@ impl Item for u32 {
     #[inline(always)]
     #[track_caller]
     unsafe fn read_four(items: Global<u32>, i: usize) -> [u32; 4] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { items.read4_nc(i) }
     }
 }
@@ -77,7 +77,7 @@ impl Item for u64 {
     #[inline(always)]
     #[track_caller]
     unsafe fn read_four(items: Global<u64>, i: usize) -> [u64; 4] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         let ([a, b], [c, d]) = unsafe { (items.read2_nc(i), items.read2_nc(i + 2)) };
         [a, b, c, d]
     }
@@ -87,7 +87,7 @@ impl Item for u128 {
     #[inline(always)]
     #[track_caller]
     unsafe fn read_four(items: Global<u128>, i: usize) -> [u128; 4] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { [items.read_nc(i), items.read_nc(i + 1), items.read_nc(i + 2), items.read_nc(i + 3)] }
     }
 }
@@ -352,7 +352,7 @@ macro_rules! select_kernel {
                 #[launch_bounds(256, $blocks128)] u128 => $u128,
             ] {
                 let out = Outputs { kept: out, values: out, rejected: last!(out $($other)?), count };
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     select_tile::<T, T, _, _, { threads::<T>($threads) }, $partition, false>(
                         items, items, n, $source, $aligned, look_back, ticket, out,
@@ -396,7 +396,7 @@ kernel! {
         count: GlobalMut<u64>,
     ) {
         let out = Outputs { kept: out, values: out, rejected: out, count };
-        // SAFETY: the caller keeps this kernel's contract; nothing is read of values.
+        // SAFETY: the contract of this kernel; nothing is read of values.
         unsafe {
             select_tile::<u64, u64, _, _, 512, false, false>(
                 Places, out.kept.as_const(), n, Bitmap(bitmap), ITEMS_ALIGNED, look_back, ticket, out,
@@ -419,7 +419,7 @@ macro_rules! unique_by_key_kernels {
                 ticket: GlobalMut<u32>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>, count: GlobalMut<u64>,
             ) {
                 let out = Outputs { kept: out_keys, values: out_values, rejected: out_keys, count };
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { select_tile::<$key, $value, _, _, $threads, false, true>(keys, values, n, Unique, aligned, look_back, ticket, out) }
             }
         }

@@ -105,8 +105,8 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
     const { assert!(QUADS * 4 == ITEMS * T::WORDS && 8 % QUADS == 0) };
     let lane = warp::lane_id();
     let words: Global<u32> = array.cast();
-    // SAFETY: the caller's promise; quads are within the warp's items, which are within the array or skipped; lanes
-    // write disjoint quads, and a warp barrier stands before they read them.
+    // SAFETY: the contract of this function; quads are within the warp's items, which are within the array or skipped;
+    // lanes write disjoint quads, and a warp barrier stands before they read them.
     unsafe {
         if vectors && first + 32 * ITEMS <= n {
             let from = words.at(first * T::WORDS);

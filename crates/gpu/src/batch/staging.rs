@@ -1,4 +1,4 @@
-//! How host slices travel: in chunks through pinned memory, on two lanes that take turns.
+//! Host slices on their way to the device: in chunks through pinned memory, on two lanes that take turns.
 //!
 //! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
 //! fills the pinned memory of the other, and the copy engines move its data, in both directions at once.
@@ -26,7 +26,7 @@ const LEAST_CHUNK_KEYS: usize = 1 << 12;
 /// Words that the parts of a lane's memory are aligned to: 256 bytes, as an allocation of its own would be.
 const PART: usize = 32;
 
-/// What comes back from the device.
+/// Form of the replies from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing comes back.
@@ -63,13 +63,13 @@ pub struct Staging<'d> {
 pub struct Chunk<'l> {
     /// The stream that brings them. Work on them is queued here, and runs beside that of the other lane.
     pub stream: &'l Stream,
-    /// Which of the slice's keys they are; the first is a multiple of 64.
+    /// Range of the slice's keys; the first number is a multiple of 64.
     pub range: Range<usize>,
     /// The keys as kernels take them.
     pub keys: KeySlice,
     /// Their string hashes, if the structure wants some.
     pub string_hashes: Option<Global<u32>>,
-    /// Where the replies go: nothing else uses this memory.
+    /// Destination of the replies; no other work uses this memory.
     pub replies: GlobalMut<u64>,
 }
 
@@ -176,7 +176,7 @@ impl<'d> Staging<'d> {
         self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
     }
 
-    /// Two lanes if they can take turns and there is memory for both, else one.
+    /// Makes two lanes if they can take turns and there is memory for both, otherwise one.
     fn lanes(&self, several: bool, host_words: usize, device_words: usize) -> Result<Vec<Lane>> {
         let mut lanes = vec![Lane::new(self.device, host_words, device_words)?];
         if several {

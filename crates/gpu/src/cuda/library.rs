@@ -39,6 +39,8 @@ impl Library {
         unsafe { Self::load(container.as_ptr().cast()) }.map_err(|(failure, _)| failure)
     }
 
+    /// Loads device code.
+    ///
     /// # Safety
     /// `image` is text that ends with a zero, or a whole container.
     unsafe fn load(image: *const c_void) -> Result<Self, (Failure, String)> {
@@ -95,7 +97,7 @@ fn is_whole(container: &[u8]) -> bool {
 }
 
 impl Drop for Library {
-    /// The context is current: the device drops its kernels before its context.
+    /// Unloads the library. The context is current: the device drops its kernels before its context.
     fn drop(&mut self) {
         if !self.raw.is_null() {
             // SAFETY: loaded once, and every kernel of it holds it.

@@ -34,8 +34,10 @@ read_modify_write! {
     exchange;
 }
 
+/// Exchanges the word if it equals `current`.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[inline(always)]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
     // SAFETY: the caller vouches for the word.
@@ -69,8 +71,10 @@ macro_rules! stores {
 loads! { load_relaxed; load_acquire; }
 stores! { store_relaxed; store_release; }
 
+/// Loads two words.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[inline(always)]
 pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
     let (a, b);
@@ -82,8 +86,10 @@ pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
     [a, b]
 }
 
+/// Stores two words.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[inline(always)]
 pub unsafe fn store_relaxed2(words: Raw<u64>, [a, b]: [u64; 2]) {
     // SAFETY: the caller vouches for the words and their alignment.

@@ -35,32 +35,40 @@ pub fn cast<T, U>(raw: Raw<T>) -> Raw<U> {
     Raw(raw.0.cast())
 }
 
+/// Reads element `i`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::read`](crate::Global::read).
 #[inline(always)]
 pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
     // SAFETY: the caller vouches for element `i`.
     unsafe { *raw.0.add(i) }
 }
 
+/// Sets element `i`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`GlobalMut::write`](crate::GlobalMut::write).
 #[inline(always)]
 pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
     // SAFETY: the caller vouches for element `i`.
     unsafe { *raw.0.add(i) = value }
 }
 
+/// Reads element `i` through the read-only cache.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::read_nc`](crate::Global::read_nc).
 #[inline(always)]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
     // SAFETY: the caller vouches for element `i`, and that no thread writes it.
     unsafe { T::load_nc(raw.0.add(i)) }
 }
 
+/// Prefetches element `i`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::prefetch_l2`](crate::Global::prefetch_l2).
 #[inline(always)]
 pub unsafe fn prefetch_l2<T>(raw: Raw<T>, i: usize) {
     // SAFETY: a prefetch of an address inside an allocation, as the caller vouches.
@@ -111,8 +119,10 @@ macro_rules! vector {
 vector!(u32, reg32, 4, read4, read4_nc, write4, "v4.u32", "{{{a}, {b}, {c}, {d}}}", a, b, c, d);
 vector!(u64, reg64, 2, read2, read2_nc, write2, "v2.u64", "{{{a}, {b}}}", a, b);
 
+/// Reads two elements once.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::read2_nc_once`](crate::Global::read2_nc_once).
 #[inline(always)]
 pub unsafe fn read2_nc_once(raw: Raw<u64>, i: usize) -> [u64; 2] {
     let (a, b): (u64, u64);

@@ -109,8 +109,10 @@ reductions! {
     reduce_xor = redux_xor;
 }
 
+/// Meets the lanes of `mask`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::sync_warp`](crate::warp::sync_warp).
 #[inline(always)]
 pub unsafe fn sync_warp(mask: u32) {
     // SAFETY: the caller's lanes all come here with the same mask.
@@ -136,8 +138,10 @@ shuffles! {
     shuffle_xor = shfl_xor, 31;
 }
 
+/// Finds the lanes with the same value.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::match_any`](crate::warp::match_any).
 #[inline(always)]
 pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     // SAFETY: the caller's lanes all come here with the same mask.
@@ -146,8 +150,10 @@ pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     }
 }
 
+/// Finds the lanes with the same low byte.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::match_low_byte`](crate::warp::match_low_byte).
 #[inline(always)]
 pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
     /// ANDs to `{peers}` the lanes that agree in bits `$low` and `$high` (masks). Lanes whose bit is clear invert the

@@ -3,20 +3,30 @@ use core::arch::asm;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 pub trait Word: Copy + 'static {
+    /// Reads `*pointer` through the read-only cache.
+    ///
     /// # Safety
-    /// Reads `*pointer`, which no thread writes while the kernel runs.
+    /// `pointer` is valid for reads, and no thread writes the word while the kernel runs.
     unsafe fn load_nc(pointer: *const Self) -> Self;
-    /// # Safety
     /// Reads an element of shared memory.
+    ///
+    /// # Safety
+    /// The element at `address` is in the block's shared memory.
     unsafe fn load_shared(address: u32) -> Self;
-    /// # Safety
     /// Writes an element of shared memory.
+    ///
+    /// # Safety
+    /// The element at `address` is in the block's shared memory.
     unsafe fn store_shared(address: u32, value: Self);
+    /// Reads an element of shared memory in every execution.
+    ///
     /// # Safety
-    /// Reads an element of shared memory.
+    /// The element at `address` is in the block's shared memory.
     unsafe fn load_shared_volatile(address: u32) -> Self;
+    /// Writes an element of shared memory in every execution.
+    ///
     /// # Safety
-    /// Writes an element of shared memory.
+    /// The element at `address` is in the block's shared memory.
     unsafe fn store_shared_volatile(address: u32, value: Self);
 }
 
@@ -197,28 +207,40 @@ macro_rules! atomic_trait {
                 /// `pointer` is to a valid word of global memory.
                 unsafe fn $global(pointer: *mut Self, value: Self) -> Self;
             )*
+            /// Exchanges the word if it equals `current`.
+            ///
             /// # Safety
-            /// As above.
+            /// `pointer` is valid and aligned, and only accessed atomically.
             unsafe fn compare_exchange(pointer: *mut Self, current: Self, new: Self) -> Self;
+            /// Loads the word.
+            ///
             /// # Safety
-            /// As above.
+            /// `pointer` is valid and aligned, and only accessed atomically.
             unsafe fn load_relaxed(pointer: *const Self) -> Self;
+            /// Loads the word and acquires.
+            ///
             /// # Safety
-            /// As above.
+            /// `pointer` is valid and aligned, and only accessed atomically.
             unsafe fn load_acquire(pointer: *const Self) -> Self;
+            /// Stores the word.
+            ///
             /// # Safety
-            /// As above.
+            /// `pointer` is valid and aligned, and only accessed atomically.
             unsafe fn store_relaxed(pointer: *mut Self, value: Self);
+            /// Stores the word and releases.
+            ///
             /// # Safety
-            /// As above.
+            /// `pointer` is valid and aligned, and only accessed atomically.
             unsafe fn store_release(pointer: *mut Self, value: Self);
             $(
                 /// # Safety
                 /// `address` is a word of shared memory.
                 unsafe fn $shared(address: u32, value: Self) -> Self;
             )*
+            /// Exchanges the element of shared memory if it equals `current`.
+            ///
             /// # Safety
-            /// As above.
+            /// The element at `address` is in the block's shared memory, aligned, and only accessed atomically.
             unsafe fn shared_compare_exchange(address: u32, current: Self, new: Self) -> Self;
             $(
                 /// # Safety

@@ -34,51 +34,65 @@ read_modify_write! {
     exchange = Exchange;
 }
 
+/// Exchanges the word if it equals `current`.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
     engine::global_atomic(word, Atomic::CompareExchange(current, new), Order::Relaxed, false)
 }
 
+/// Loads the word.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn load_relaxed<T: AtomicWord>(word: Raw<T>) -> T {
     engine::global_atomic(word, Atomic::Load, Order::Relaxed, false)
 }
 
+/// Loads the word and acquires.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn load_acquire<T: AtomicWord>(word: Raw<T>) -> T {
     engine::global_atomic(word, Atomic::Load, Order::Ordered, false)
 }
 
+/// Stores the word.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Relaxed, true);
 }
 
+/// Stores the word and releases.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Ordered, false);
 }
 
+/// Loads two words.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
     engine::check_pair(words);
     [0, 1].map(|i| engine::global_atomic(memory::at(words, i), Atomic::Load, Order::Relaxed, false))
 }
 
+/// Stores two words.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn store_relaxed2(words: Raw<u64>, values: [u64; 2]) {
     engine::check_pair(words);

@@ -11,8 +11,10 @@ pub fn dynamic_bytes() -> u32 {
     engine::with(|engine| engine.shared_bytes())
 }
 
+/// Reads an element.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Shared::get`](crate::shared::Shared::get).
 #[track_caller]
 pub unsafe fn get<T: Word>(address: u32) -> T {
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::Read).cast();
@@ -20,8 +22,10 @@ pub unsafe fn get<T: Word>(address: u32) -> T {
     unsafe { pointer.read() }
 }
 
+/// Sets an element.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Shared::set`](crate::shared::Shared::set).
 #[track_caller]
 pub unsafe fn set<T: Word>(address: u32, value: T) {
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::Write).cast();
@@ -29,8 +33,10 @@ pub unsafe fn set<T: Word>(address: u32, value: T) {
     unsafe { pointer.write(value) };
 }
 
+/// Reads an element in every execution.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Shared::get_volatile`](crate::shared::Shared::get_volatile).
 #[track_caller]
 pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
     engine::preempt();
@@ -40,8 +46,10 @@ pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
     unsafe { pointer.read() }
 }
 
+/// Sets an element in every execution.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Shared::set_volatile`](crate::shared::Shared::set_volatile).
 #[track_caller]
 pub unsafe fn set_volatile<T: Word>(address: u32, value: T) {
     engine::preempt();
@@ -105,8 +113,10 @@ read_modify_write! {
     exchange = Exchange;
 }
 
+/// Exchanges the element if it equals `current`.
+///
 /// # Safety
-/// As for the public function.
+/// The public function's contract.
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(address: u32, current: T, new: T) -> T {
     engine::shared_atomic(address, Atomic::CompareExchange(current, new))

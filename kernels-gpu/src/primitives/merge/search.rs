@@ -199,7 +199,7 @@ macro_rules! search_kernels {
                 #[launch_bounds(256, 6)] u64 => $entry_u64,
                 #[launch_bounds(256, 4)] u128 => $entry_u128,
             ] {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { search::<K, $upper>(keys, n, needles, count, mask, out) }
             }
         }
@@ -220,7 +220,7 @@ macro_rules! search_kernels {
                 keys: Global<K>, n: usize, needles: Global<K>, count: usize, mask: K, splits: Global<u64>,
                 out: GlobalMut<u64>,
             ) for [u32 => $sorted_u32, u64 => $sorted_u64, u128 => $sorted_u128] {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { search_sorted::<K, 256, { items::<K>() }, $upper>(keys, n, needles, count, mask, splits, out) }
             }
         }

@@ -47,7 +47,7 @@ macro_rules! vectors {
             #[inline(always)]
             #[track_caller]
             unsafe fn read(from: Global<Self>, i: usize) -> Self::Vector {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the contract of this function.
                 unsafe { from.$read(i) }
             }
             #[inline(always)]
@@ -82,7 +82,7 @@ impl Vectors for u128 {
     #[inline(always)]
     #[track_caller]
     unsafe fn read(from: Global<Self>, i: usize) -> u128 {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { from.read_nc(i) }
     }
     #[inline(always)]

@@ -215,7 +215,7 @@ macro_rules! merge_newest_kernels {
                 look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out_keys: GlobalMut<$key>,
                 out_values: GlobalMut<$value>, out_status: GlobalMut<u32>, status: u32, count: GlobalMut<u64>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     merge_newest::<$key, $value, $threads, $items, $pairs>(
                         table, splits, (group, odd, rounds), mask, tiles, look_back, ticket, out_keys, out_values,

@@ -77,7 +77,7 @@ impl Runs {
     /// The contract of [`at_address`].
     #[inline(always)]
     pub(super) unsafe fn run<K>(&self, i: u32) -> (Global<K>, u64) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         (unsafe { at_address(choose(&self.keys, i)) }, choose(&self.lengths, i))
     }
 

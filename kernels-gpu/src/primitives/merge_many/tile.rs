@@ -185,7 +185,7 @@ impl<K: Word, V: Word> Items<K, V> {
     #[inline(always)]
     #[track_caller]
     unsafe fn take<const PAIRS: bool>(self, i: u32, from: Self, place: u32, marked: bool) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe {
             if PAIRS {
                 self.values.set(i, from.values.get(place));
@@ -346,7 +346,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool
     mask: K,
     marked: bool,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe {
         let runs = ((from.keys.at(begin), middle - begin), (from.keys.at(middle), end - middle));
         let from_a = crossing_in_shared(runs.0, runs.1, diagonal, mask);

@@ -88,7 +88,7 @@ macro_rules! small_kernels {
                 keys: Global<$key>, values: Global<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,
                 n: u32, begin: u32, bits: u32, passes: u32, flip: u32,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     sort::<$key, $value, $payload>(
                         keys, values, out_keys, out_values, n, begin, bits, passes, flip,

@@ -32,7 +32,7 @@ impl GridBarrier {
         thread::sync_threads();
         if thread::thread_idx_x() == 0 {
             fence::device();
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract of this function.
             unsafe { atomic::reduce_add(self.arrived, 1) };
         }
     }
@@ -46,7 +46,7 @@ impl GridBarrier {
     pub(super) unsafe fn wait(&mut self) {
         self.waits += 1;
         if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract of this function.
             while unsafe { atomic::load_relaxed(self.arrived) } < self.waits * thread::grid_dim_x() {
                 thread::spin_hint();
             }

@@ -36,7 +36,7 @@ impl Tile {
     /// number of tiles.
     #[inline(always)]
     unsafe fn read(long: Global<u64>, tiles: Global<u64>, at: u32, tile_items: u32) -> Tile {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe {
             let entry = tiles.read_nc(at as usize);
             let (segment, number) = (entry as u32, (entry >> 32) as u32);
@@ -127,7 +127,7 @@ macro_rules! count_kernels {
                 keys: Global<$key>, begin: u32, bits: u32, passes: u32, flip: u32, tile_items: u32, long: Global<u64>,
                 tiles: Global<u64>, found: Global<u64>, counts: GlobalMut<u64>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     count::<$key, $max>(keys, begin, bits, passes, flip, tile_items, long, tiles, found, counts)
                 }
@@ -222,7 +222,7 @@ macro_rules! long_kernels {
                 found: Global<u64>, counts: Global<u64>, look_back: GlobalMut<u64>, next_look_back: GlobalMut<u64>,
                 ticket: GlobalMut<u32>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     pass::<$key, $value, $payload, { $threads / 32 }, $items>(
                         (keys, values), (out_keys, out_values), digit, at, passes, long, tiles,

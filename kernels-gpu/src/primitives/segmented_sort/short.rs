@@ -323,7 +323,7 @@ macro_rules! short_kernels {
                 keys: Global<$key>, values: Global<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,
                 begin: u32, bits: u32, passes: u32, flip: u32, begins: Global<u32>, words: usize,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     sort::<$key, $value, $payload>(
                         keys, values, out_keys, out_values, begin, bits, passes, flip, begins, words,

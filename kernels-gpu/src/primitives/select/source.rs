@@ -24,13 +24,13 @@ impl<T: Item> Input<T> for Global<T> {
     #[inline(always)]
     #[track_caller]
     unsafe fn item(self, i: usize) -> T {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { self.read_nc(i) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn four(self, i: usize) -> [T; 4] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         unsafe { T::read_four(self, i) }
     }
 }
@@ -66,7 +66,7 @@ pub(super) trait Source<T: Item>: Copy {
     #[inline(always)]
     #[track_caller]
     unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { one_by_one(self, items, i, four) }
     }
 }
@@ -80,7 +80,7 @@ pub(super) trait Source<T: Item>: Copy {
 unsafe fn one_by_one<T: Item, S: Source<T>, I: Input<T>>(source: S, items: I, i: usize, four: [T; 4]) -> u32 {
     let mut bits = 0;
     for j in 0..4 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         bits |= u32::from(unsafe { source.keeps(items, i + j, four[j]) }) << j;
     }
     bits
@@ -129,7 +129,7 @@ impl<T: Item> Source<T> for Flags {
             let set = ((((bytes & 0x7f7f_7f7f) + 0x7f7f_7f7f) | bytes) >> 7) & 0x0101_0101;
             set.wrapping_mul(1 << 24 | 1 << 17 | 1 << 10 | 1 << 3) >> 24 & 15
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract of this function.
             unsafe { one_by_one(self, items, i, four) }
         }
     }
@@ -162,7 +162,7 @@ impl<T: Item + warpset_simt::ShuffleWord> Source<T> for Unique {
     unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
         // SAFETY: the whole warp comes here; the lane before has the four items before, but for lane 0.
         let before = unsafe { warp::shuffle_up(warp::FULL_MASK, four[3], 1) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         let differs = if warp::lane_id() == 0 { unsafe { self.keeps(items, i, four[0]) } } else { before != four[0] };
         let mut bits = u32::from(differs);
         for j in 1..4 {
