@@ -1,5 +1,5 @@
 //! What one thread of a kernel asks of a rank-and-select quotient filter in device memory, for kernels of others
-//! (feature `filters`): as [`bloom::ask`](crate::bloom::ask) does of Bloom filters, with the functions that the kernels
+//! (feature `filters`): as [`bloom::device_query`](crate::bloom::device_query) does of Bloom filters, with the functions that the kernels
 //! here use.
 
 use warpset_core::bits::lowest;
@@ -68,7 +68,7 @@ impl RankSelectQuery {
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u64>, key: u64) -> bool {
         let Some(fingerprint) = self.fingerprint(key) else { return false };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.contains_fingerprint(words, fingerprint) }
     }
 
@@ -80,7 +80,7 @@ impl RankSelectQuery {
     #[inline(always)]
     pub unsafe fn count(self, words: Global<u64>, key: u64) -> u64 {
         let Some(fingerprint) = self.fingerprint(key) else { return 0 };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.count_fingerprint(words, fingerprint) }
     }
 
