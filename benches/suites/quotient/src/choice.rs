@@ -1,8 +1,8 @@
 //! Which filter to take when: quotient filters of both kinds and Bloom filters for the same keys at the same rate of
 //! false positives.
 
-use warpset::prelude::{Filter, Insert, Remove};
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
+use warpset::prelude::{Filter, Insert, Remove};
 use warpset::quotient::{Builder, QuotientFilter, RankSelect, SlotKind, Standard};
 
 use super::{ABSENT, BATCH, INSERTED, Size, keys};

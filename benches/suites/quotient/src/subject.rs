@@ -1,8 +1,8 @@
 //! What is measured on the CPU: our filter with its serial and its parallel operations, a peer, and our Bloom filter.
 
 use rayon::prelude::*;
-use warpset::prelude::{Filter as _, Insert, Remove};
 use warpset::bloom::SplitBlockBloom;
+use warpset::prelude::{Filter as _, Insert, Remove};
 use warpset::quotient::{
     Builder, Container, Duplicates, Layout, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,
     StandardBuilder, StandardQuotientFilter,
@@ -279,7 +279,9 @@ impl Filter {
             (Filter::Ours { filter, .. }, Change::Insert) => {
                 with_ours!(filter, |filter| _ = filter.insert_bulk(keys)?)
             }
-            (Filter::Ours { filter, .. }, Change::Remove) => with_ours!(filter, |filter| _ = filter.remove_bulk(keys)?),
+            (Filter::Ours { filter, .. }, Change::Remove) => {
+                with_ours!(filter, |filter| _ = filter.remove_bulk(keys)?)
+            }
             (Filter::Qfilter(filter), Change::Insert) => {
                 for key in keys {
                     filter.insert(key)?;

@@ -71,8 +71,8 @@ unsafe fn insert_sorted<F: Fingerprint>(
 ) {
     let i = thread::index_1d() as usize;
     let (mut is_left, mut done) = (false, false);
-    // SAFETY: `i < n` where it is read; no two threads have a supercluster in common; all threads come to the vote and
-    // to the barrier.
+    // SAFETY: `i < n` where it is read; no two threads have a supercluster in common; all threads reach the vote and
+    // the barrier.
     unsafe {
         if i < n {
             let fingerprint = fingerprints.read_nc(i);
